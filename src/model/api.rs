@@ -1,0 +1,427 @@
+//! The Kubernetes objects that the HPA controller reads and writes, as it sees them.
+//!
+//! Names and shapes are those of `autoscaling/v2`, so that the JSON of these types is the JSON of
+//! the API. Deliberately not k8s-openapi: its types drop unknown fields silently, are not ordered
+//! for comparison, and would bring their own notion of time into the model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::quantity::Quantity;
+use super::time::{Span, Time};
+
+/// Labels, sorted by key. Shared between the pods of one template.
+pub type Labels = Arc<BTreeMap<String, String>>;
+
+/// A stored HorizontalPodAutoscaler: after the API server's defaulting.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hpa {
+    /// `metadata.namespace`.
+    pub namespace: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `metadata.generation`: 1 on creation, one more with each change of the spec.
+    pub generation: i64,
+    /// What the user wants.
+    pub spec: Arc<HpaSpec>,
+    /// What the controller last stored.
+    pub status: HpaStatus,
+}
+
+/// `autoscaling/v2` HorizontalPodAutoscalerSpec.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HpaSpec {
+    /// The target.
+    pub scale_target_ref: CrossVersionObjectReference,
+    /// The lower limit; the API server's default is 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_replicas: Option<i32>,
+    /// The upper limit.
+    pub max_replicas: i32,
+    /// The metrics, in the order in which they are evaluated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricSpec>,
+    /// Policies and windows. Absent: the legacy normaliser is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behavior: Option<Behavior>,
+}
+
+/// A reference to an object in the HPA's namespace.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CrossVersionObjectReference {
+    /// For instance `Deployment`.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// Group and version, for instance `apps/v1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+}
+
+/// One entry of `spec.metrics`. Exactly the field that `type` names is set.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MetricSpec {
+    /// Which of the sources below is meant.
+    #[serde(rename = "type")]
+    pub type_: MetricSourceType,
+    /// CPU or memory of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceMetricSource>,
+}
+
+/// The kind of a metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum MetricSourceType {
+    /// CPU or memory, summed over a pod's containers.
+    Resource,
+}
+
+/// A resource metric (`cpu`, `memory`) and its target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResourceMetricSource {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// What is wanted of it.
+    pub target: MetricTarget,
+}
+
+/// A metric's target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MetricTarget {
+    /// Utilization, Value or AverageValue. Ignored by the controller for resource metrics.
+    #[serde(rename = "type")]
+    pub type_: MetricTargetType,
+    /// A total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Quantity>,
+    /// An average over the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_value: Option<Quantity>,
+    /// Percent of the request, averaged over the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_utilization: Option<i32>,
+}
+
+/// What kind of number a target is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum MetricTargetType {
+    /// Percent of the request.
+    Utilization,
+    /// A total.
+    Value,
+    /// An average over the pods.
+    AverageValue,
+}
+
+/// `spec.behavior`: absent directions are filled in by the API server.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Behavior {
+    /// Rules for scaling up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_up: Option<ScalingRules>,
+    /// Rules for scaling down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_down: Option<ScalingRules>,
+}
+
+/// The rules of one direction.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ScalingRules {
+    /// The window, in seconds (0…3600), over which recommendations are held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stabilization_window_seconds: Option<i32>,
+    /// Which policy wins. Default Max.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select_policy: Option<SelectPolicy>,
+    /// Absent: the default policies. Present, even empty: they replace the default ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<Vec<ScalingPolicy>>,
+    /// The tolerance of this direction, in place of the controller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Quantity>,
+}
+
+/// Which of several policies applies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum SelectPolicy {
+    /// The one that allows the largest change.
+    Max,
+    /// The one that allows the smallest change.
+    Min,
+    /// No scaling in this direction.
+    Disabled,
+}
+
+/// A limit on change within a period.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ScalingPolicy {
+    /// Pods or percent.
+    #[serde(rename = "type")]
+    pub type_: ScalingPolicyType,
+    /// How many pods, or how many percent.
+    pub value: i32,
+    /// The period in seconds (1…1800).
+    pub period_seconds: i32,
+}
+
+/// What a policy's value counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ScalingPolicyType {
+    /// Pods.
+    Pods,
+    /// Percent of the replicas at the period's start.
+    Percent,
+}
+
+/// `autoscaling/v2` HorizontalPodAutoscalerStatus. Times are whole seconds once stored.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct HpaStatus {
+    /// The generation that the controller last worked on.
+    pub observed_generation: Option<i64>,
+    /// When the controller last changed the number of replicas.
+    pub last_scale_time: Option<Time>,
+    /// Replicas before the last reconcile's decision.
+    pub current_replicas: Option<i32>,
+    /// Replicas as last decided.
+    pub desired_replicas: i32,
+    /// The metrics as last read.
+    pub current_metrics: Vec<MetricStatus>,
+    /// Conditions, in the order in which they first appeared.
+    pub conditions: Vec<Condition>,
+}
+
+/// A metric's last value. An empty object (`None`) stands for one that failed.
+#[derive(Clone, PartialEq, Debug)]
+pub enum MetricStatus {
+    /// `{"type": ""}`: this metric failed.
+    Empty,
+    /// A resource metric.
+    Resource {
+        /// `cpu` or `memory`.
+        name: Arc<str>,
+        /// Percent of the request, for Utilization targets.
+        average_utilization: Option<i32>,
+        /// The average over the pods.
+        average_value: Option<Quantity>,
+    },
+}
+
+/// A condition of the HPA's status.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// AbleToScale, ScalingActive, ScalingLimited, ScaledToZero.
+    pub type_: ConditionType,
+    /// True or False (the controller never writes Unknown).
+    pub status: bool,
+    /// CamelCase, for programs.
+    pub reason: Text,
+    /// For people.
+    pub message: Text,
+    /// When `status` last changed.
+    pub last_transition_time: Time,
+}
+
+/// The types of conditions that the HPA controller sets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum ConditionType {
+    /// Whether the target can be read and written.
+    AbleToScale,
+    /// Whether a replica count could be computed.
+    ScalingActive,
+    /// Whether a limit changed the recommendation.
+    ScalingLimited,
+    /// Whether this controller scaled the target to zero.
+    ScaledToZero,
+}
+
+/// Text that is cheap to copy: literals cost nothing, the rest is shared.
+#[derive(Clone, Eq, Debug)]
+pub enum Text {
+    /// A literal.
+    Static(&'static str),
+    /// Anything else.
+    Shared(Arc<str>),
+}
+
+impl Text {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Text::Static(text) => text,
+            Text::Shared(text) => text,
+        }
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Text) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl From<&'static str> for Text {
+    fn from(text: &'static str) -> Text {
+        Text::Static(text)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        Text::Shared(text.into())
+    }
+}
+
+impl std::fmt::Display for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+        Ok(Text::Shared(<Arc<str>>::deserialize(deserializer)?))
+    }
+}
+
+/// The scale subresource of the target.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scale {
+    /// `spec.replicas`: what is wanted.
+    pub replicas: i32,
+    /// `status.replicas`: what is there.
+    pub status_replicas: i32,
+    /// `status.selector`, as text.
+    pub selector: Arc<str>,
+}
+
+/// An error answer of the API server or of a metrics API.
+///
+/// The controller quotes `message` only; `code` and `reason` decide how it is classified.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApiError {
+    /// The HTTP status code, for instance 503.
+    pub code: u16,
+    /// The reason of the Status object, for instance `ServiceUnavailable`.
+    pub reason: String,
+    /// The message, quoted by the controller.
+    pub message: Arc<str>,
+}
+
+/// A pod, as far as the controller looks at it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pod {
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// `metadata.deletionTimestamp`: set while the pod is terminating.
+    pub deletion_timestamp: Option<Time>,
+    /// `status.phase`.
+    pub phase: PodPhase,
+    /// `status.startTime`.
+    pub start_time: Option<Time>,
+    /// The condition `Ready`, if there is one.
+    pub ready: Option<PodReady>,
+    /// `spec`. Shared between the pods of one template.
+    pub spec: Arc<PodSpec>,
+}
+
+/// `status.phase` of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Not all containers have started.
+    Pending,
+    /// At least one container runs.
+    Running,
+    /// All containers ended well.
+    Succeeded,
+    /// All containers ended, at least one badly.
+    Failed,
+    /// The kubelet can't be reached.
+    Unknown,
+}
+
+/// The condition `Ready` of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReady {
+    /// True, False or Unknown.
+    pub status: ConditionStatus,
+    /// When it last changed; in whole seconds.
+    pub last_transition_time: Time,
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// `spec` of a pod, as far as requests go.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSpec {
+    /// `spec.containers`.
+    pub containers: Vec<Container>,
+}
+
+/// A container and its requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Container {
+    /// Its name.
+    pub name: Arc<str>,
+    /// `resources.requests`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub requests: BTreeMap<Arc<str>, Quantity>,
+}
+
+/// What metrics.k8s.io says of one pod.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodMetrics {
+    /// The pod's name.
+    pub name: Arc<str>,
+    /// The pod's labels, by which the API filters.
+    pub labels: Labels,
+    /// When the sample was taken; in whole seconds.
+    pub timestamp: Time,
+    /// The time over which it was taken.
+    pub window: Span,
+    /// Usage by container.
+    pub containers: Arc<[ContainerMetrics]>,
+}
+
+/// What metrics.k8s.io says of one container.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerMetrics {
+    /// The container's name.
+    pub name: Arc<str>,
+    /// Usage by resource.
+    pub usage: Vec<(Arc<str>, Quantity)>,
+}

@@ -1,0 +1,93 @@
+//! What can be observed of one reconcile ("tick"): the same type for the model's prediction and for
+//! what an engine saw the real controller do. The two are compared field by field.
+
+use std::sync::Arc;
+
+use super::api::{HpaStatus, Text};
+use super::time::Time;
+
+/// Everything observable of one reconcile of one HPA.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Observation {
+    /// When the reconcile began.
+    pub at: Time,
+    /// The HPA's name.
+    pub hpa: Arc<str>,
+    /// Queries, in the order in which the controller made them.
+    pub reads: Vec<Read>,
+    /// Attempts to write the scale subresource, in order. Empty: the controller kept the size.
+    pub scale_writes: Vec<ScaleWrite>,
+    /// The status that was written, if one was: the controller skips the write if nothing changed.
+    pub status_write: Option<StatusWrite>,
+    /// Events, in the order in which the controller recorded them (before aggregation).
+    pub events: Vec<Event>,
+    /// The error that the reconcile ended with, as the controller hands it to its error log.
+    pub error: Option<Text>,
+}
+
+/// A query by the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// GET of the scale subresource.
+    Scale {
+        /// `deployments.apps`.
+        resource: Arc<str>,
+        /// The target's name.
+        name: Arc<str>,
+        /// What was answered: `spec.replicas` and `status.replicas`; or an error message.
+        answer: Result<(i32, i32), Arc<str>>,
+    },
+    /// List of metrics.k8s.io pods.
+    PodMetrics {
+        /// The label selector of the query.
+        selector: Arc<str>,
+        /// How many pods were in the answer; or an error message.
+        answer: Result<u32, Arc<str>>,
+    },
+}
+
+/// An attempt to write the scale.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScaleWrite {
+    /// `spec.replicas` as written.
+    pub replicas: i32,
+    /// The error message of the API, if it was refused.
+    pub error: Option<Arc<str>>,
+}
+
+/// A write of the HPA's status.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StatusWrite {
+    /// What was written; times as the API stores them.
+    pub status: HpaStatus,
+    /// The error message of the API, if it was refused.
+    pub error: Option<Arc<str>>,
+}
+
+/// An event on the HPA.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// `Normal` or `Warning`.
+    pub type_: EventType,
+    /// CamelCase.
+    pub reason: Text,
+    /// For people.
+    pub message: Text,
+}
+
+/// The type of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventType {
+    /// Something that is meant to happen.
+    Normal,
+    /// Something that is not.
+    Warning,
+}
+
+impl Observation {
+    /// The size that was successfully written in this reconcile, if any.
+    #[must_use]
+    pub fn scaled_to(&self) -> Option<i32> {
+        self.scale_writes.iter().rev().find(|write| write.error.is_none()).map(|w| w.replicas)
+    }
+}

@@ -1,0 +1,142 @@
+//! What happens to the cluster between reconciles, as plain data: every engine is told the same.
+//!
+//! The JSON form of these types is the `apply` list of the engine protocol (`docs/protocol.md`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::api::{ApiError, ContainerMetrics, PodPhase, PodReady, PodSpec};
+use crate::model::time::{Span, Time};
+
+/// One change to the cluster.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// Somebody creates the HPA. The manifest is the user's, verbatim (as JSON).
+    CreateHpa(serde_json::Value),
+    /// Somebody edits the HPA: a JSON merge patch.
+    PatchHpa {
+        /// The HPA's name.
+        name: Arc<str>,
+        /// The patch.
+        patch: serde_json::Value,
+    },
+    /// Somebody deletes the HPA.
+    DeleteHpa {
+        /// The HPA's name.
+        name: Arc<str>,
+    },
+    /// The scale subresource of a target changes (or appears): by a person, or because the
+    /// workload's controller made or lost pods.
+    SetScale(ScaleTarget),
+    /// A pod template, named by pods that follow.
+    PodTemplate {
+        /// The name by which pods refer to it.
+        name: Arc<str>,
+        /// Labels of the pods.
+        labels: BTreeMap<String, String>,
+        /// Containers and their requests.
+        spec: PodSpec,
+    },
+    /// Pods that appear or change.
+    SetPods(Vec<PodState>),
+    /// Pods that are gone.
+    DeletePods(Vec<Arc<str>>),
+    /// What metrics.k8s.io answers from now on.
+    PodMetrics(PodMetricsChange),
+    /// Requests that fail from now on. Replaces what was said before.
+    Faults(Faults),
+    /// The controller is stopped and a new one started: its memory is gone.
+    RestartController,
+}
+
+/// The scale subresource of an object.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleTarget {
+    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
+    pub resource: Arc<str>,
+    /// The object's name.
+    pub name: Arc<str>,
+    /// `spec.replicas`. Absent: left as it is (the controller may have just written it).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// `status.replicas`.
+    pub status_replicas: i32,
+    /// `status.selector`.
+    pub selector: Arc<str>,
+}
+
+/// A pod as it is from now on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodState {
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// The template it was made from.
+    pub template: Arc<str>,
+    /// `status.phase`.
+    pub phase: PodPhase,
+    /// `status.startTime`, in nanoseconds since t=0 (whole seconds).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// The condition `Ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<PodReady>,
+    /// `metadata.deletionTimestamp`, in nanoseconds since t=0 (whole seconds).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Time>,
+}
+
+/// A change of what metrics.k8s.io answers. Fields that are absent stay as they were.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodMetricsChange {
+    /// The timestamp of every sample that has none of its own, in nanoseconds since t=0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Time>,
+    /// The window of every sample, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Span>,
+    /// Samples that appear or change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<Sample>,
+    /// Pods whose samples vanish.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delete: Vec<Arc<str>>,
+}
+
+/// A sample of one pod. Its labels are those of the pod's template.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sample {
+    /// The pod.
+    pub pod: Arc<str>,
+    /// The template whose labels the sample carries.
+    pub template: Arc<str>,
+    /// Its own timestamp, if it is not the common one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Time>,
+    /// Usage by container.
+    pub containers: Arc<[ContainerMetrics]>,
+}
+
+/// Requests of the controller that are answered with an error.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Faults {
+    /// List of metrics.k8s.io pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_pod_metrics: Option<ApiError>,
+    /// GET of the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub get_scale: Option<ApiError>,
+    /// PUT of the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_scale: Option<ApiError>,
+    /// PUT of the HPA's status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_status: Option<ApiError>,
+}
