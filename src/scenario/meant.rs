@@ -1,0 +1,336 @@
+//! A scenario as meant: durations, quantities and pod sets parsed, defaults filled in, positions
+//! kept where a later message may need them. `lower.rs` makes it from the file as typed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::api::{ApiError, PodSpec};
+use crate::model::flags::{FeatureGates, Flags};
+use crate::model::quantity::Quantity;
+use crate::model::rules::Release;
+use crate::model::time::{Span, Time};
+
+/// A scenario, ready to be run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its path below `fixtures/` without the extension; for other files the path as given.
+    pub id: String,
+    /// The file as the user named it, for messages.
+    pub path: String,
+    /// One sentence: what must hold.
+    pub requirement: String,
+    /// A link to the source, KEP or issue.
+    pub upstream: String,
+    /// The releases on which it holds.
+    pub releases: ReleaseRange,
+    /// Flags of the kube-controller-manager.
+    pub flags: Flags,
+    /// Feature gates of API server and controller.
+    pub gates: FeatureGates,
+    /// The gates that the file names, for engines that are told by name.
+    pub gate_overrides: BTreeMap<String, bool>,
+    /// The HPA's namespace and name.
+    pub namespace: Arc<str>,
+    /// `metadata.name` of the HPA.
+    pub hpa_name: Arc<str>,
+    /// The HPA's manifest, verbatim.
+    pub manifest: serde_json::Value,
+    /// The scale target and its pods.
+    pub workload: Workload,
+    /// What metrics.k8s.io answers.
+    pub metrics: Metrics,
+    /// What happens, by time; stable for equal times.
+    pub timeline: Vec<Happening>,
+    /// When the scenario ends: the last reconcile that counts is the last one at or before it.
+    pub until: Time,
+    /// What the author expects.
+    pub expect: Vec<Expectation>,
+    /// SHA-free content hash of all that decides a run (not of comments or `expect`): 16 hex digits.
+    pub hash: String,
+    /// Line (from 1) of the most telling part for a divergence: `hpa`, or the file's first line.
+    pub line: usize,
+}
+
+/// The releases on which a scenario holds; both ends inclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReleaseRange {
+    /// The oldest, or all.
+    pub from: Option<Release>,
+    /// The newest, or all.
+    pub to: Option<Release>,
+}
+
+/// The scale target and the pods that it makes.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// API group of the target, empty for core.
+    pub group: String,
+    /// API version of the target.
+    pub version: String,
+    /// For instance `Deployment`.
+    pub kind: String,
+    /// For instance `deployments`.
+    pub resource: String,
+    /// The target's name.
+    pub name: Arc<str>,
+    /// `spec.replicas` at t=0.
+    pub replicas: i32,
+    /// The text form of the target's selector, as in `status.selector` of its scale.
+    pub selector: Arc<str>,
+    /// Labels of its pods.
+    pub labels: BTreeMap<String, String>,
+    /// Containers and their requests.
+    pub spec: Arc<PodSpec>,
+    /// The age of the initial pods at t=0: they were created, started and became ready then.
+    pub age: Span,
+    /// How new pods come up.
+    pub startup: Startup,
+    /// Which pods go first when the size shrinks.
+    pub victims: Victims,
+    /// How long a deleted pod stays Terminating (it is not ready meanwhile and has no replacement
+    /// to wait for). Zero: it is gone at once.
+    pub termination: Span,
+}
+
+/// How a new pod comes up, counted from its creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Startup {
+    /// Pending for so long; `status.startTime` is set when it ends. None: for ever.
+    pub pending: Option<Span>,
+    /// Ready so long after its creation. None: never.
+    pub ready: Option<Span>,
+    /// It reports metrics so long after it started running.
+    pub metrics: Span,
+}
+
+/// Which pods are deleted first when the size shrinks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Victims {
+    /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
+    #[default]
+    ReplicaSet,
+    /// The highest ordinal, as a StatefulSet.
+    Newest,
+    /// The lowest ordinal.
+    Oldest,
+}
+
+/// What metrics.k8s.io answers.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    /// One entry a resource (`cpu`, `memory`).
+    pub resources: Vec<ResourceUsage>,
+    /// How samples are taken.
+    pub sampling: Sampling,
+}
+
+/// The usage of one resource.
+#[derive(Clone, Debug)]
+pub struct ResourceUsage {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// Where the numbers come from.
+    pub source: UsageSource,
+    /// Pods that differ, by ordinal; later entries win.
+    pub exceptions: Vec<(PodSet, Signal)>,
+}
+
+/// Where a resource's numbers come from.
+#[derive(Clone, Debug)]
+pub enum UsageSource {
+    /// The same signal in each pod, in its first container (the others report zero).
+    PerPod(Signal),
+    /// A signal for each named container of each pod.
+    PerContainer(Vec<(Arc<str>, Signal)>),
+    /// A total that the ready pods share evenly (closed loop), capped at `limit` per pod.
+    Load {
+        /// The total.
+        total: Signal,
+        /// No pod uses more than this; the rest of the load is not served.
+        limit: Option<Quantity>,
+    },
+}
+
+/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu) or to
+/// a whole unit (memory).
+#[derive(Clone, Debug)]
+pub enum Signal {
+    /// Always the same; the quantity reaches the API as written.
+    Constant(Quantity),
+    /// Jumps: each value holds from its time on; the first one also before.
+    Steps(Vec<(Time, Quantity)>),
+    /// Straight lines between points; constant before the first and after the last.
+    Points(Vec<(Time, Quantity)>),
+    /// `mean + amplitude * sin(2π (t - offset) / period)`.
+    Sine {
+        /// The middle.
+        mean: Quantity,
+        /// Half of the height.
+        amplitude: Quantity,
+        /// The time of one wave.
+        period: Span,
+        /// The time of a rising crossing of the middle.
+        offset: Span,
+    },
+}
+
+/// How samples of usage are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sampling {
+    /// `window` of each sample.
+    pub window: Span,
+    /// A sample's timestamp lies so far before the query (and its value is from then).
+    pub lag: Span,
+    /// Samples are only taken at multiples of this (as metrics-server does); None: at each query.
+    pub resolution: Option<Span>,
+}
+
+/// A set of pods by ordinal (the order of their creation, from 0).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PodSet {
+    /// Every pod there is at that time.
+    All,
+    /// These ordinals: inclusive ranges, sorted.
+    Ordinals(Vec<(u32, u32)>),
+}
+
+/// Something that happens at a time.
+#[derive(Clone, Debug)]
+pub struct Happening {
+    /// When.
+    pub at: Time,
+    /// For how long, for what can end.
+    pub lasts: Option<Span>,
+    /// What.
+    pub what: What,
+    /// Line in the file, from 1.
+    pub line: usize,
+}
+
+/// What can happen.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// Pods lose readiness (and get it back when it ends).
+    PodsUnready(PodSet),
+    /// Pods go to phase Failed and are replaced, as evicted ones are.
+    PodsFailed(PodSet),
+    /// Pods are deleted: Terminating for the workload's termination time, then gone; replaced.
+    PodsDeleted(PodSet),
+    /// Pods are deleted but held (by a finalizer): Terminating until it ends; replaced.
+    PodsStuckTerminating(PodSet),
+    /// Pods have no entry in the metrics API.
+    MetricsMissing(PodSet),
+    /// One container of these pods has no usage; the pod's entry stays.
+    ContainerMetricsMissing(PodSet, Arc<str>),
+    /// One resource of these pods is not reported; the entry stays.
+    ResourceMissing(PodSet, Arc<str>),
+    /// The samples of these pods stay as they were at that time, with their timestamps.
+    MetricsStale(PodSet),
+    /// metrics.k8s.io answers with an error.
+    MetricsError(ApiError),
+    /// metrics.k8s.io answers with an empty list.
+    MetricsEmpty,
+    /// GET of the scale fails.
+    GetScaleError(ApiError),
+    /// PUT of the scale fails.
+    UpdateScaleError(ApiError),
+    /// PUT of the HPA's status fails.
+    UpdateStatusError(ApiError),
+    /// `kubectl scale` by a person.
+    Scale(i32),
+    /// Somebody edits the HPA: a JSON merge patch.
+    EditHpa(serde_json::Value),
+    /// The HPA is deleted.
+    DeleteHpa,
+    /// The HPA is created again from the scenario's manifest.
+    CreateHpa,
+    /// The controller is restarted.
+    RestartController,
+}
+
+/// Something that the author expects of the controller.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// When it must hold.
+    pub when: When,
+    /// What must hold.
+    pub what: Expected,
+}
+
+/// When an expectation must hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum When {
+    /// At the n-th reconcile, from 1.
+    Tick(usize),
+    /// At the last reconcile at or before this time.
+    At(Time),
+    /// At every reconcile between two times (inclusive).
+    Always(Time, Time),
+    /// At no reconcile between two times (inclusive).
+    Never(Time, Time),
+    /// At some reconcile from a time on, at most so much later.
+    Within {
+        /// From when on.
+        of: Time,
+        /// How much later at most.
+        span: Span,
+    },
+    /// Over the whole run (for counts).
+    Whole,
+}
+
+/// What is expected. Absent fields are not looked at.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Expected {
+    /// The target's size after the reconcile.
+    pub replicas: Option<NumberRange>,
+    /// `status.desiredReplicas`.
+    pub desired_replicas: Option<NumberRange>,
+    /// `status.currentReplicas`.
+    pub current_replicas: Option<NumberRange>,
+    /// Conditions that must be among the status's.
+    pub conditions: Vec<ExpectedCondition>,
+    /// Events that must be among the reconcile's.
+    pub events: Vec<ExpectedEvent>,
+    /// Whether the reconcile changed the size.
+    pub rescaled: Option<bool>,
+    /// A part of the error with which the reconcile ended.
+    pub error: Option<String>,
+    /// At most so many changes of direction (up after down, down after up) within any such span.
+    pub at_most_direction_changes: Option<(u32, Option<Span>)>,
+    /// At most so many changes of size within any such span.
+    pub at_most_rescales: Option<(u32, Option<Span>)>,
+}
+
+/// Bounds on a number, inclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NumberRange {
+    /// At least.
+    pub min: i32,
+    /// At most.
+    pub max: i32,
+}
+
+/// A condition that is expected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpectedCondition {
+    /// Its type.
+    pub type_: String,
+    /// Its status.
+    pub status: Option<bool>,
+    /// Its reason.
+    pub reason: Option<String>,
+    /// A part of its message.
+    pub message: Option<String>,
+}
+
+/// An event that is expected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpectedEvent {
+    /// Its reason.
+    pub reason: String,
+    /// A part of its message.
+    pub message: Option<String>,
+}
