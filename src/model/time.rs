@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::ops::{Add, Sub};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -137,9 +138,118 @@ impl fmt::Display for Span {
     }
 }
 
+/// Text that is no duration as Go writes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpanError {
+    /// Nothing there.
+    Empty,
+    /// A number without a unit: `15` instead of `15s`.
+    NoUnit,
+    /// Not a sequence of numbers with units (`h`, `m`, `s`, `ms`, `us`, `ns`).
+    Malformed,
+    /// More than about 292 years.
+    TooLong,
+}
+
+impl fmt::Display for SpanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SpanError::Empty => "an empty duration",
+            SpanError::NoUnit => "a duration without a unit",
+            SpanError::Malformed => "not a duration such as 15s, 1m30s or 500ms",
+            SpanError::TooLong => "too long a duration",
+        })
+    }
+}
+
+impl std::error::Error for SpanError {}
+
+/// Reads durations as Go's `time.ParseDuration` does: `15s`, `1h30m`, `1.5s`, `-7s`, `0`.
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Span, SpanError> {
+        let (negative, mut rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        match rest {
+            "" => return Err(SpanError::Empty),
+            "0" => return Ok(Span::ZERO),
+            _ => {}
+        }
+        let mut nanos: i128 = 0;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+            let (number, tail) = rest.split_at(digits);
+            let unit_len =
+                tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+            let (unit, tail) = tail.split_at(unit_len);
+            nanos += part(number, unit)?;
+            rest = tail;
+        }
+        let nanos = if negative { -nanos } else { nanos };
+        i64::try_from(nanos).map(Span).map_err(|_| SpanError::TooLong)
+    }
+}
+
+/// The nanoseconds of one number with its unit.
+fn part(number: &str, unit: &str) -> Result<i128, SpanError> {
+    let scale: i128 = match unit {
+        "" => return Err(SpanError::NoUnit),
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(SpanError::Malformed),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return Err(SpanError::Malformed);
+    }
+    if whole.len() > 19 || fraction.len() > 18 {
+        return Err(SpanError::TooLong);
+    }
+    let digits = |text: &str| if text.is_empty() { Ok(0) } else { text.parse::<i128>() };
+    let (whole, fraction_value) = (
+        digits(whole).map_err(|_| SpanError::Malformed)?,
+        digits(fraction).map_err(|_| SpanError::Malformed)?,
+    );
+    let power = 10_i128.pow(u32::try_from(fraction.len()).map_err(|_| SpanError::TooLong)?);
+    Ok(whole * scale + fraction_value * scale / power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for (text, span) in [
+            ("15s", Ok(Span::from_secs(15))),
+            ("1h30m", Ok(Span::from_mins(90))),
+            ("1.5s", Ok(Span::from_millis(1500))),
+            ("-7s", Ok(Span::from_secs(-7))),
+            ("0", Ok(Span::ZERO)),
+            ("15", Err(SpanError::NoUnit)),
+            ("", Err(SpanError::Empty)),
+            ("15 s", Err(SpanError::Malformed)),
+            ("15d", Err(SpanError::Malformed)),
+            ("1.2.3s", Err(SpanError::Malformed)),
+            ("99999999999999h", Err(SpanError::TooLong)),
+        ] {
+            assert_eq!(text.parse::<Span>(), span, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_span_that_is_printed_can_be_read() {
+        for nanos in [0, 1, 999, 100_000_000, 15_100_000_000, 5_400_000_000_000, -7_000_000_001] {
+            assert_eq!(Span(nanos).to_string().parse(), Ok(Span(nanos)));
+        }
+    }
 
     #[test]
     fn spans_read_like_kubernetes_durations() {

@@ -1,0 +1,270 @@
+//! The one comparison: two observations of the same tick, field by field.
+//!
+//! It knows nothing of engines. What an engine cannot observe is left out by a [`Scope`], which
+//! narrows what is compared and never how.
+
+mod known;
+
+pub use known::{Known, KnownDisagreement, KnownError};
+
+use std::fmt::Display;
+
+use crate::model::api::{Condition, HpaStatus, MetricStatus};
+use crate::model::observation::{Event, Observation, Read, ScaleWrite, StatusWrite};
+use crate::model::time::Time;
+use crate::trace::{ApiAnswer, ApiOutcome};
+
+/// What an engine can observe. Everything, unless it says otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scope {
+    /// Queries made by the controller.
+    pub reads: bool,
+    /// Events as recorded.
+    pub events: bool,
+    /// The error with which a reconcile ended.
+    pub errors: bool,
+}
+
+impl Scope {
+    /// Everything is observed.
+    pub const ALL: Scope = Scope { reads: true, events: true, errors: true };
+}
+
+/// One field in which two observations differ.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldDifference {
+    /// The field, as the API names it: `status.conditions[ScalingLimited].reason`.
+    pub field: String,
+    /// What the model says.
+    pub model: String,
+    /// What was observed.
+    pub upstream: String,
+}
+
+/// The first tick at which model and engine disagree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The number of the tick, from 1. 0: before the first one (API defaulting, refusals).
+    pub tick: usize,
+    /// The tick's time.
+    pub at: Time,
+    /// Every field that differs in it.
+    pub fields: Vec<FieldDifference>,
+}
+
+const NONE: &str = "(none)";
+
+/// Compares the model's prediction of a tick with what was observed; empty if they agree.
+#[must_use]
+pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Vec<FieldDifference> {
+    if model == seen {
+        return Vec::new();
+    }
+    let mut differences = Differences::default();
+    differences.field("at", &model.at, &seen.at);
+    differences.field("hpa", &model.hpa, &seen.hpa);
+    scale_writes(&mut differences, &model.scale_writes, &seen.scale_writes);
+    status_write(&mut differences, model.status_write.as_ref(), seen.status_write.as_ref());
+    if scope.events {
+        events(&mut differences, &model.events, &seen.events);
+    }
+    if scope.reads {
+        reads(&mut differences, &model.reads, &seen.reads);
+    }
+    if scope.errors {
+        differences.optional("error", model.error.as_ref(), seen.error.as_ref());
+    }
+    differences.found
+}
+
+/// A tick that only one side had.
+#[must_use]
+pub fn unmatched(model: Option<&Observation>, seen: Option<&Observation>) -> Vec<FieldDifference> {
+    let text = |tick: Option<&Observation>| {
+        tick.map_or_else(|| "no reconcile".to_owned(), |tick| format!("a reconcile at {}", tick.at))
+    };
+    vec![FieldDifference { field: "at".to_owned(), model: text(model), upstream: text(seen) }]
+}
+
+/// Compares the API server's answers to the same request.
+#[must_use]
+pub fn api_answers(model: &ApiAnswer, seen: &ApiAnswer) -> Vec<FieldDifference> {
+    let mut differences = Differences::default();
+    differences.field("api.at", &model.at, &seen.at);
+    match (&model.outcome, &seen.outcome) {
+        (
+            ApiOutcome::Stored { generation, spec },
+            ApiOutcome::Stored { generation: seen_generation, spec: seen_spec },
+        ) => {
+            differences.field("metadata.generation", generation, seen_generation);
+            if spec != seen_spec {
+                differences.field("spec", &json(spec), &json(seen_spec));
+            }
+        }
+        (model, seen) if model == seen => {}
+        (model, seen) => differences.field("api", &outcome(model), &outcome(seen)),
+    }
+    differences.found
+}
+
+fn json(spec: &crate::model::api::HpaSpec) -> String {
+    serde_json::to_string(spec).unwrap_or_else(|error| error.to_string())
+}
+
+fn outcome(outcome: &ApiOutcome) -> String {
+    match outcome {
+        ApiOutcome::Stored { spec, .. } => format!("stored {}", json(spec)),
+        ApiOutcome::Refused(message) => format!("refused: {message}"),
+        ApiOutcome::Deleted => "deleted".to_owned(),
+    }
+}
+
+#[derive(Default)]
+struct Differences {
+    found: Vec<FieldDifference>,
+}
+
+impl Differences {
+    fn field<T: PartialEq + Display + ?Sized>(&mut self, field: &str, model: &T, seen: &T) {
+        if model != seen {
+            self.found.push(FieldDifference {
+                field: field.to_owned(),
+                model: model.to_string(),
+                upstream: seen.to_string(),
+            });
+        }
+    }
+
+    fn optional<T: PartialEq + Display>(&mut self, field: &str, model: Option<&T>, seen: Option<&T>) {
+        if model != seen {
+            let text = |value: Option<&T>| value.map_or_else(|| NONE.to_owned(), T::to_string);
+            self.found.push(FieldDifference {
+                field: field.to_owned(),
+                model: text(model),
+                upstream: text(seen),
+            });
+        }
+    }
+
+    /// Lists of different lengths are shown element by element as well, so that the one that is
+    /// missing or too many can be seen.
+    fn list<T: PartialEq>(&mut self, field: &str, model: &[T], seen: &[T], text: fn(&T) -> String) {
+        for index in 0..model.len().max(seen.len()) {
+            let (one, other) = (model.get(index), seen.get(index));
+            if one != other {
+                self.found.push(FieldDifference {
+                    field: format!("{field}[{index}]"),
+                    model: one.map_or_else(|| NONE.to_owned(), text),
+                    upstream: other.map_or_else(|| NONE.to_owned(), text),
+                });
+            }
+        }
+    }
+}
+
+fn scale_writes(differences: &mut Differences, model: &[ScaleWrite], seen: &[ScaleWrite]) {
+    differences.list("scale.spec.replicas", model, seen, |write| match &write.error {
+        None => write.replicas.to_string(),
+        Some(error) => format!("{} (refused: {error})", write.replicas),
+    });
+}
+
+fn reads(differences: &mut Differences, model: &[Read], seen: &[Read]) {
+    differences.list("reads", model, seen, |read| match read {
+        Read::Scale { resource, name, answer } => match answer {
+            Ok((spec, status)) => {
+                format!("scale of {resource}/{name}: spec {spec}, status {status}")
+            }
+            Err(error) => format!("scale of {resource}/{name}: {error}"),
+        },
+        Read::PodMetrics { selector, answer } => match answer {
+            Ok(items) => format!("pod metrics of {selector}: {items} items"),
+            Err(error) => format!("pod metrics of {selector}: {error}"),
+        },
+    });
+}
+
+fn events(differences: &mut Differences, model: &[Event], seen: &[Event]) {
+    differences.list("events", model, seen, |event| {
+        format!("{:?} {}: {}", event.type_, event.reason, event.message)
+    });
+}
+
+fn status_write(
+    differences: &mut Differences,
+    model: Option<&StatusWrite>,
+    seen: Option<&StatusWrite>,
+) {
+    match (model, seen) {
+        (Some(model), Some(seen)) => {
+            status(differences, &model.status, &seen.status);
+            differences.optional("status.error", model.error.as_ref(), seen.error.as_ref());
+        }
+        (None, None) => {}
+        (model, seen) => {
+            let text = |write: Option<&StatusWrite>| match write {
+                Some(write) => format!("written: {}", crate::trace::text::status_line(&write.status)),
+                None => "not written (unchanged)".to_owned(),
+            };
+            differences.found.push(FieldDifference {
+                field: "status".to_owned(),
+                model: text(model),
+                upstream: text(seen),
+            });
+        }
+    }
+}
+
+fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
+    differences.field(
+        "status.desiredReplicas",
+        &model.desired_replicas,
+        &seen.desired_replicas,
+    );
+    differences.optional(
+        "status.currentReplicas",
+        model.current_replicas.as_ref(),
+        seen.current_replicas.as_ref(),
+    );
+    differences.optional(
+        "status.lastScaleTime",
+        model.last_scale_time.as_ref(),
+        seen.last_scale_time.as_ref(),
+    );
+    differences.optional(
+        "status.observedGeneration",
+        model.observed_generation.as_ref(),
+        seen.observed_generation.as_ref(),
+    );
+    differences.list(
+        "status.currentMetrics",
+        &model.current_metrics,
+        &seen.current_metrics,
+        metric_status,
+    );
+    conditions(differences, &model.conditions, &seen.conditions);
+}
+
+fn metric_status(status: &MetricStatus) -> String {
+    crate::trace::text::metric_status_line(status)
+}
+
+fn conditions(differences: &mut Differences, model: &[Condition], seen: &[Condition]) {
+    let order = |conditions: &[Condition]| {
+        let types: Vec<_> = conditions.iter().map(|c| format!("{:?}", c.type_)).collect();
+        types.join(", ")
+    };
+    differences.field("status.conditions", &order(model), &order(seen));
+    for one in model {
+        let Some(other) = seen.iter().find(|other| other.type_ == one.type_) else { continue };
+        let field = |name: &str| format!("status.conditions[{:?}].{name}", one.type_);
+        differences.field(&field("status"), &one.status, &other.status);
+        differences.field(&field("reason"), &one.reason, &other.reason);
+        differences.field(&field("message"), &one.message, &other.message);
+        differences.field(
+            &field("lastTransitionTime"),
+            &one.last_transition_time,
+            &other.last_transition_time,
+        );
+    }
+}
