@@ -9,7 +9,7 @@ pub use known::{Known, KnownDisagreement, KnownError};
 
 use std::fmt::Display;
 
-use crate::model::api::{Condition, HpaStatus, MetricStatus};
+use crate::model::api::{Condition, HpaStatus, MetricStatus, Text};
 use crate::model::observation::{Event, Observation, Read, ScaleWrite, StatusWrite};
 use crate::model::time::Time;
 use crate::trace::{ApiAnswer, ApiOutcome};
@@ -21,7 +21,7 @@ pub struct Scope {
     pub reads: bool,
     /// Events as recorded.
     pub events: bool,
-    /// The error with which a reconcile ended.
+    /// Errors that reconciles ended with.
     pub errors: bool,
 }
 
@@ -72,7 +72,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         reads(&mut differences, &model.reads, &seen.reads);
     }
     if scope.errors {
-        differences.optional("error", model.error.as_ref(), seen.error.as_ref());
+        differences.list("errors", &model.errors, &seen.errors, Text::to_string);
     }
     differences.found
 }

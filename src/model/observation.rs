@@ -21,8 +21,9 @@ pub struct Observation {
     pub status_write: Option<StatusWrite>,
     /// Events, in the order in which the controller recorded them (before aggregation).
     pub events: Vec<Event>,
-    /// The error that the reconcile ended with, as the controller hands it to its error log.
-    pub error: Option<Text>,
+    /// Errors as the controller hands them to its error log, in order: those that it handles on the
+    /// way (a status write that failed) and the one that the reconcile ends with.
+    pub errors: Vec<Text>,
 }
 
 /// A query by the controller.
