@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::api::{HpaStatus, Text};
 use super::time::Time;
 
@@ -77,7 +79,7 @@ pub struct Event {
 }
 
 /// The type of an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EventType {
     /// Something that is meant to happen.
     Normal,

@@ -1,0 +1,336 @@
+//! The answers of the engine protocol (`docs/protocol.md`) as types, and what they mean.
+//!
+//! The log of a step is flat; here it is cut into reconciles and turned into [`Observation`]s.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{ApiAnswer, ApiOutcome, Stepped};
+use crate::model::api::{
+    Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text,
+};
+use crate::model::observation::{
+    Event, EventType, Observation, Read, ScaleWrite, StatusWrite,
+};
+use crate::model::quantity::Quantity;
+use crate::model::time::Time;
+
+/// The version of the protocol that this program speaks.
+pub const PROTOCOL: u32 = 1;
+
+/// One line of an engine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Answer {
+    /// The first line.
+    Hello(Hello),
+    /// A scenario is open.
+    Opened {
+        /// Which instant is t=0, RFC 3339.
+        epoch: Timestamp,
+    },
+    /// A step was made.
+    Stepped(SteppedJson),
+    /// The scenario is closed.
+    Closed {},
+    /// The engine cannot go on.
+    Failed {
+        /// Why, for people.
+        why: String,
+    },
+}
+
+/// What an engine says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hello {
+    /// The version of the protocol.
+    pub protocol: u32,
+    /// For instance `upstream`.
+    pub engine: String,
+    /// For instance `v1.37.0`.
+    pub release: String,
+}
+
+/// The answer to a step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SteppedJson {
+    now: Time,
+    #[serde(default)]
+    api: Vec<ApiJson>,
+    #[serde(default)]
+    log: Vec<LogEntry>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum ApiJson {
+    Stored { name: Arc<str>, generation: i64, spec: Box<HpaSpec> },
+    Refused { name: Arc<str>, message: String },
+    Deleted { name: Arc<str> },
+}
+
+/// One entry of the log: exactly one of the optional fields is there.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LogEntry {
+    at: Time,
+    get_scale: Option<GetScale>,
+    list_pod_metrics: Option<ListPodMetrics>,
+    update_scale: Option<UpdateScale>,
+    update_status: Option<UpdateStatus>,
+    event: Option<EventJson>,
+    error: Option<ErrorJson>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GetScale {
+    resource: Arc<str>,
+    name: Arc<str>,
+    #[serde(default)]
+    replicas: i32,
+    #[serde(default)]
+    status_replicas: i32,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ListPodMetrics {
+    selector: Arc<str>,
+    #[serde(default)]
+    items: u32,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct UpdateScale {
+    replicas: i32,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct UpdateStatus {
+    name: Arc<str>,
+    status: StatusJson,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct EventJson {
+    hpa: Arc<str>,
+    #[serde(rename = "type")]
+    type_: EventType,
+    reason: Arc<str>,
+    message: Arc<str>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ErrorJson {
+    message: Arc<str>,
+}
+
+/// `status` of an `autoscaling/v2` HPA in the API's own JSON.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StatusJson {
+    observed_generation: Option<i64>,
+    last_scale_time: Option<Timestamp>,
+    current_replicas: Option<i32>,
+    #[serde(default)]
+    desired_replicas: i32,
+    #[serde(default)]
+    current_metrics: Option<Vec<MetricStatusJson>>,
+    #[serde(default)]
+    conditions: Option<Vec<ConditionJson>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct MetricStatusJson {
+    #[serde(rename = "type")]
+    type_: String,
+    resource: Option<ResourceStatusJson>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ResourceStatusJson {
+    name: Arc<str>,
+    current: CurrentJson,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CurrentJson {
+    average_utilization: Option<i32>,
+    average_value: Option<Quantity>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ConditionJson {
+    #[serde(rename = "type")]
+    type_: ConditionType,
+    status: ConditionStatusJson,
+    reason: Text,
+    message: Text,
+    last_transition_time: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum ConditionStatusJson {
+    True,
+    False,
+}
+
+/// Reads what an engine answered to a step.
+///
+/// # Errors
+/// A message for people, if the answer has something that no known controller says.
+pub fn stepped(answer: SteppedJson, epoch: Timestamp) -> Result<Stepped, String> {
+    let clock = Clock { epoch };
+    let api = answer.api.into_iter().map(|api| api_answer(api, answer.now)).collect();
+    let mut log = Log { clock, ticks: Vec::new(), last: None };
+    for entry in answer.log {
+        log.entry(entry)?;
+    }
+    Ok(Stepped { now: answer.now, api, ticks: log.ticks })
+}
+
+fn api_answer(answer: ApiJson, at: Time) -> ApiAnswer {
+    let (name, outcome) = match answer {
+        ApiJson::Stored { name, generation, spec } => {
+            (name, ApiOutcome::Stored { generation, spec })
+        }
+        ApiJson::Refused { name, message } => (name, ApiOutcome::Refused(message)),
+        ApiJson::Deleted { name } => (name, ApiOutcome::Deleted),
+    };
+    ApiAnswer { at, name, outcome }
+}
+
+#[derive(Clone, Copy)]
+struct Clock {
+    epoch: Timestamp,
+}
+
+impl Clock {
+    fn time(self, timestamp: Timestamp) -> Result<Time, String> {
+        let nanos = timestamp.as_nanosecond() - self.epoch.as_nanosecond();
+        i64::try_from(nanos).map(Time).map_err(|_| format!("{timestamp} is out of range"))
+    }
+}
+
+/// What the last entry was, as far as it decides where a reconcile begins.
+struct Last {
+    at: Time,
+    failed_scale_write: bool,
+}
+
+struct Log {
+    clock: Clock,
+    ticks: Vec<Observation>,
+    last: Option<Last>,
+}
+
+impl Log {
+    fn entry(&mut self, entry: LogEntry) -> Result<(), String> {
+        if self.begins_tick(&entry) {
+            self.ticks.push(Observation { at: entry.at, ..Observation::default() });
+        }
+        let failed_scale_write =
+            entry.update_scale.as_ref().is_some_and(|write| write.error.is_some());
+        self.last = Some(Last { at: entry.at, failed_scale_write });
+        let clock = self.clock;
+        let Some(tick) = self.ticks.last_mut() else {
+            return Err("the log has no reconcile".to_owned());
+        };
+        add(tick, entry, clock)
+    }
+
+    /// A reconcile begins with a read of the scale, or, if its target can't even be named, with
+    /// whatever comes first at a new instant. The read that follows a refused write of the scale is
+    /// upstream's retry, and writes of the scale may come later than their reconcile began.
+    fn begins_tick(&self, entry: &LogEntry) -> bool {
+        let Some(last) = &self.last else { return true };
+        if entry.update_scale.is_some() || last.failed_scale_write {
+            return false;
+        }
+        entry.get_scale.is_some() || entry.at > last.at
+    }
+}
+
+fn add(tick: &mut Observation, entry: LogEntry, clock: Clock) -> Result<(), String> {
+    if let Some(read) = entry.get_scale {
+        tick.reads.push(Read::Scale {
+            resource: read.resource,
+            name: read.name,
+            answer: read.error.map_or(Ok((read.replicas, read.status_replicas)), Err),
+        });
+    }
+    if let Some(list) = entry.list_pod_metrics {
+        tick.reads.push(Read::PodMetrics {
+            selector: list.selector,
+            answer: list.error.map_or(Ok(list.items), Err),
+        });
+    }
+    if let Some(write) = entry.update_scale {
+        tick.scale_writes.push(ScaleWrite { replicas: write.replicas, error: write.error });
+    }
+    if let Some(write) = entry.update_status {
+        tick.hpa = write.name;
+        let status = status(write.status, clock)?;
+        tick.status_write = Some(StatusWrite { status, error: write.error });
+    }
+    if let Some(event) = entry.event {
+        tick.hpa = event.hpa;
+        tick.events.push(Event {
+            type_: event.type_,
+            reason: Text::Shared(event.reason),
+            message: Text::Shared(event.message),
+        });
+    }
+    if let Some(error) = entry.error {
+        tick.errors.push(Text::Shared(error.message));
+    }
+    Ok(())
+}
+
+fn status(json: StatusJson, clock: Clock) -> Result<HpaStatus, String> {
+    let metrics = json.current_metrics.unwrap_or_default();
+    let conditions = json.conditions.unwrap_or_default();
+    Ok(HpaStatus {
+        observed_generation: json.observed_generation,
+        last_scale_time: json.last_scale_time.map(|time| clock.time(time)).transpose()?,
+        current_replicas: json.current_replicas,
+        desired_replicas: json.desired_replicas,
+        current_metrics: metrics.into_iter().map(metric).collect::<Result<_, _>>()?,
+        conditions: conditions
+            .into_iter()
+            .map(|condition| {
+                Ok(Condition {
+                    type_: condition.type_,
+                    status: condition.status == ConditionStatusJson::True,
+                    reason: condition.reason,
+                    message: condition.message,
+                    last_transition_time: clock.time(condition.last_transition_time)?,
+                })
+            })
+            .collect::<Result<_, String>>()?,
+    })
+}
+
+fn metric(json: MetricStatusJson) -> Result<MetricStatus, String> {
+    match (json.type_.as_str(), json.resource) {
+        ("", None) => Ok(MetricStatus::Empty),
+        ("Resource", Some(resource)) => Ok(MetricStatus::Resource {
+            name: resource.name,
+            average_utilization: resource.current.average_utilization,
+            average_value: resource.current.average_value,
+        }),
+        (other, _) => Err(format!("a status of a metric of type {other:?} is not understood")),
+    }
+}
