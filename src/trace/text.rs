@@ -1,0 +1,523 @@
+//! The form in which upstream's traces are recorded: one JSON line a tick, small enough to review.
+//!
+//! A line says only what is new: reads that are those of the tick before are left out, a status is
+//! given by the fields that changed, and a tick that only repeats its predecessor is counted.
+//! What is written can be read back without loss; a test holds the two together.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ApiAnswer, ApiOutcome, Trace};
+use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text};
+use crate::model::observation::{
+    Event, EventType, Observation, Read, ScaleWrite, StatusWrite,
+};
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
+
+/// Text that is no recorded trace.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct TextError {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong, for people.
+    pub what: String,
+}
+
+/// The first line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    scenario: String,
+    hash: String,
+    engine: String,
+    release: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Again(AgainLine),
+    Tick(Box<TickLine>),
+    Api(ApiLine),
+}
+
+/// The tick before, so many times more, at equal distances.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgainLine {
+    again: usize,
+    every: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApiLine {
+    api: String,
+    hpa: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<Box<HpaSpec>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TickLine {
+    t: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hpa: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<Vec<ReadForm>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scale: Vec<ScaleForm>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<StatusForm>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_error: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    events: Vec<(EventType, Text, Text)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Text>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum ReadForm {
+    Scale { scale: Arc<str>, name: Arc<str>, replicas: (i32, i32) },
+    ScaleError { scale: Arc<str>, name: Arc<str>, error: Arc<str> },
+    Pods { pods: Arc<str>, items: u32 },
+    PodsError { pods: Arc<str>, error: Arc<str> },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum ScaleForm {
+    Written(i32),
+    Refused { replicas: i32, error: Arc<str> },
+}
+
+/// What changed of a status. A list is given whole if any of it changed, but for conditions, which
+/// are given one by one; their order is that of their first appearance and never changes.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct StatusForm {
+    /// Nothing was known before, or conditions vanished: the status is given whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    whole: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    desired_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_scale_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed_generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_metrics: Option<Vec<MetricForm>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    conditions: Vec<(ConditionType, bool, Text, Text, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricForm {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    utilization: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    average: Option<Quantity>,
+}
+
+/// Writes a trace in its recorded form.
+///
+/// # Errors
+/// If a value cannot be written as JSON; none that a controller produces is.
+pub fn write(trace: &Trace) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string(&Header {
+        scenario: trace.scenario.clone(),
+        hash: trace.hash.clone(),
+        engine: trace.engine.clone(),
+        release: trace.release.clone(),
+    })?;
+    text.push('\n');
+    let mut api = trace.api.iter().peekable();
+    let mut before: Option<&Observation> = None;
+    let mut status = HpaStatus::default();
+    let mut index = 0;
+    while index < trace.ticks.len() || api.peek().is_some() {
+        let tick = trace.ticks.get(index);
+        // An answer precedes the reconciles of its instant: creating the HPA is what causes them.
+        if let Some(answer) = api.next_if(|answer| tick.is_none_or(|tick| answer.at <= tick.at)) {
+            push(&mut text, &Line::Api(api_line(answer)))?;
+            continue;
+        }
+        let Some(tick) = tick else { break };
+        let repeats = repeats(&trace.ticks[index..], before, api.peek().map(|answer| answer.at));
+        if let Some((times, every)) = repeats {
+            push(&mut text, &Line::Again(AgainLine { again: times, every: every.to_string() }))?;
+            index += times;
+        } else {
+            push(&mut text, &Line::Tick(Box::new(tick_line(tick, before, &mut status))))?;
+            index += 1;
+        }
+        before = Some(&trace.ticks[index - 1]);
+    }
+    Ok(text)
+}
+
+fn push(text: &mut String, line: &Line) -> Result<(), serde_json::Error> {
+    text.push_str(&serde_json::to_string(line)?);
+    text.push('\n');
+    Ok(())
+}
+
+/// How many ticks from here on equal the one before in all but the time, and their distance.
+fn repeats(
+    ticks: &[Observation],
+    before: Option<&Observation>,
+    next_api: Option<Time>,
+) -> Option<(usize, Span)> {
+    let before = before?;
+    let every = ticks.first()?.at - before.at;
+    let mut at = before.at;
+    let same = |tick: &&Observation| {
+        at = at + every;
+        let early_enough = next_api.is_none_or(|api| tick.at < api);
+        let comparable = Observation { at: before.at, ..(*tick).clone() };
+        tick.at == at && early_enough && tick.status_write.is_none() && comparable == *before
+    };
+    let times = ticks.iter().take_while(same).count();
+    (times > 0).then_some((times, every))
+}
+
+fn api_line(answer: &ApiAnswer) -> ApiLine {
+    let mut line = ApiLine {
+        api: answer.at.to_string(),
+        hpa: answer.name.clone(),
+        generation: None,
+        spec: None,
+        refused: None,
+    };
+    match &answer.outcome {
+        ApiOutcome::Stored { generation, spec } => {
+            line.generation = Some(*generation);
+            line.spec = Some(spec.clone());
+        }
+        ApiOutcome::Refused(message) => line.refused = Some(message.clone()),
+        ApiOutcome::Deleted => {}
+    }
+    line
+}
+
+fn tick_line(
+    tick: &Observation,
+    before: Option<&Observation>,
+    status: &mut HpaStatus,
+) -> TickLine {
+    let same_reads = before.is_some_and(|before| before.reads == tick.reads);
+    let same_hpa = before.is_some_and(|before| before.hpa == tick.hpa);
+    let write = tick.status_write.as_ref();
+    let form = write.map(|write| status_form(&write.status, before.map(|_| &*status)));
+    if let Some(write) = write {
+        *status = write.status.clone();
+    }
+    TickLine {
+        t: tick.at.to_string(),
+        hpa: (!same_hpa).then(|| tick.hpa.clone()),
+        reads: (!same_reads).then(|| tick.reads.iter().map(read_form).collect()),
+        scale: tick.scale_writes.iter().map(scale_form).collect(),
+        status: form,
+        status_error: write.and_then(|write| write.error.clone()),
+        events: tick
+            .events
+            .iter()
+            .map(|event| (event.type_, event.reason.clone(), event.message.clone()))
+            .collect(),
+        errors: tick.errors.clone(),
+    }
+}
+
+fn read_form(read: &Read) -> ReadForm {
+    match read.clone() {
+        Read::Scale { resource, name, answer: Ok(replicas) } => {
+            ReadForm::Scale { scale: resource, name, replicas }
+        }
+        Read::Scale { resource, name, answer: Err(error) } => {
+            ReadForm::ScaleError { scale: resource, name, error }
+        }
+        Read::PodMetrics { selector, answer: Ok(items) } => {
+            ReadForm::Pods { pods: selector, items }
+        }
+        Read::PodMetrics { selector, answer: Err(error) } => {
+            ReadForm::PodsError { pods: selector, error }
+        }
+    }
+}
+
+fn scale_form(write: &ScaleWrite) -> ScaleForm {
+    match &write.error {
+        None => ScaleForm::Written(write.replicas),
+        Some(error) => ScaleForm::Refused { replicas: write.replicas, error: error.clone() },
+    }
+}
+
+fn status_form(status: &HpaStatus, before: Option<&HpaStatus>) -> StatusForm {
+    let kept = |before: &HpaStatus| {
+        before.conditions.len() <= status.conditions.len()
+            && before.conditions.iter().zip(&status.conditions).all(|(a, b)| a.type_ == b.type_)
+            && (before.last_scale_time.is_none() || status.last_scale_time.is_some())
+            && (before.observed_generation.is_none() || status.observed_generation.is_some())
+            && (before.current_replicas.is_none() || status.current_replicas.is_some())
+    };
+    let Some(before) = before.filter(|before| kept(before)) else {
+        return StatusForm { whole: true, ..status_form(status, Some(&HpaStatus::default())) };
+    };
+    StatusForm {
+        whole: false,
+        current_replicas: changed(status.current_replicas, before.current_replicas),
+        desired_replicas: (status.desired_replicas != before.desired_replicas)
+            .then_some(status.desired_replicas),
+        last_scale_time: changed(status.last_scale_time, before.last_scale_time)
+            .map(|time| time.to_string()),
+        observed_generation: changed(status.observed_generation, before.observed_generation),
+        current_metrics: (status.current_metrics != before.current_metrics)
+            .then(|| status.current_metrics.iter().map(metric_form).collect()),
+        conditions: status
+            .conditions
+            .iter()
+            .enumerate()
+            .filter(|(index, condition)| before.conditions.get(*index) != Some(condition))
+            .map(|(_, condition)| condition_form(condition))
+            .collect(),
+    }
+}
+
+fn changed<T: PartialEq>(now: Option<T>, before: Option<T>) -> Option<T> {
+    if now == before { None } else { now }
+}
+
+fn condition_form(condition: &Condition) -> (ConditionType, bool, Text, Text, String) {
+    (
+        condition.type_,
+        condition.status,
+        condition.reason.clone(),
+        condition.message.clone(),
+        condition.last_transition_time.to_string(),
+    )
+}
+
+fn metric_form(metric: &MetricStatus) -> MetricForm {
+    match metric {
+        MetricStatus::Empty => MetricForm { resource: None, utilization: None, average: None },
+        MetricStatus::Resource { name, average_utilization, average_value } => MetricForm {
+            resource: Some(name.clone()),
+            utilization: *average_utilization,
+            average: average_value.clone(),
+        },
+    }
+}
+
+/// Reads a trace from its recorded form.
+///
+/// # Errors
+/// If a line is not what [`write()`] writes.
+pub fn read(text: &str) -> Result<Trace, TextError> {
+    let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let fail = |line: usize, what: String| TextError { line, what };
+    let Some((number, first)) = lines.next() else {
+        return Err(fail(1, "an empty trace".to_owned()));
+    };
+    let header: Header =
+        serde_json::from_str(first).map_err(|error| fail(number, error.to_string()))?;
+    let mut trace = Trace {
+        release: header.release,
+        engine: header.engine,
+        scenario: header.scenario,
+        hash: header.hash,
+        api: Vec::new(),
+        ticks: Vec::new(),
+    };
+    let mut status = HpaStatus::default();
+    for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        let line = serde_json::from_str(line).map_err(|error| fail(number, error.to_string()))?;
+        read_line(&mut trace, &mut status, line).map_err(|what| fail(number, what))?;
+    }
+    Ok(trace)
+}
+
+fn read_line(trace: &mut Trace, status: &mut HpaStatus, line: Line) -> Result<(), String> {
+    match line {
+        Line::Api(line) => trace.api.push(read_api(line)?),
+        Line::Tick(line) => {
+            let tick = read_tick(*line, trace.ticks.last(), status)?;
+            trace.ticks.push(tick);
+        }
+        Line::Again(line) => {
+            let every = span(&line.every)?;
+            let last = trace.ticks.last().ok_or("nothing to repeat")?.clone();
+            // Only what repeats is repeated: a tick that wrote a status is never the pattern.
+            let mut at = last.at;
+            for _ in 0..line.again {
+                at = at + every;
+                trace.ticks.push(Observation { at, status_write: None, ..last.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    text.parse().map_err(|error| format!("{text}: {error}"))
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    Ok(Time::ZERO + span(text)?)
+}
+
+fn read_api(line: ApiLine) -> Result<ApiAnswer, String> {
+    let outcome = match (line.spec, line.refused) {
+        (Some(spec), None) => {
+            ApiOutcome::Stored { generation: line.generation.unwrap_or_default(), spec }
+        }
+        (None, Some(message)) => ApiOutcome::Refused(message),
+        (None, None) => ApiOutcome::Deleted,
+        (Some(_), Some(_)) => return Err("both stored and refused".to_owned()),
+    };
+    Ok(ApiAnswer { at: time(&line.api)?, name: line.hpa, outcome })
+}
+
+fn read_tick(
+    line: TickLine,
+    before: Option<&Observation>,
+    status: &mut HpaStatus,
+) -> Result<Observation, String> {
+    let status_write = match line.status {
+        Some(form) => {
+            read_status(form, status)?;
+            Some(StatusWrite { status: status.clone(), error: line.status_error })
+        }
+        None => None,
+    };
+    let reads = match line.reads {
+        Some(reads) => reads.into_iter().map(read_of).collect(),
+        None => before.map(|before| before.reads.clone()).unwrap_or_default(),
+    };
+    let hpa = line.hpa.or_else(|| before.map(|before| before.hpa.clone())).unwrap_or_default();
+    Ok(Observation {
+        at: time(&line.t)?,
+        hpa,
+        reads,
+        scale_writes: line.scale.into_iter().map(scale_of).collect(),
+        status_write,
+        events: line
+            .events
+            .into_iter()
+            .map(|(type_, reason, message)| Event { type_, reason, message })
+            .collect(),
+        errors: line.errors,
+    })
+}
+
+fn read_of(form: ReadForm) -> Read {
+    match form {
+        ReadForm::Scale { scale, name, replicas } => {
+            Read::Scale { resource: scale, name, answer: Ok(replicas) }
+        }
+        ReadForm::ScaleError { scale, name, error } => {
+            Read::Scale { resource: scale, name, answer: Err(error) }
+        }
+        ReadForm::Pods { pods, items } => Read::PodMetrics { selector: pods, answer: Ok(items) },
+        ReadForm::PodsError { pods, error } => {
+            Read::PodMetrics { selector: pods, answer: Err(error) }
+        }
+    }
+}
+
+fn scale_of(form: ScaleForm) -> ScaleWrite {
+    match form {
+        ScaleForm::Written(replicas) => ScaleWrite { replicas, error: None },
+        ScaleForm::Refused { replicas, error } => ScaleWrite { replicas, error: Some(error) },
+    }
+}
+
+fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
+    if form.whole {
+        *status = HpaStatus::default();
+    }
+    status.current_replicas = form.current_replicas.or(status.current_replicas);
+    status.desired_replicas = form.desired_replicas.unwrap_or(status.desired_replicas);
+    status.observed_generation = form.observed_generation.or(status.observed_generation);
+    if let Some(text) = form.last_scale_time {
+        status.last_scale_time = Some(time(&text)?);
+    }
+    if let Some(metrics) = form.current_metrics {
+        status.current_metrics = metrics.into_iter().map(metric_of).collect();
+    }
+    for (type_, on, reason, message, since) in form.conditions {
+        let condition = Condition {
+            type_,
+            status: on,
+            reason,
+            message,
+            last_transition_time: time(&since)?,
+        };
+        match status.conditions.iter_mut().find(|known| known.type_ == type_) {
+            Some(known) => *known = condition,
+            None => status.conditions.push(condition),
+        }
+    }
+    Ok(())
+}
+
+fn metric_of(form: MetricForm) -> MetricStatus {
+    match form.resource {
+        None => MetricStatus::Empty,
+        Some(name) => MetricStatus::Resource {
+            name,
+            average_utilization: form.utilization,
+            average_value: form.average,
+        },
+    }
+}
+
+/// A status in one line, for people.
+#[must_use]
+pub fn status_line(status: &HpaStatus) -> String {
+    let mut line = format!("desiredReplicas {}", status.desired_replicas);
+    if let Some(current) = status.current_replicas {
+        let _ = write!(line, ", currentReplicas {current}");
+    }
+    for metric in &status.current_metrics {
+        let _ = write!(line, ", {}", metric_status_line(metric));
+    }
+    for condition in &status.conditions {
+        let on = if condition.status { "True" } else { "False" };
+        let _ = write!(line, ", {:?}={on}/{}", condition.type_, condition.reason);
+    }
+    line
+}
+
+/// A metric's status in one line, for people.
+#[must_use]
+pub fn metric_status_line(metric: &MetricStatus) -> String {
+    match metric {
+        MetricStatus::Empty => "(failed metric)".to_owned(),
+        MetricStatus::Resource { name, average_utilization, average_value } => {
+            let mut line = name.to_string();
+            if let Some(utilization) = average_utilization {
+                let _ = write!(line, " {utilization}%");
+            }
+            if let Some(value) = average_value {
+                let _ = write!(line, " ({value} each)");
+            }
+            line
+        }
+    }
+}
