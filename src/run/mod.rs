@@ -1,0 +1,144 @@
+//! Running scenarios on engines: lockstep, verdicts and the events that reports are made of.
+//!
+//! This is the only caller of the comparison. It prints nothing.
+
+mod lockstep;
+#[cfg(feature = "engines")]
+mod many;
+
+use std::time::Duration;
+
+pub use lockstep::{FreeRun, FreeTick, free_run, run_one};
+#[cfg(feature = "engines")]
+pub use many::{EngineChoice, Plan, run_all};
+
+use crate::compare::Divergence;
+use crate::expect::Unmet;
+use crate::trace::Trace;
+
+/// What came of one scenario on one engine.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// Every tick was as the model said, and every expectation was met.
+    Conforms,
+    /// A tick was not as the model said.
+    Diverges(Divergence),
+    /// Model and engine agree, but not with what the author expects.
+    Unexpected,
+    /// The engine broke, or the scenario did not fit it: no verdict.
+    Inconclusive {
+        /// What happened.
+        why: String,
+        /// The tail of what the engine wrote, if it did.
+        output: String,
+    },
+    /// It was not run.
+    Skipped {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// A disagreement that `divergences.yaml` knows of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownHit {
+    /// Why it is so.
+    pub reason: String,
+    /// Where that can be read.
+    pub link: String,
+}
+
+/// All that is known of one scenario on one engine after its run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The scenario's id.
+    pub id: String,
+    /// The file, for messages.
+    pub path: String,
+    /// The line in it that says most about the HPA.
+    pub line: usize,
+    /// One sentence: what had to hold.
+    pub requirement: String,
+    /// The engine's name.
+    pub engine: &'static str,
+    /// The release, for instance `1.37`.
+    pub release: String,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// The known disagreements that were met; the verdict does not count them.
+    pub known: Vec<KnownHit>,
+    /// Ticks that were compared (up to and with the first divergence).
+    pub ticks: usize,
+    /// Ticks after a first divergence: shown, not counted.
+    pub poisoned: usize,
+    /// What was observed.
+    pub trace: Trace,
+    /// For each tick of the trace, why the model said what it said, in one line.
+    pub why: Vec<String>,
+    /// Expectations that were not met by what was observed.
+    pub unmet: Vec<Unmet>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// What a run says of itself while it runs. Reports read these and nothing else.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The run begins.
+    Started {
+        /// How many scenarios there are.
+        scenarios: usize,
+        /// The engine's name.
+        engine: &'static str,
+        /// The release.
+        release: String,
+        /// Something that a reader should know: for instance why another engine was not taken.
+        note: Option<String>,
+    },
+    /// The engine is being made ready, which takes long the first time.
+    Preparing {
+        /// What is being done, in one line.
+        what: String,
+        /// How much of it is done, from 0 to 1, if that is known.
+        fraction: Option<f64>,
+    },
+    /// A scenario is done.
+    Finished(Box<Outcome>),
+    /// The run is over.
+    Ended(Summary),
+}
+
+/// The figures of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// All scenarios, also skipped ones.
+    pub scenarios: usize,
+    /// As the model said and as expected.
+    pub conforms: usize,
+    /// With a divergence or an unmet expectation.
+    pub diverges: usize,
+    /// Without a verdict.
+    pub inconclusive: usize,
+    /// Not run.
+    pub skipped: usize,
+    /// Ticks that were compared.
+    pub ticks: usize,
+    /// Entries of `divergences.yaml` that no longer hold; each fails the run.
+    pub stale_known: Vec<String>,
+    /// Wall-clock time of the run.
+    pub elapsed: Duration,
+}
+
+impl Summary {
+    /// Counts one outcome.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.scenarios += 1;
+        self.ticks += outcome.ticks;
+        match outcome.verdict {
+            Verdict::Conforms => self.conforms += 1,
+            Verdict::Diverges(_) | Verdict::Unexpected => self.diverges += 1,
+            Verdict::Inconclusive { .. } => self.inconclusive += 1,
+            Verdict::Skipped { .. } => self.skipped += 1,
+        }
+    }
+}
