@@ -24,10 +24,20 @@ pub struct Trace {
     pub scenario: String,
     /// The scenario's content hash.
     pub hash: String,
-    /// The API server's answers to what people did to the HPA, in order.
-    pub api: Vec<ApiAnswer>,
+    /// The API server's answers to what people did to the HPA, in order, each with the number of
+    /// ticks that preceded it (at one instant, only this tells which came first).
+    pub api: Vec<(usize, ApiAnswer)>,
     /// One a reconcile, in order of time.
     pub ticks: Vec<Observation>,
+}
+
+impl Trace {
+    /// Adds what was observed in a step.
+    pub fn extend(&mut self, stepped: Stepped) {
+        let before = self.ticks.len();
+        self.api.extend(stepped.api.into_iter().map(|answer| (before, answer)));
+        self.ticks.extend(stepped.ticks);
+    }
 }
 
 /// What the API server answered to somebody who created, edited or deleted the HPA.

@@ -152,14 +152,13 @@ pub fn write(trace: &Trace) -> Result<String, serde_json::Error> {
     let mut status = HpaStatus::default();
     let mut index = 0;
     while index < trace.ticks.len() || api.peek().is_some() {
-        let tick = trace.ticks.get(index);
-        // An answer precedes the reconciles of its instant: creating the HPA is what causes them.
-        if let Some(answer) = api.next_if(|answer| tick.is_none_or(|tick| answer.at <= tick.at)) {
+        if let Some((_, answer)) = api.next_if(|(after, _)| *after <= index) {
             push(&mut text, &Line::Api(api_line(answer)))?;
             continue;
         }
-        let Some(tick) = tick else { break };
-        let repeats = repeats(&trace.ticks[index..], before, api.peek().map(|answer| answer.at));
+        let end = api.peek().map_or(trace.ticks.len(), |(after, _)| *after);
+        let Some(tick) = trace.ticks.get(index) else { break };
+        let repeats = repeats(&trace.ticks[index..end.min(trace.ticks.len())], before);
         if let Some((times, every)) = repeats {
             push(&mut text, &Line::Again(AgainLine { again: times, every: every.to_string() }))?;
             index += times;
@@ -179,19 +178,14 @@ fn push(text: &mut String, line: &Line) -> Result<(), serde_json::Error> {
 }
 
 /// How many ticks from here on equal the one before in all but the time, and their distance.
-fn repeats(
-    ticks: &[Observation],
-    before: Option<&Observation>,
-    next_api: Option<Time>,
-) -> Option<(usize, Span)> {
+fn repeats(ticks: &[Observation], before: Option<&Observation>) -> Option<(usize, Span)> {
     let before = before?;
     let every = ticks.first()?.at - before.at;
     let mut at = before.at;
     let same = |tick: &&Observation| {
         at = at + every;
-        let early_enough = next_api.is_none_or(|api| tick.at < api);
         let comparable = Observation { at: before.at, ..(*tick).clone() };
-        tick.at == at && early_enough && tick.status_write.is_none() && comparable == *before
+        tick.at == at && tick.status_write.is_none() && comparable == *before
     };
     let times = ticks.iter().take_while(same).count();
     (times > 0).then_some((times, every))
@@ -354,7 +348,7 @@ pub fn read(text: &str) -> Result<Trace, TextError> {
 
 fn read_line(trace: &mut Trace, status: &mut HpaStatus, line: Line) -> Result<(), String> {
     match line {
-        Line::Api(line) => trace.api.push(read_api(line)?),
+        Line::Api(line) => trace.api.push((trace.ticks.len(), read_api(line)?)),
         Line::Tick(line) => {
             let tick = read_tick(*line, trace.ticks.last(), status)?;
             trace.ticks.push(tick);

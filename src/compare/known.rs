@@ -1,0 +1,94 @@
+//! Disagreements that are known and explained (`fixtures/divergences.yaml`).
+//!
+//! An entry must still disagree: one that now agrees, or that matches nothing, fails the run.
+
+use serde::Deserialize;
+
+use super::FieldDifference;
+
+/// The file `divergences.yaml`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// Its entries.
+    #[serde(default)]
+    pub divergences: Vec<KnownDisagreement>,
+}
+
+/// One disagreement between the model and upstream that is accepted, with its reason.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownDisagreement {
+    /// The scenario's id.
+    pub scenario: String,
+    /// The releases on which it shows, for instance `1.37`; absent: all.
+    #[serde(default)]
+    pub releases: Vec<String>,
+    /// The field, as reports name it, or its beginning: `status.conditions[ScalingLimited]`.
+    pub field: String,
+    /// Why it is so, in a sentence.
+    pub reason: String,
+    /// Where that can be read.
+    pub link: String,
+}
+
+/// Entries that can't be what their author meant.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KnownError {
+    /// Not the form of the file.
+    #[error("{path}: {what}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// What is wrong, with line and column.
+        what: String,
+    },
+}
+
+impl KnownDisagreement {
+    /// Whether this entry speaks of that scenario on that release.
+    #[must_use]
+    pub fn covers(&self, scenario: &str, release: &str) -> bool {
+        self.scenario == scenario
+            && (self.releases.is_empty() || self.releases.iter().any(|known| known == release))
+    }
+
+    /// Whether it explains that difference.
+    #[must_use]
+    pub fn explains(&self, difference: &FieldDifference) -> bool {
+        difference.field.starts_with(&self.field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> KnownDisagreement {
+        KnownDisagreement {
+            scenario: "tolerance/upper-edge".to_owned(),
+            releases: vec!["1.32".to_owned()],
+            field: "status.conditions[AbleToScale]".to_owned(),
+            reason: "a reason".to_owned(),
+            link: "https://example.com".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_entry_covers_only_its_scenario_and_releases() {
+        assert!(entry().covers("tolerance/upper-edge", "1.32"));
+        assert!(!entry().covers("tolerance/upper-edge", "1.37"));
+        assert!(!entry().covers("tolerance/upper-edges", "1.32"));
+    }
+
+    #[test]
+    fn an_entry_explains_its_field_and_what_is_below_it() {
+        let difference = |field: &str| FieldDifference {
+            field: field.to_owned(),
+            model: "a".to_owned(),
+            upstream: "b".to_owned(),
+        };
+        assert!(entry().explains(&difference("status.conditions[AbleToScale].reason")));
+        assert!(!entry().explains(&difference("status.conditions[ScalingActive].reason")));
+    }
+}
