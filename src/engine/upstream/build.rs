@@ -1,0 +1,309 @@
+//! Builds the engine program of a release from the Go sources inside this binary, once.
+//!
+//! What is built lies in the cache folder under a name made of the sources, the release and the
+//! version of Go, so that nothing stale is ever run and several builds can live side by side.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use etcetera::BaseStrategy;
+use include_dir::{Dir, include_dir};
+use sha2::{Digest, Sha256};
+
+use super::NAME;
+use crate::engine::EngineError;
+use crate::model::rules::Release;
+
+/// The Go sources of the hosts of upstream's code.
+static SOURCES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/upstream");
+
+/// The environment variable that names another cache folder.
+pub const CACHE_VARIABLE: &str = "KUBE_LOCKSTEP_CACHE";
+
+/// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
+pub const OLDEST_GO: (u32, u32) = (1, 26);
+
+/// Told what is being done, and which part of the whole is done if that is known.
+pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
+
+/// The cache folder: `$KUBE_LOCKSTEP_CACHE`, else `kube-lockstep` in the user's cache folder.
+///
+/// # Errors
+/// If there is neither that variable nor a home.
+pub fn cache_folder() -> Result<PathBuf, EngineError> {
+    if let Some(folder) = std::env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
+        return Ok(PathBuf::from(folder));
+    }
+    let strategy = etcetera::choose_base_strategy().map_err(|error| {
+        unavailable(
+            format!("there is no cache folder: {error}"),
+            format!("set {CACHE_VARIABLE} to a folder that can be written"),
+        )
+    })?;
+    Ok(strategy.cache_dir().join("kube-lockstep"))
+}
+
+/// The Go of this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Go {
+    /// As it names itself: `go1.26.8`.
+    pub version: String,
+}
+
+/// Looks for Go.
+///
+/// # Errors
+/// If there is none, or only one that is too old; the error says what to do.
+pub fn find_go() -> Result<Go, EngineError> {
+    let (major, minor) = OLDEST_GO;
+    let hint = format!(
+        "install Go {major}.{minor} or newer and put it on the PATH; without it, recorded traces \
+         (`--engine recorded`) and `predict` work"
+    );
+    let output = Command::new("go").args(["env", "GOVERSION"]).output();
+    let output = match output {
+        Ok(output) if output.status.success() => output,
+        Ok(output) => {
+            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(unavailable(format!("`go env` fails: {why}"), hint));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(unavailable("Go is not installed".to_owned(), hint));
+        }
+        Err(error) => return Err(unavailable(format!("Go can't be started: {error}"), hint)),
+    };
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match go_version(&version) {
+        Some(found) if found >= OLDEST_GO => Ok(Go { version }),
+        Some(_) => Err(unavailable(format!("Go is too old: {version}"), hint)),
+        None => Err(unavailable(format!("Go has an unknown version: {version:?}"), hint)),
+    }
+}
+
+/// `go1.26.8`, `go1.27rc1`, `devel go1.28-…` → (1, 26), ….
+fn go_version(text: &str) -> Option<(u32, u32)> {
+    let numbers = &text[text.find("go")? + 2..];
+    let mut parts = numbers.split('.');
+    let number = |part: &str| {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        part[..digits].parse().ok()
+    };
+    Some((number(parts.next()?)?, number(parts.next()?)?))
+}
+
+/// Whether the sources in this binary can build that release.
+#[must_use]
+pub fn supports(release: Release) -> bool {
+    SOURCES.contains(mod_file(release))
+}
+
+fn mod_file(release: Release) -> String {
+    format!("versions/v{release}.mod")
+}
+
+/// The program of that release if it was built before.
+///
+/// # Errors
+/// As [`find_go`] and [`cache_folder`].
+pub fn built(release: Release) -> Result<Option<PathBuf>, EngineError> {
+    let program = program(&cache_folder()?, release, &find_go()?);
+    Ok(program.is_file().then_some(program))
+}
+
+/// The program of that release: built now if it was not built before.
+///
+/// # Errors
+/// If there is no Go, the release is unknown, or the build fails (with what the compiler said).
+pub fn ensure(release: Release, progress: Progress<'_>) -> Result<PathBuf, EngineError> {
+    if !supports(release) {
+        return Err(unavailable(
+            format!("upstream's code of release {release} is not known to it"),
+            "`kube-lockstep doctor` lists the releases".to_owned(),
+        ));
+    }
+    let go = find_go()?;
+    let cache = cache_folder()?;
+    let program = program(&cache, release, &go);
+    if program.is_file() {
+        return Ok(program);
+    }
+    let result = build(&cache, &program, release, progress);
+    result.map(|()| program)
+}
+
+fn program(cache: &Path, release: Release, go: &Go) -> PathBuf {
+    let mut hash = Sha256::new();
+    hash.update(go.version.as_bytes());
+    hash_folder(&SOURCES, release, &mut hash);
+    let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    cache.join("engines").join(format!("upstream-v{release}-{key}"))
+}
+
+fn hash_folder(folder: &Dir<'_>, release: Release, hash: &mut Sha256) {
+    for file in folder.files() {
+        let path = file.path();
+        let of_a_release = path.starts_with("versions");
+        if of_a_release && path.file_stem() != Path::new(&mod_file(release)).file_stem() {
+            continue;
+        }
+        hash.update(path.to_string_lossy().as_bytes());
+        hash.update([0]);
+        hash.update(file.contents());
+        hash.update([0]);
+    }
+    for folder in folder.dirs() {
+        hash_folder(folder, release, hash);
+    }
+}
+
+fn build(
+    cache: &Path,
+    program: &Path,
+    release: Release,
+    progress: Progress<'_>,
+) -> Result<(), EngineError> {
+    let failed = |what: &str, error: &io::Error| {
+        unavailable(
+            format!("{what}: {error}"),
+            format!("is {} writable, and is there space left?", cache.display()),
+        )
+    };
+    let engines = cache.join("engines");
+    fs::create_dir_all(&engines).map_err(|error| failed("no folder for engines", &error))?;
+    // One build at a time for a cache: they would only slow each other down. The lock goes with
+    // the process.
+    let lock = File::create(engines.join(".lock")).map_err(|error| failed("no lock", &error))?;
+    if lock.try_lock().is_err() {
+        progress("waiting for another build", None);
+        lock.lock().map_err(|error| failed("the lock can't be taken", &error))?;
+        if program.is_file() {
+            return Ok(());
+        }
+    }
+    // Dropped, and so removed, also when the build fails. A name of its own is left only by a
+    // `kill -9`, and the next build removes that.
+    remove_leftovers(cache);
+    let sources = tempfile::Builder::new()
+        .prefix(LEFTOVER)
+        .tempdir_in(cache)
+        .map_err(|error| failed("no folder for sources", &error))?;
+    SOURCES.extract(sources.path()).map_err(|error| failed("sources can't be unpacked", &error))?;
+    compile(sources.path(), release, progress)?;
+    fs::rename(sources.path().join(OUTPUT), program)
+        .map_err(|error| failed("the engine can't be put into place", &error))
+}
+
+const LEFTOVER: &str = "build-";
+const OUTPUT: &str = "engine";
+
+fn remove_leftovers(cache: &Path) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(LEFTOVER) {
+            // Best effort: a folder that can't be removed does not keep a build from being made.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Compiles the host of a release. The packages first, one by one, since that tells the progress;
+/// then the test binary, which `testing/synctest` asks for.
+fn compile(sources: &Path, release: Release, progress: Progress<'_>) -> Result<(), EngineError> {
+    let modfile = format!("-modfile={}", mod_file(release));
+    let tags = (6..=release.minor).map(|minor| format!("k1.{minor}")).collect::<Vec<_>>().join(",");
+    let tags = format!("-tags={tags}");
+    let common = ["-mod=readonly", &modfile, &tags];
+    let label = format!("upstream v{release}");
+
+    progress(&format!("{label}: resolving modules"), None);
+    let mut packages = 0_usize;
+    go(sources, &["list", "-deps"], &common, &["./virtual"], &mut |line, out| {
+        if out {
+            packages += 1;
+        } else if let Some(module) = line.strip_prefix("go: downloading ") {
+            progress(&format!("{label}: downloading {module}"), None);
+        }
+    })?;
+    let mut compiled = 0_usize;
+    go(sources, &["build", "-v"], &common, &["./virtual"], &mut |line, _| {
+        if !line.starts_with("go: ") {
+            compiled += 1;
+        }
+        let fraction = compiled as f64 / packages.max(1) as f64;
+        progress(&format!("{label}: compiling {line}"), Some(fraction.min(0.99)));
+    })?;
+    progress(&format!("{label}: linking"), Some(0.99));
+    let flags = ["-c", "-vet=off", "-ldflags=-s -w", "-o", OUTPUT];
+    let command: Vec<&str> = std::iter::once("test").chain(flags).collect();
+    go(sources, &command, &common, &["./virtual"], &mut |_, _| {})
+}
+
+/// Runs a command of Go's, handing on each line: of standard output (`true`) and of errors.
+fn go(
+    folder: &Path,
+    command: &[&str],
+    common: &[&str],
+    packages: &[&str],
+    line: &mut dyn FnMut(&str, bool),
+) -> Result<(), EngineError> {
+    let failed = |why: String, output: &[String]| EngineError::Broken {
+        engine: NAME,
+        why: format!("`go {}` {why}", command.join(" ")),
+        output: output.join("\n"),
+    };
+    let mut child = Command::new("go")
+        .args(command)
+        .args(common)
+        .args(packages)
+        .current_dir(folder)
+        // A workspace or flags of the user's own project must not leak in.
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "")
+        .env("CGO_ENABLED", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(format!("can't be started: {error}"), &[]))?;
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(failed("has no pipes".to_owned(), &[]));
+    };
+    let out = std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let mut errors: Vec<String> = Vec::new();
+    for text in BufReader::new(stderr).lines().map_while(Result::ok) {
+        line(&text, false);
+        errors.push(text);
+        // The last lines say why; all of them could be thousands.
+        if errors.len() > 40 {
+            errors.remove(0);
+        }
+    }
+    for text in out.join().unwrap_or_default() {
+        line(&text, true);
+    }
+    match child.wait() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(format!("fails ({status})"), &errors)),
+        Err(error) => Err(failed(format!("can't be waited for: {error}"), &errors)),
+    }
+}
+
+fn unavailable(why: String, hint: String) -> EngineError {
+    EngineError::Unavailable { engine: NAME, why, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_go_are_told_apart() {
+        assert_eq!(go_version("go1.26.8"), Some((1, 26)));
+        assert_eq!(go_version("go1.27rc1"), Some((1, 27)));
+        assert_eq!(go_version("devel go1.28-abcdef Mon"), Some((1, 28)));
+        assert_eq!(go_version("1.26"), None);
+        assert!(go_version("go1.9.7") < Some(OLDEST_GO));
+    }
+}

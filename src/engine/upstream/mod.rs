@@ -1,0 +1,259 @@
+//! The real, unmodified upstream HPA controller of a release, in virtual time.
+//!
+//! A small Go program (`upstream/virtual`) hosts it and speaks the engine protocol. Its sources
+//! travel inside this binary; `build` compiles them once into the cache folder, `process` runs the
+//! result. Deliberately no knowledge of what a controller should do.
+
+pub mod build;
+mod process;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use self::process::Process;
+use super::{Engine, EngineError, Session, Step};
+use crate::model::rules::Release;
+use crate::scenario::Scenario;
+use crate::trace::Stepped;
+use crate::trace::wire::{self, Answer, Hello};
+
+/// The engine's name.
+pub const NAME: &str = "upstream";
+
+/// How long an answer may take before the engine counts as hung.
+pub const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// The upstream controller of one release.
+#[derive(Debug)]
+pub struct Upstream {
+    program: PathBuf,
+    release: Release,
+    limit: Duration,
+    process: Option<Process>,
+}
+
+impl Upstream {
+    /// The engine that this program is: one that `build` made, or any that speaks the protocol.
+    #[must_use]
+    pub fn new(program: PathBuf, release: Release) -> Upstream {
+        Upstream { program, release, limit: TIME_LIMIT, process: None }
+    }
+
+    /// The same engine with another time limit for each answer.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Upstream {
+        self.limit = limit;
+        self
+    }
+
+    /// A running process that has introduced itself: the one there is, or a new one.
+    fn process(&mut self) -> Result<&mut Process, EngineError> {
+        let process = match self.process.take() {
+            Some(process) => process,
+            None => {
+                let mut process = Process::start(&self.program, self.limit)?;
+                introduce(&mut process, self.release)?;
+                process
+            }
+        };
+        Ok(self.process.insert(process))
+    }
+}
+
+fn introduce(process: &mut Process, release: Release) -> Result<(), EngineError> {
+    let answer = process.receive()?;
+    let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
+        return Err(process.broken("it did not introduce itself"));
+    };
+    if protocol != wire::PROTOCOL {
+        let why = format!("it speaks protocol {protocol}, this program {}", wire::PROTOCOL);
+        return Err(process.broken(&why));
+    }
+    let minor = format!("v{release}.");
+    if !theirs.starts_with(&minor) {
+        return Err(process.broken(&format!("it is release {theirs}, not {release}")));
+    }
+    Ok(())
+}
+
+/// Flags of the kube-controller-manager as the protocol names them.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct FlagsJson {
+    sync_period: i64,
+    downscale_stabilization: i64,
+    tolerance: f64,
+    cpu_initialization_period: i64,
+    initial_readiness_delay: i64,
+    concurrent_horizontal_pod_autoscaler_syncs: i32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Open<'a> {
+    scenario: &'a str,
+    namespace: &'a str,
+    flags: FlagsJson,
+    feature_gates: &'a std::collections::BTreeMap<String, bool>,
+    targets: [TargetJson<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct TargetJson<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    resource: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Request<'a> {
+    Open(Open<'a>),
+    Step(&'a Step),
+    Close {},
+}
+
+impl<'a> Open<'a> {
+    fn of(scenario: &'a Scenario) -> Open<'a> {
+        let flags = &scenario.flags;
+        Open {
+            scenario: &scenario.id,
+            namespace: &scenario.namespace,
+            flags: FlagsJson {
+                sync_period: flags.sync_period.0,
+                downscale_stabilization: flags.downscale_stabilization.0,
+                tolerance: flags.tolerance,
+                cpu_initialization_period: flags.cpu_initialization_period.0,
+                initial_readiness_delay: flags.initial_readiness_delay.0,
+                concurrent_horizontal_pod_autoscaler_syncs: flags.concurrent_syncs,
+            },
+            feature_gates: &scenario.gate_overrides,
+            targets: [TargetJson {
+                group: &scenario.workload.group,
+                version: &scenario.workload.version,
+                kind: &scenario.workload.kind,
+                resource: &scenario.workload.resource,
+            }],
+        }
+    }
+}
+
+impl Engine for Upstream {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn release(&self) -> Release {
+        self.release
+    }
+
+    fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
+        let opened = {
+            let process = self.process()?;
+            process.send(&Request::Open(Open::of(scenario)))?;
+            process.receive()
+        };
+        match opened {
+            Ok(Answer::Opened { epoch }) => {
+                let hpa = scenario.hpa_name.clone();
+                Ok(Box::new(UpstreamSession { engine: self, epoch, hpa, closed: false }))
+            }
+            Ok(answer) => Err(self.give_up(&format!("it answered {answer:?} to `open`"))),
+            Err(error) => {
+                self.process = None;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Upstream {
+    /// Ends a process that is of no more use, and says why.
+    fn give_up(&mut self, why: &str) -> EngineError {
+        match self.process.take() {
+            Some(mut process) => process.broken(why),
+            None => EngineError::Broken {
+                engine: NAME,
+                why: why.to_owned(),
+                output: String::new(),
+            },
+        }
+    }
+}
+
+struct UpstreamSession<'a> {
+    engine: &'a mut Upstream,
+    epoch: Timestamp,
+    hpa: Arc<str>,
+    closed: bool,
+}
+
+impl UpstreamSession<'_> {
+    fn process(&mut self) -> Result<&mut Process, EngineError> {
+        self.engine.process.as_mut().ok_or_else(|| EngineError::Broken {
+            engine: NAME,
+            why: "its process has ended".to_owned(),
+            output: String::new(),
+        })
+    }
+
+    fn answer(&mut self) -> Result<Answer, EngineError> {
+        let answer = self.process()?.receive();
+        if answer.is_err() {
+            self.engine.process = None;
+        }
+        match answer? {
+            Answer::Failed { why } => Err(self.engine.give_up(&why)),
+            answer => Ok(answer),
+        }
+    }
+}
+
+impl Session for UpstreamSession<'_> {
+    fn send(&mut self, step: &Step) -> Result<(), EngineError> {
+        self.process()?.send(&Request::Step(step))
+    }
+
+    fn receive(&mut self) -> Result<Stepped, EngineError> {
+        let epoch = self.epoch;
+        match self.answer()? {
+            Answer::Stepped(answer) => {
+                let stepped = wire::stepped(answer, epoch);
+                let mut stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
+                // A reconcile that wrote and recorded nothing does not say whose it was.
+                for tick in stepped.ticks.iter_mut().filter(|tick| tick.hpa.is_empty()) {
+                    tick.hpa = self.hpa.clone();
+                }
+                Ok(stepped)
+            }
+            answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `step`"))),
+        }
+    }
+
+    fn takes_steps_ahead(&self) -> bool {
+        true
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), EngineError> {
+        self.closed = true;
+        self.process()?.send(&Request::Close {})?;
+        match self.answer()? {
+            Answer::Closed {} => Ok(()),
+            answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `close`"))),
+        }
+    }
+}
+
+/// A session that is dropped half-way leaves answers in the pipe: its process can't be used again.
+impl Drop for UpstreamSession<'_> {
+    fn drop(&mut self) {
+        if !self.closed {
+            self.engine.process = None;
+        }
+    }
+}

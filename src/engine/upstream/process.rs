@@ -1,0 +1,204 @@
+//! A child process that speaks the engine protocol, with a time limit for every answer.
+//!
+//! The child ends when its input ends, so it does not outlive this process even if that is killed;
+//! besides, it is killed and reaped when it is dropped.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use super::NAME;
+use crate::engine::EngineError;
+use crate::trace::wire::Answer;
+
+/// How much of the child's error output is kept for messages.
+const TAIL: u64 = 4096;
+
+/// How many bytes are read or written at once.
+const CHUNK: usize = 64 * 1024;
+
+/// A running engine program.
+#[derive(Debug)]
+pub(super) struct Process {
+    runtime: Runtime,
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    /// What the child writes to its standard error: a file without a name, so nothing is left.
+    errors: File,
+    limit: Duration,
+    /// Requests that are not written yet.
+    outgoing: Vec<u8>,
+    /// What was read and not yet taken: complete lines, then the beginning of one.
+    incoming: Vec<u8>,
+    /// Where in `incoming` the next line begins, and up to where there is no line's end.
+    taken: usize,
+    searched: usize,
+}
+
+impl Process {
+    /// Starts a program.
+    pub(super) fn start(program: &Path, limit: Duration) -> Result<Process, EngineError> {
+        Process::try_start(program, limit).map_err(|error| EngineError::Broken {
+            engine: NAME,
+            why: format!("{} could not be started: {error}", program.display()),
+            output: String::new(),
+        })
+    }
+
+    fn try_start(program: &Path, limit: Duration) -> io::Result<Process> {
+        let errors = tempfile::tempfile()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let _entered = runtime.enter();
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors.try_clone()?)
+            .kill_on_drop(true)
+            .spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("its pipes are missing"));
+        };
+        drop(_entered);
+        Ok(Process {
+            runtime,
+            child,
+            input,
+            output,
+            errors,
+            limit,
+            outgoing: Vec::new(),
+            incoming: Vec::with_capacity(CHUNK),
+            taken: 0,
+            searched: 0,
+        })
+    }
+
+    /// Puts a request into the queue; it is written when an answer is waited for.
+    pub(super) fn send(&mut self, request: &impl Serialize) -> Result<(), EngineError> {
+        if let Err(error) = serde_json::to_writer(&mut self.outgoing, request) {
+            return Err(self.broken(&format!("a request could not be written: {error}")));
+        }
+        self.outgoing.push(b'\n');
+        Ok(())
+    }
+
+    /// Waits for the next answer, writing queued requests meanwhile.
+    pub(super) fn receive(&mut self) -> Result<Answer, EngineError> {
+        loop {
+            if let Some(end) = self.line_end() {
+                let line = &self.incoming[self.taken..end];
+                let answer = serde_json::from_slice(line).map_err(|error| {
+                    let line = String::from_utf8_lossy(line);
+                    let line: String = line.chars().take(300).collect();
+                    format!("an answer was not understood: {error}: {line}")
+                });
+                self.taken = end + 1;
+                self.searched = self.taken;
+                return answer.map_err(|why| self.broken(&why));
+            }
+            self.exchange()?;
+        }
+    }
+
+    fn line_end(&mut self) -> Option<usize> {
+        let end = self.incoming[self.searched..].iter().position(|byte| *byte == b'\n');
+        let found = end.map(|offset| self.searched + offset);
+        self.searched = found.unwrap_or(self.incoming.len());
+        found
+    }
+
+    /// Reads some output; writes input as long as there is some, so that neither side can block
+    /// the other.
+    fn exchange(&mut self) -> Result<(), EngineError> {
+        if self.taken > 0 {
+            self.incoming.drain(..self.taken);
+            self.searched -= self.taken;
+            self.taken = 0;
+        }
+        let Process { runtime, input, output, outgoing, incoming, limit, .. } = self;
+        incoming.reserve(CHUNK);
+        let both = async {
+            let mut written = 0;
+            let read = loop {
+                tokio::select! {
+                    biased;
+                    read = output.read_buf(incoming) => break read,
+                    sent = input.write(&outgoing[written..]), if written < outgoing.len() => {
+                        match sent {
+                            Ok(sent) => written += sent,
+                            // It ended: what it wrote last says more than the broken pipe.
+                            Err(_) => written = outgoing.len(),
+                        }
+                    }
+                }
+            };
+            outgoing.drain(..written);
+            read
+        };
+        match runtime.block_on(async { timeout(*limit, both).await }) {
+            Ok(Ok(0)) => Err(self.broken("it ended before it answered")),
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(self.broken(&format!("its output could not be read: {error}"))),
+            Err(_) => {
+                let seconds = self.limit.as_secs_f64();
+                Err(self.broken(&format!("it did not answer within {seconds} s")))
+            }
+        }
+    }
+
+    /// Ends the process and says why it is of no more use, with the tail of its error output.
+    pub(super) fn broken(&mut self, why: &str) -> EngineError {
+        let status = self.end();
+        let why = match status {
+            Some(status) => format!("{why} ({status})"),
+            None => why.to_owned(),
+        };
+        EngineError::Broken { engine: NAME, why, output: self.tail() }
+    }
+
+    /// Ends the process. Its exit status is told if it ended by itself.
+    fn end(&mut self) -> Option<std::process::ExitStatus> {
+        let child = &mut self.child;
+        self.runtime.block_on(async {
+            // One that has closed its output is about to end: give it the time to do so.
+            let grace = Duration::from_millis(200);
+            if let Ok(Ok(status)) = timeout(grace, child.wait()).await {
+                return Some(status);
+            }
+            // Killing fails only if it has just ended.
+            let _ = child.kill().await;
+            None
+        })
+    }
+
+    fn tail(&mut self) -> String {
+        let mut tail = Vec::new();
+        let read = self
+            .errors
+            .metadata()
+            .map(|metadata| metadata.len().saturating_sub(TAIL))
+            .and_then(|start| self.errors.seek(SeekFrom::Start(start)))
+            .and_then(|_| self.errors.read_to_end(&mut tail));
+        match read {
+            Ok(_) => String::from_utf8_lossy(&tail).into_owned(),
+            Err(error) => format!("(its output could not be read: {error})"),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let child = &mut self.child;
+        // Killing fails only if it has already ended.
+        let _ = self.runtime.block_on(async { child.kill().await });
+    }
+}
