@@ -1,0 +1,189 @@
+//! The reference model as an engine: a cluster of the world's objects with the model's controller.
+//!
+//! [`Simulation`] is also the predictor of a lockstep run: there, what an engine was seen to do is
+//! what happens to its cluster, not what the model would have done.
+
+use std::sync::Arc;
+
+use super::{Engine, EngineError, Session, Step};
+use crate::model::hpa::{Controller, Decision, Input};
+use crate::model::observation::Observation;
+use crate::model::rules::{Release, Rules};
+use crate::model::time::Time;
+use crate::scenario::Scenario;
+use crate::trace::{ApiAnswer, Stepped};
+use crate::world::{Change, Cluster};
+
+/// The engine's name.
+pub const NAME: &str = "model";
+
+/// A cluster and the model's controller on it.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    cluster: Cluster,
+    controller: Controller,
+    key: Arc<str>,
+    name: Arc<str>,
+    resource: Arc<str>,
+    target: Arc<str>,
+}
+
+impl Simulation {
+    /// A cluster without objects, with a running controller.
+    #[must_use]
+    pub fn new(scenario: &Scenario, release: Release) -> Simulation {
+        let rules = Rules::of(release);
+        let workload = &scenario.workload;
+        let resource = if workload.group.is_empty() {
+            workload.resource.clone()
+        } else {
+            format!("{}.{}", workload.resource, workload.group)
+        };
+        Simulation {
+            cluster: Cluster::new(&scenario.namespace, scenario.gates),
+            controller: Controller::new(rules, scenario.flags, scenario.gates),
+            key: format!("{}/{}", scenario.namespace, scenario.hpa_name).into(),
+            name: scenario.hpa_name.clone(),
+            resource: resource.into(),
+            target: workload.name.clone(),
+        }
+    }
+
+    /// Applies a change; the controller hears of it as its informers would tell it.
+    pub fn apply(&mut self, change: &Change, now: Time) -> Option<ApiAnswer> {
+        let before = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
+        let answer = self.cluster.apply(change, now);
+        let after = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
+        match (before, after) {
+            (None, Some(_)) => self.controller.hpa_added(&self.key, now),
+            (Some(_), None) => self.controller.hpa_deleted(&self.key, now),
+            (Some(before), Some(after)) if before != after => {
+                self.controller.hpa_updated(&self.key, true, now);
+            }
+            _ => {}
+        }
+        if matches!(change, Change::RestartController) {
+            let hpas: Vec<Arc<str>> = after.iter().map(|_| self.key.clone()).collect();
+            self.controller.restarted(&hpas, now);
+        }
+        answer
+    }
+
+    /// When the controller next reconciles.
+    #[must_use]
+    pub fn next_sync(&self) -> Option<Time> {
+        self.controller.next_sync()
+    }
+
+    /// Reconciles what is due at this instant. The cluster is not changed by it: see
+    /// [`Simulation::settle`].
+    pub fn sync(&mut self, now: Time) -> Option<Decision> {
+        let faults = self.cluster.faults();
+        let scale = self.cluster.scale(&self.resource, &self.target);
+        let not_found = scale.is_none().then(|| Cluster::not_found(&self.resource, &self.target));
+        let scale = match (&faults.get_scale, scale, &not_found) {
+            (Some(error), _, _) | (None, None, Some(error)) => Err(error),
+            (None, Some(scale), _) => Ok(scale),
+            (None, None, None) => return None,
+        };
+        let input = Input {
+            now,
+            hpa: self.cluster.hpa(&self.name),
+            scale,
+            scale_resource: &self.resource,
+            mapping_error: None,
+            pods: self.cluster.pods(),
+            pod_metrics: match &faults.list_pod_metrics {
+                Some(error) => Err(error),
+                None => Ok(self.cluster.pod_metrics()),
+            },
+            update_scale: faults.update_scale.as_ref(),
+            update_status: faults.update_status.as_ref(),
+        };
+        self.controller.sync(&input)
+    }
+
+    /// Lets what a reconcile wrote come about: the scale and the HPA's status.
+    pub fn settle(&mut self, tick: &Observation) {
+        if let Some(replicas) = tick.scaled_to() {
+            self.cluster.set_replicas(&self.resource, &self.target, replicas);
+        }
+        if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none()) {
+            self.cluster.set_status(&self.name, write.status.clone());
+            self.controller.hpa_updated(&self.key, false, tick.at);
+        }
+    }
+
+    /// The cluster as it is.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+/// The reference model of one release.
+#[derive(Clone, Debug)]
+pub struct Model {
+    release: Release,
+}
+
+impl Model {
+    /// The model of that release.
+    #[must_use]
+    pub fn new(release: Release) -> Model {
+        Model { release }
+    }
+}
+
+impl Engine for Model {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn release(&self) -> Release {
+        self.release
+    }
+
+    fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
+        let simulation = Simulation::new(scenario, self.release);
+        Ok(Box::new(ModelSession { simulation, now: Time::ZERO, answers: Vec::new() }))
+    }
+}
+
+struct ModelSession {
+    simulation: Simulation,
+    now: Time,
+    answers: Vec<Stepped>,
+}
+
+impl Session for ModelSession {
+    fn send(&mut self, step: &Step) -> Result<(), EngineError> {
+        let mut stepped = Stepped { now: step.until, ..Stepped::default() };
+        for change in &step.apply {
+            stepped.api.extend(self.simulation.apply(change, self.now));
+        }
+        while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
+            let Some(decision) = self.simulation.sync(due) else { continue };
+            self.simulation.settle(&decision.observation);
+            stepped.ticks.push(decision.observation);
+        }
+        self.now = step.until;
+        self.answers.push(stepped);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Stepped, EngineError> {
+        if self.answers.is_empty() {
+            return Err(EngineError::Broken {
+                engine: NAME,
+                why: "no step was handed over".to_owned(),
+                output: String::new(),
+            });
+        }
+        Ok(self.answers.remove(0))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,383 @@
+//! One scenario on one engine, in lockstep with the model.
+//!
+//! The engine's decisions drive the world, and the model is given what the controller saw. Since
+//! the model predicts every decision, a run is first made *ahead*: all steps are handed over as if
+//! the model were right, and every answer is checked. Only if one is not as predicted (and so the
+//! world of the steps after it was the wrong one) is the scenario run again, step by step.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{KnownHit, Outcome, Verdict};
+use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
+use crate::engine::model::Simulation;
+use crate::engine::{Engine, EngineError, Session, Step};
+use crate::expect;
+use crate::model::derivation::Derivation;
+use crate::model::hpa::Decision;
+use crate::model::observation::Observation;
+use crate::model::rules::Release;
+use crate::model::time::Time;
+use crate::scenario::Scenario;
+use crate::trace::{ApiAnswer, Stepped, Trace};
+use crate::world::{Change, World};
+
+/// What a free run of the model gives: its own decisions drive the world.
+#[derive(Clone, Debug)]
+pub struct FreeRun {
+    /// As an engine's trace.
+    pub trace: Trace,
+    /// One a tick, with the reasons.
+    pub ticks: Vec<FreeTick>,
+    /// Changes of the size that were not the controller's: by a person.
+    pub outside: Vec<(Time, i32)>,
+}
+
+/// A tick of a free run.
+#[derive(Clone, Debug)]
+pub struct FreeTick {
+    /// What the model says will be observed.
+    pub observation: Observation,
+    /// Why.
+    pub derivation: Derivation,
+    /// `spec.replicas` before.
+    pub replicas_before: i32,
+    /// `spec.replicas` after.
+    pub replicas_after: i32,
+}
+
+/// The world and the model, side by side, and the clock between them.
+struct Lockstep<'a> {
+    scenario: &'a Scenario,
+    world: World,
+    simulation: Simulation,
+    now: Time,
+    /// Things happened to the HPA or the controller at `now` that are not applied yet.
+    fresh: bool,
+    outside: Vec<(Time, i32)>,
+}
+
+/// What the model says of a step.
+struct Predicted {
+    step: Step,
+    api: Vec<ApiAnswer>,
+    decisions: Vec<Decision>,
+}
+
+impl<'a> Lockstep<'a> {
+    fn new(scenario: &'a Arc<Scenario>, release: Release) -> Lockstep<'a> {
+        Lockstep {
+            scenario,
+            world: World::new(scenario),
+            simulation: Simulation::new(scenario, release),
+            now: Time::ZERO,
+            fresh: true,
+            outside: Vec::new(),
+        }
+    }
+
+    /// The next step and what the model says will come of it; nothing when the end is reached.
+    ///
+    /// What happens to the HPA or the controller happens at its exact time, after a reconcile that
+    /// is due at the same instant. Pods and metrics are only seen by reconciles, so those of an
+    /// instant are put into place before the clock gets there.
+    fn predict(&mut self) -> Option<Predicted> {
+        let mut step = Step { apply: Vec::new(), until: self.now };
+        let mut api = Vec::new();
+        if self.fresh {
+            self.fresh = false;
+            step.apply = self.changes(self.now);
+            step.apply.extend(self.world.api_events(self.now));
+        } else {
+            let end = self.scenario.until;
+            let next_event = self.world.next_api_event(self.now).filter(|at| *at <= end);
+            let next_sync = self.simulation.next_sync().filter(|at| *at <= end);
+            step.until = match (next_event, next_sync) {
+                (Some(event), Some(sync)) => event.min(sync),
+                (Some(at), None) | (None, Some(at)) => at,
+                (None, None) if self.now < end => end,
+                (None, None) => return None,
+            };
+            step.apply = self.changes(step.until);
+            self.fresh = next_event == Some(step.until);
+        }
+        for change in &step.apply {
+            api.extend(self.simulation.apply(change, self.now));
+        }
+        let mut decisions = Vec::new();
+        while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
+            decisions.extend(self.simulation.sync(due));
+        }
+        self.now = step.until;
+        Some(Predicted { step, api, decisions })
+    }
+
+    fn changes(&mut self, at: Time) -> Vec<Change> {
+        let changes = self.world.advance(at);
+        for change in &changes {
+            if let Change::SetScale(target) = change
+                && let Some(replicas) = target.replicas
+            {
+                self.outside.push((at, replicas));
+            }
+        }
+        changes
+    }
+
+    /// Lets a tick come about, as observed.
+    fn settle(&mut self, tick: &Observation) {
+        self.simulation.settle(tick);
+        if let Some(replicas) = tick.scaled_to() {
+            self.world.scaled(tick.at, replicas);
+        }
+    }
+}
+
+/// Runs the model alone: its own decisions drive the world.
+#[must_use]
+pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
+    let mut run = Lockstep::new(scenario, release);
+    let mut trace = trace_of(scenario, crate::engine::model::NAME, release);
+    let mut ticks = Vec::new();
+    while let Some(predicted) = run.predict() {
+        let observed = predicted.decisions.iter().map(|decision| decision.observation.clone());
+        trace.extend(Stepped {
+            now: predicted.step.until,
+            api: predicted.api,
+            ticks: observed.collect(),
+        });
+        for Decision { observation, derivation } in predicted.decisions {
+            let replicas_before = run.world.replicas();
+            run.settle(&observation);
+            let replicas_after = run.world.replicas();
+            ticks.push(FreeTick { observation, derivation, replicas_before, replicas_after });
+        }
+    }
+    FreeRun { trace, ticks, outside: run.outside }
+}
+
+fn trace_of(scenario: &Scenario, engine: &str, release: Release) -> Trace {
+    Trace {
+        release: release.to_string(),
+        engine: engine.to_owned(),
+        scenario: scenario.id.clone(),
+        hash: scenario.hash.clone(),
+        ..Trace::default()
+    }
+}
+
+/// What was found so far, tick by tick.
+struct Findings<'k> {
+    trace: Trace,
+    why: Vec<String>,
+    known: Vec<&'k KnownDisagreement>,
+    hits: Vec<&'k KnownDisagreement>,
+    divergence: Option<Divergence>,
+    compared: usize,
+    outside: Vec<(Time, i32)>,
+}
+
+impl<'k> Findings<'k> {
+    fn new(trace: Trace, known: &'k [KnownDisagreement]) -> Findings<'k> {
+        let known = known.iter().filter(|known| known.covers(&trace.scenario, &trace.release));
+        let known = known.collect();
+        Findings {
+            trace,
+            why: Vec::new(),
+            known,
+            hits: Vec::new(),
+            divergence: None,
+            compared: 0,
+            outside: Vec::new(),
+        }
+    }
+
+    /// Differences that no known disagreement explains are a divergence.
+    fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
+        let mut open = Vec::new();
+        for field in fields {
+            match self.known.iter().find(|known| known.explains(&field)) {
+                Some(known) if !self.hits.contains(known) => self.hits.push(known),
+                Some(_) => {}
+                None => open.push(field),
+            }
+        }
+        if !open.is_empty() && self.divergence.is_none() {
+            self.divergence = Some(Divergence { tick, at, fields: open });
+        }
+    }
+
+    /// Compares one step; afterwards its ticks are part of the trace.
+    fn compare(&mut self, predicted: &Predicted, stepped: Stepped, scope: compare::Scope) {
+        let before = self.trace.ticks.len();
+        for index in 0..predicted.api.len().max(stepped.api.len()) {
+            let fields = match (predicted.api.get(index), stepped.api.get(index)) {
+                (Some(model), Some(seen)) => compare::api_answers(model, seen),
+                (model, seen) => vec![FieldDifference {
+                    field: "api".to_owned(),
+                    model: model.map_or("no answer", |_| "an answer").to_owned(),
+                    upstream: seen.map_or("no answer", |_| "an answer").to_owned(),
+                }],
+            };
+            self.found(before, predicted.step.until, fields);
+        }
+        for index in 0..predicted.decisions.len().max(stepped.ticks.len()) {
+            let decision = predicted.decisions.get(index);
+            let seen = stepped.ticks.get(index);
+            if self.divergence.is_none() {
+                self.compared += 1;
+            }
+            let at = seen.or(decision.map(|decision| &decision.observation));
+            let at = at.map_or(predicted.step.until, |tick| tick.at);
+            let fields = match (decision, seen) {
+                (Some(decision), Some(seen)) => {
+                    compare::observations(&decision.observation, seen, scope)
+                }
+                (decision, seen) => {
+                    compare::unmatched(decision.map(|decision| &decision.observation), seen)
+                }
+            };
+            self.found(before + index + 1, at, fields);
+            if seen.is_some() {
+                let why = decision.map(|decision| decision.derivation.summary());
+                self.why.push(why.unwrap_or_default());
+            }
+        }
+        self.trace.extend(stepped);
+    }
+}
+
+/// Runs one scenario on one engine and gives the verdict.
+pub fn run_one(
+    scenario: &Arc<Scenario>,
+    engine: &mut dyn Engine,
+    known: &[KnownDisagreement],
+) -> Outcome {
+    let begin = Instant::now();
+    let (name, release) = (engine.name(), engine.release());
+    let trace = trace_of(scenario, name, release);
+    let mut outcome = Outcome {
+        id: scenario.id.clone(),
+        path: scenario.path.clone(),
+        line: scenario.line,
+        requirement: scenario.requirement.clone(),
+        engine: name,
+        release: release.to_string(),
+        verdict: Verdict::Conforms,
+        known: Vec::new(),
+        ticks: 0,
+        poisoned: 0,
+        trace: trace.clone(),
+        why: Vec::new(),
+        unmet: Vec::new(),
+        elapsed: begin.elapsed(),
+    };
+    if !scenario.releases.contains(release) {
+        let why = format!("it speaks of releases {}, not of {release}", scenario.releases);
+        outcome.verdict = Verdict::Skipped { why };
+        return outcome;
+    }
+    let findings = match ahead(scenario, engine, Findings::new(trace.clone(), known)) {
+        Ok(Some(findings)) => Ok(findings),
+        Ok(None) => step_by_step(scenario, engine, Findings::new(trace, known)),
+        Err(error) => Err(error),
+    };
+    match findings {
+        Ok(findings) => conclude(&mut outcome, scenario, findings),
+        Err(error) => outcome.verdict = inconclusive(error),
+    }
+    outcome.elapsed = begin.elapsed();
+    outcome
+}
+
+fn inconclusive(error: EngineError) -> Verdict {
+    let why = error.to_string();
+    let output = match error {
+        EngineError::Broken { output, .. } => output,
+        EngineError::Unavailable { hint, .. } => hint,
+    };
+    Verdict::Inconclusive { why, output }
+}
+
+fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) {
+    outcome.unmet = expect::evaluate(
+        &scenario.expect,
+        &findings.trace.ticks,
+        scenario.workload.replicas,
+        &findings.outside,
+    );
+    outcome.ticks = findings.compared;
+    outcome.poisoned = match &findings.divergence {
+        Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),
+        None => 0,
+    };
+    outcome.known = findings
+        .hits
+        .iter()
+        .map(|hit| KnownHit { reason: hit.reason.clone(), link: hit.link.clone() })
+        .collect();
+    outcome.verdict = match findings.divergence {
+        Some(divergence) => Verdict::Diverges(divergence),
+        None if !outcome.unmet.is_empty() => Verdict::Unexpected,
+        None => Verdict::Conforms,
+    };
+    outcome.trace = findings.trace;
+    outcome.why = findings.why;
+}
+
+/// Runs a scenario as the model predicts it, checking every answer. Nothing if the engine does not
+/// take steps ahead, or if an answer was not as predicted: the steps after it were then made in a
+/// world that the engine did not bring about.
+fn ahead<'k>(
+    scenario: &Arc<Scenario>,
+    engine: &mut dyn Engine,
+    mut findings: Findings<'k>,
+) -> Result<Option<Findings<'k>>, EngineError> {
+    let (release, scope) = (engine.release(), engine.scope());
+    let mut session = engine.open(scenario)?;
+    if !session.takes_steps_ahead() {
+        session.close()?;
+        return Ok(None);
+    }
+    let mut run = Lockstep::new(scenario, release);
+    let mut script = Vec::new();
+    while let Some(predicted) = run.predict() {
+        for decision in &predicted.decisions {
+            run.settle(&decision.observation);
+        }
+        session.send(&predicted.step)?;
+        script.push(predicted);
+    }
+    let mut as_predicted = true;
+    for predicted in &script {
+        let stepped = session.receive()?;
+        if as_predicted {
+            findings.compare(predicted, stepped, scope);
+            as_predicted = findings.divergence.is_none() && findings.hits.is_empty();
+        }
+    }
+    session.close()?;
+    findings.outside = run.outside;
+    Ok(as_predicted.then_some(findings))
+}
+
+/// Runs a scenario step by step: what the engine did drives the world.
+fn step_by_step<'k>(
+    scenario: &Arc<Scenario>,
+    engine: &mut dyn Engine,
+    mut findings: Findings<'k>,
+) -> Result<Findings<'k>, EngineError> {
+    let (release, scope) = (engine.release(), engine.scope());
+    let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
+    let mut run = Lockstep::new(scenario, release);
+    while let Some(predicted) = run.predict() {
+        let stepped = session.step(&predicted.step)?;
+        for tick in &stepped.ticks {
+            run.settle(tick);
+        }
+        findings.compare(&predicted, stepped, scope);
+    }
+    findings.outside = run.outside;
+    session.close()?;
+    Ok(findings)
+}

@@ -1,0 +1,210 @@
+//! Many scenarios on one engine, several at a time.
+//!
+//! Each worker has an engine of its own (a process, for upstream); outcomes are handed on in the
+//! order of the scenarios, whichever worker is done first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::{Event, Outcome, Summary, Verdict, run_one};
+use crate::compare::KnownDisagreement;
+use crate::engine::model::Model;
+use crate::engine::recorded::{Recorded, Traces};
+use crate::engine::upstream::{Upstream, build};
+use crate::engine::{Engine, EngineError};
+use crate::model::rules::Release;
+use crate::scenario::Scenario;
+
+/// Which engine a run is to be made on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EngineChoice {
+    /// Upstream if it can run here, else its recorded traces.
+    #[default]
+    Best,
+    /// Upstream's controller in virtual time.
+    Upstream,
+    /// The reference model itself.
+    Model,
+    /// Upstream's recorded traces.
+    Recorded,
+}
+
+/// What is to be run, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenarios, in the order of the report.
+    pub scenarios: Vec<Arc<Scenario>>,
+    /// The engine.
+    pub engine: EngineChoice,
+    /// The release.
+    pub release: Release,
+    /// How many scenarios at a time, at least 1.
+    pub jobs: usize,
+    /// Disagreements that are known.
+    pub known: Vec<KnownDisagreement>,
+    /// Where recorded traces are.
+    pub traces: Traces,
+    /// An engine program to use in place of the one that would be built.
+    pub program: Option<PathBuf>,
+    /// How long an answer of the engine may take.
+    pub time_limit: Duration,
+    /// Set from outside to end the run early: what is under way is ended, the rest is skipped.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// The engine of a run, from which each worker makes its own.
+enum Chosen {
+    Upstream(PathBuf),
+    Model,
+    Recorded,
+}
+
+impl Chosen {
+    fn name(&self) -> &'static str {
+        match self {
+            Chosen::Upstream(_) => crate::engine::upstream::NAME,
+            Chosen::Model => crate::engine::model::NAME,
+            Chosen::Recorded => crate::engine::recorded::NAME,
+        }
+    }
+
+    fn engine(&self, plan: &Plan) -> Box<dyn Engine> {
+        match self {
+            Chosen::Upstream(program) => Box::new(
+                Upstream::new(program.clone(), plan.release).with_time_limit(plan.time_limit),
+            ),
+            Chosen::Model => Box::new(Model::new(plan.release)),
+            Chosen::Recorded => Box::new(Recorded::new(plan.release, plan.traces.clone())),
+        }
+    }
+}
+
+fn choose(
+    plan: &Plan,
+    sink: &mut dyn FnMut(Event),
+) -> Result<(Chosen, Option<String>), EngineError> {
+    let mut upstream = || {
+        if let Some(program) = &plan.program {
+            return Ok(Chosen::Upstream(program.clone()));
+        }
+        let mut progress = |what: &str, fraction: Option<f64>| {
+            sink(Event::Preparing { what: what.to_owned(), fraction });
+        };
+        build::ensure(plan.release, &mut progress).map(Chosen::Upstream)
+    };
+    match plan.engine {
+        EngineChoice::Upstream => Ok((upstream()?, None)),
+        EngineChoice::Model => Ok((Chosen::Model, None)),
+        EngineChoice::Recorded => Ok((Chosen::Recorded, None)),
+        EngineChoice::Best => match upstream() {
+            Ok(chosen) => Ok((chosen, None)),
+            // Only what is missing is a reason to take less; what is broken is to be seen.
+            Err(EngineError::Unavailable { why, hint, .. }) => {
+                let note = format!("recorded traces, since upstream can't run here: {why}; {hint}");
+                Ok((Chosen::Recorded, Some(note)))
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Runs all scenarios of a plan and hands on what happens.
+///
+/// # Errors
+/// If the engine can't be made ready at all. An engine that breaks later makes its scenario
+/// inconclusive.
+pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
+    let begin = Instant::now();
+    let (chosen, note) = choose(plan, sink)?;
+    sink(Event::Started {
+        scenarios: plan.scenarios.len(),
+        engine: chosen.name(),
+        release: plan.release.to_string(),
+        note,
+    });
+    let mut summary = Summary::default();
+    let mut hits: Vec<Arc<Scenario>> = Vec::new();
+    let mut met: Vec<KnownDisagreement> = Vec::new();
+    each(plan, &chosen, &mut |scenario, outcome| {
+        summary.add(&outcome);
+        let known = plan.known.iter().filter(|known| {
+            outcome.known.iter().any(|hit| hit.reason == known.reason && hit.link == known.link)
+                && known.scenario == outcome.id
+        });
+        met.extend(known.cloned());
+        if matches!(outcome.verdict, Verdict::Conforms | Verdict::Unexpected) {
+            hits.push(scenario);
+        }
+        sink(Event::Finished(Box::new(outcome)));
+    });
+    summary.stale_known = stale(plan, &chosen, &hits, &met);
+    summary.elapsed = begin.elapsed();
+    sink(Event::Ended(summary.clone()));
+    Ok(summary)
+}
+
+/// Known disagreements of scenarios that ran and no longer disagree there.
+fn stale(
+    plan: &Plan,
+    chosen: &Chosen,
+    ran: &[Arc<Scenario>],
+    met: &[KnownDisagreement],
+) -> Vec<String> {
+    if matches!(chosen, Chosen::Model) {
+        return Vec::new();
+    }
+    let release = plan.release.to_string();
+    plan.known
+        .iter()
+        .filter(|known| ran.iter().any(|scenario| known.covers(&scenario.id, &release)))
+        .filter(|known| !met.contains(known))
+        .map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason))
+        .collect()
+}
+
+/// Runs each scenario on a worker; `done` is called in the order of the scenarios.
+fn each(plan: &Plan, chosen: &Chosen, done: &mut dyn FnMut(Arc<Scenario>, Outcome)) {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel::<(usize, Outcome)>();
+    std::thread::scope(|threads| {
+        for _ in 0..plan.jobs.clamp(1, plan.scenarios.len().max(1)) {
+            let (sender, next) = (sender.clone(), &next);
+            threads.spawn(move || work(plan, chosen, next, &sender));
+        }
+        drop(sender);
+        let mut waiting: BTreeMap<usize, Outcome> = BTreeMap::new();
+        let mut due = 0;
+        for (index, outcome) in receiver {
+            waiting.insert(index, outcome);
+            while let Some(outcome) = waiting.remove(&due) {
+                done(plan.scenarios[due].clone(), outcome);
+                due += 1;
+            }
+        }
+    });
+}
+
+fn work(
+    plan: &Plan,
+    chosen: &Chosen,
+    next: &AtomicUsize,
+    sender: &mpsc::Sender<(usize, Outcome)>,
+) {
+    let mut engine = chosen.engine(plan);
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if plan.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(scenario) = plan.scenarios.get(index) else { return };
+        let outcome = run_one(scenario, &mut *engine, &plan.known);
+        // The receiver is gone only when the run is over.
+        if sender.send((index, outcome)).is_err() {
+            return;
+        }
+    }
+}
