@@ -1,0 +1,93 @@
+//! The model against what upstream was recorded to do, one named test a fixture.
+//!
+//! Needs nothing but Rust. The traces are insta snapshots that `suites/live.rs` writes from the real
+//! controller; nothing here can write one.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use kube_lockstep::engine::recorded::{self, Recorded, Traces};
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::run::{Verdict, run_one};
+use rstest::rstest;
+
+fn traces() -> PathBuf {
+    support::repository().join(recorded::FOLDER)
+}
+
+/// A fixture without a trace, or with one of an earlier version of itself, fails here.
+#[rstest]
+fn model_is_as_recorded(
+    #[files("fixtures/**/*.yaml")]
+    #[exclude("fixtures/(invalid|manifests)/|divergences.yaml")]
+    path: PathBuf,
+) {
+    let scenario = support::load(&path);
+    let mut engine = Recorded::new(Release::V1_37, Traces::Folder(traces()));
+    let outcome = run_one(&scenario, &mut engine, &support::known());
+    match outcome.verdict {
+        Verdict::Conforms => assert!(outcome.ticks > 0 || !outcome.trace.api.is_empty()),
+        Verdict::Skipped { .. } => {
+            assert!(!scenario.releases.contains(Release::V1_37), "skipped without need");
+        }
+        verdict => panic!("{}: {verdict:#?}\nunmet: {:#?}", scenario.id, outcome.unmet),
+    }
+}
+
+#[test]
+fn no_fixture_is_without_a_trace_and_no_trace_without_a_fixture() {
+    let fixtures: BTreeSet<String> = support::fixtures()
+        .iter()
+        .filter(|path| support::load(path).releases.contains(Release::V1_37))
+        .map(|path| support::id_of(path))
+        .collect();
+    let folder = traces().join(format!("v{}", Release::V1_37));
+    let mut recorded = BTreeSet::new();
+    collect(&folder, &folder, &mut recorded);
+    let missing: Vec<_> = fixtures.difference(&recorded).collect();
+    let orphans: Vec<_> = recorded.difference(&fixtures).collect();
+    assert!(missing.is_empty(), "not recorded; run ci/record: {missing:?}");
+    assert!(orphans.is_empty(), "recorded, but no longer fixtures: {orphans:?}");
+}
+
+fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("recorded traces can be listed") {
+        let path = entry.expect("recorded traces can be listed").path();
+        if path.is_dir() {
+            collect(root, &path, found);
+        } else {
+            let id = path.strip_prefix(root).expect("below the root").with_extension("");
+            found.insert(id.to_string_lossy().replace('\\', "/"));
+        }
+    }
+}
+
+#[test]
+fn the_header_of_each_trace_names_upstream_and_its_release() {
+    for path in support::fixtures() {
+        let id = support::id_of(&path);
+        let path = traces().join(recorded::snapshot_path(&id, Release::V1_37));
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let trace = recorded::parse_snapshot(&text).expect("a recorded trace can be read");
+        assert_eq!((trace.engine.as_str(), trace.scenario), ("upstream", id));
+        assert_eq!(trace.release, Release::V1_37.to_string());
+    }
+}
+
+#[test]
+fn a_trace_of_an_earlier_version_of_the_scenario_is_refused() {
+    let path = support::fixtures().swap_remove(0);
+    let scenario = support::load(&path);
+    let changed = kube_lockstep::scenario::Scenario {
+        hash: "0000000000000000".to_owned(),
+        ..(*scenario).clone()
+    };
+    let mut engine = Recorded::new(Release::V1_37, Traces::Folder(traces()));
+    let outcome = run_one(&changed.into(), &mut engine, &[]);
+    let Verdict::Inconclusive { why, .. } = outcome.verdict else {
+        panic!("{:?}", outcome.verdict)
+    };
+    assert!(why.contains("stale"), "{why}");
+}

@@ -1,0 +1,70 @@
+//! What several suites need: the fixtures of this repository, as scenarios.
+
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kube_lockstep::compare::KnownDisagreement;
+use kube_lockstep::scenario::{self, Scenario};
+
+/// The repository.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The id of a fixture: its path below `fixtures/`, without the extension.
+pub fn id_of(path: &Path) -> String {
+    let path = path.strip_prefix(repository().join("fixtures")).unwrap_or(path);
+    path.with_extension("").to_string_lossy().replace('\\', "/")
+}
+
+/// Reads one fixture.
+pub fn load(path: &Path) -> Arc<Scenario> {
+    let text = std::fs::read_to_string(path).expect("a fixture can be read");
+    let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
+    let folder = path.parent().expect("a fixture lies in a folder").to_owned();
+    let read = move |name: &str| {
+        std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
+    };
+    match scenario::parse(&shown, &text, &read) {
+        Ok(scenario) => Arc::new(Scenario { id: id_of(path), ..scenario }),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// All fixtures that are scenarios, sorted by path.
+pub fn fixtures() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![repository().join("fixtures")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("fixtures/ can be listed") {
+            let path = entry.expect("fixtures/ can be listed").path();
+            if path.is_dir() {
+                if path.file_name().is_some_and(|name| name != "invalid") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "yaml")
+                && path.parent() != Some(&repository().join("fixtures"))
+            {
+                let text = std::fs::read_to_string(&path).expect("a fixture can be read");
+                if text.contains("kind: Scenario") {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no fixtures were found");
+    found
+}
+
+/// The disagreements that are known.
+pub fn known() -> Vec<KnownDisagreement> {
+    let path = repository().join("fixtures/divergences.yaml");
+    let text = std::fs::read_to_string(&path).expect("fixtures/divergences.yaml can be read");
+    match scenario::parse_known("fixtures/divergences.yaml", &text) {
+        Ok(known) => known.divergences,
+        Err(error) => panic!("{error}"),
+    }
+}
