@@ -6,13 +6,15 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
-use crate::model::hpa::{Controller, Decision, Input};
+use crate::model::api::HpaSpec;
+use crate::model::flags::{FeatureGates, Gate};
+use crate::model::hpa::{self, Controller, Decision, Input};
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::trace::{ApiAnswer, Stepped};
-use crate::world::{Change, Cluster};
+use crate::trace::{ApiAnswer, ApiOutcome, Stepped};
+use crate::world::{Change, Cluster, HpaAnswer, HpaOutcome};
 
 /// The engine's name.
 pub const NAME: &str = "model";
@@ -22,6 +24,7 @@ pub const NAME: &str = "model";
 pub struct Simulation {
     cluster: Cluster,
     controller: Controller,
+    gates: FeatureGates,
     key: Arc<str>,
     name: Arc<str>,
     resource: Arc<str>,
@@ -40,8 +43,9 @@ impl Simulation {
             format!("{}.{}", workload.resource, workload.group)
         };
         Simulation {
-            cluster: Cluster::new(&scenario.namespace, scenario.gates),
+            cluster: Cluster::new(scenario.gates.enabled(Gate::HpaGeneration)),
             controller: Controller::new(rules, scenario.flags, scenario.gates),
+            gates: scenario.gates,
             key: format!("{}/{}", scenario.namespace, scenario.hpa_name).into(),
             name: scenario.hpa_name.clone(),
             resource: resource.into(),
@@ -50,15 +54,26 @@ impl Simulation {
     }
 
     /// Applies a change; the controller hears of it as its informers would tell it.
+    ///
+    /// # Panics
+    /// If a pod names a template that was not defined before: the world always defines it.
     pub fn apply(&mut self, change: &Change, now: Time) -> Option<ApiAnswer> {
         let before = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
-        let answer = self.cluster.apply(change, now);
+        let spec_before = self.cluster.hpa(&self.name).map(|hpa| hpa.spec.clone());
+        let (name, gates) = (self.name.clone(), self.gates);
+        let admission = |spec: &mut HpaSpec| {
+            hpa::set_defaults(spec);
+            hpa::admit(&name, spec, spec_before.as_deref(), &gates)
+        };
+        let answer = self.cluster.apply(change, &admission);
+        let answer = answer.expect("the world defines a template before it uses it");
         let after = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
+        let spec_after = self.cluster.hpa(&self.name).map(|hpa| hpa.spec.clone());
         match (before, after) {
             (None, Some(_)) => self.controller.hpa_added(&self.key, now),
             (Some(_), None) => self.controller.hpa_deleted(&self.key, now),
-            (Some(before), Some(after)) if before != after => {
-                self.controller.hpa_updated(&self.key, true, now);
+            (Some(before), Some(after)) if spec_before != spec_after => {
+                self.controller.hpa_updated(&self.key, before != after, now);
             }
             _ => {}
         }
@@ -66,7 +81,7 @@ impl Simulation {
             let hpas: Vec<Arc<str>> = after.iter().map(|_| self.key.clone()).collect();
             self.controller.restarted(&hpas, now);
         }
-        answer
+        answer.map(|answer| api_answer(answer, now))
     }
 
     /// When the controller next reconciles.
@@ -80,23 +95,14 @@ impl Simulation {
     pub fn sync(&mut self, now: Time) -> Option<Decision> {
         let faults = self.cluster.faults();
         let scale = self.cluster.scale(&self.resource, &self.target);
-        let not_found = scale.is_none().then(|| Cluster::not_found(&self.resource, &self.target));
-        let scale = match (&faults.get_scale, scale, &not_found) {
-            (Some(error), _, _) | (None, None, Some(error)) => Err(error),
-            (None, Some(scale), _) => Ok(scale),
-            (None, None, None) => return None,
-        };
         let input = Input {
             now,
             hpa: self.cluster.hpa(&self.name),
-            scale,
+            scale: scale.as_ref().copied(),
             scale_resource: &self.resource,
             mapping_error: None,
             pods: self.cluster.pods(),
-            pod_metrics: match &faults.list_pod_metrics {
-                Some(error) => Err(error),
-                None => Ok(self.cluster.pod_metrics()),
-            },
+            pod_metrics: self.cluster.pod_metrics(),
             update_scale: faults.update_scale.as_ref(),
             update_status: faults.update_status.as_ref(),
         };
@@ -106,10 +112,11 @@ impl Simulation {
     /// Lets what a reconcile wrote come about: the scale and the HPA's status.
     pub fn settle(&mut self, tick: &Observation) {
         if let Some(replicas) = tick.scaled_to() {
-            self.cluster.set_replicas(&self.resource, &self.target, replicas);
+            self.cluster.write_scale(&self.resource, &self.target, replicas);
         }
-        if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none()) {
-            self.cluster.set_status(&self.name, write.status.clone());
+        if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none())
+            && self.cluster.write_status(&self.name, write.status.clone())
+        {
             self.controller.hpa_updated(&self.key, false, tick.at);
         }
     }
@@ -119,6 +126,17 @@ impl Simulation {
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
+}
+
+fn api_answer(answer: HpaAnswer, at: Time) -> ApiAnswer {
+    let outcome = match answer.outcome {
+        HpaOutcome::Stored { generation, spec } => {
+            ApiOutcome::Stored { generation, spec: Box::new(Arc::unwrap_or_clone(spec)) }
+        }
+        HpaOutcome::Refused(message) => ApiOutcome::Refused(message),
+        HpaOutcome::Deleted => ApiOutcome::Deleted,
+    };
+    ApiAnswer { at, name: answer.name, outcome }
 }
 
 /// The reference model of one release.
