@@ -1,0 +1,115 @@
+package virtual
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+)
+
+func appendHello(b []byte, release string) []byte {
+	b = append(b, `{"hello":{"protocol":1,"engine":"upstream","release":`...)
+	return append(appendString(b, release), "}}\n"...)
+}
+
+func appendOpened(b []byte, epoch time.Time) []byte {
+	b = append(b, `{"opened":{"epoch":"`...)
+	return append(epoch.UTC().AppendFormat(b, time.RFC3339), "\"}}\n"...)
+}
+
+func appendClosed(b []byte) []byte { return append(b, "{\"closed\":{}}\n"...) }
+
+func appendFailed(b []byte, why string) []byte {
+	return append(appendString(append(b, `{"failed":{"why":`...), why), "}}\n"...)
+}
+
+func appendStepped(b []byte, now time.Duration, api []apiAnswer, log []entry) ([]byte, error) {
+	b = append(b, `{"stepped":{"now":`...)
+	b = strconv.AppendInt(b, int64(now), 10)
+	b = append(b, `,"api":[`...)
+	for i := range api {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendAPIAnswer(b, &api[i]); err != nil {
+			return b, err
+		}
+	}
+	b = append(b, `],"log":[`...)
+	for i := range log {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendEntry(b, &log[i]); err != nil {
+			return b, err
+		}
+	}
+	return append(b, "]}}\n"...), nil
+}
+
+func appendAPIAnswer(b []byte, a *apiAnswer) ([]byte, error) {
+	switch {
+	case a.refused != nil:
+		b = appendString(append(b, `{"refused":{"name":`...), a.name)
+		b = appendString(append(b, `,"message":`...), a.refused.Error())
+	case a.stored == nil:
+		b = appendString(append(b, `{"deleted":{"name":`...), a.name)
+	default:
+		spec, err := json.Marshal(&a.stored.Spec)
+		if err != nil {
+			return b, err
+		}
+		b = appendString(append(b, `{"stored":{"name":`...), a.name)
+		b = strconv.AppendInt(append(b, `,"generation":`...), a.stored.Generation, 10)
+		b = append(append(b, `,"spec":`...), spec...)
+	}
+	return append(b, '}', '}'), nil
+}
+
+func appendEntry(b []byte, e *entry) ([]byte, error) {
+	b = strconv.AppendInt(append(b, `{"at":`...), int64(e.at), 10)
+	switch e.kind {
+	case getScale:
+		b = appendString(append(b, `,"getScale":{"resource":`...), e.resource)
+		b = appendString(append(b, `,"name":`...), e.name)
+		if e.err == nil {
+			b = strconv.AppendInt(append(b, `,"replicas":`...), int64(e.replicas), 10)
+			b = strconv.AppendInt(append(b, `,"statusReplicas":`...), int64(e.statusReplicas), 10)
+		}
+	case listPodMetrics:
+		b = appendString(append(b, `,"listPodMetrics":{"selector":`...), e.selector)
+		if e.err == nil {
+			b = strconv.AppendInt(append(b, `,"items":`...), int64(e.replicas), 10)
+		}
+	case updateScale:
+		b = appendString(append(b, `,"updateScale":{"resource":`...), e.resource)
+		b = appendString(append(b, `,"name":`...), e.name)
+		b = strconv.AppendInt(append(b, `,"replicas":`...), int64(e.replicas), 10)
+	case updateStatus:
+		b = appendString(append(b, `,"updateStatus":{"name":`...), e.name)
+		var err error
+		if b, err = appendStatus(append(b, `,"status":`...), e.status); err != nil {
+			return b, err
+		}
+	case event:
+		b = appendString(append(b, `,"event":{"hpa":`...), e.name)
+		b = appendString(append(b, `,"type":`...), e.eventType)
+		b = appendString(append(b, `,"reason":`...), e.reason)
+		b = appendString(append(b, `,"message":`...), e.message)
+	case reconcileError:
+		b = appendString(append(b, `,"error":{"message":`...), e.message)
+	}
+	if e.err != nil {
+		b = appendString(append(b, `,"error":`...), e.err.Error())
+	}
+	return append(b, '}', '}'), nil
+}
+
+// appendStatus appends the status in the API's own JSON.
+func appendStatus(b []byte, status *autoscalingv2.HorizontalPodAutoscalerStatus) ([]byte, error) {
+	text, err := json.Marshal(status)
+	return append(b, text...), err
+}

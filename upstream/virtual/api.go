@@ -1,0 +1,243 @@
+package virtual
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/autoscaling"
+	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install" // its versions, defaults and conversions
+	"k8s.io/kubernetes/pkg/apis/autoscaling/validation"
+	registry "k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler"
+)
+
+// hpaAPI is what the API server does to an HPA between a request and the storage: upstream's
+// decoding, defaulting, strategy and validation, in the API server's order.
+type hpaAPI struct {
+	namespace string
+	table     *table[*autoscalingv2.HorizontalPodAutoscaler]
+	stored    map[string]storedHPA
+	uids      int
+}
+
+// storedHPA is an HPA as the strategies want it, and as bytes (without a resource version).
+type storedHPA struct {
+	internal *autoscaling.HorizontalPodAutoscaler
+	bytes    []byte
+}
+
+var hpaResource = autoscaling.Resource("horizontalpodautoscalers")
+
+// strictJSON decodes any served version with its defaults, as for `kubectl --validate=strict`.
+// encodeV2 is how the API server writes the object that a patch is applied to.
+var strictJSON, encodeV2 = func() (runtime.Decoder, runtime.Encoder) {
+	types := legacyscheme.Codecs.SupportedMediaTypes()
+	info, _ := runtime.SerializerInfoForMediaType(types, runtime.ContentTypeJSON)
+	hub := schema.GroupVersion{Group: autoscaling.GroupName, Version: runtime.APIVersionInternal}
+	return legacyscheme.Codecs.DecoderToVersion(info.StrictSerializer, hub),
+		legacyscheme.Codecs.EncoderForVersion(info.Serializer, autoscalingv2.SchemeGroupVersion)
+}()
+
+func newHPAAPI(namespace string) *hpaAPI {
+	return &hpaAPI{
+		namespace: namespace,
+		table:     newTable[*autoscalingv2.HorizontalPodAutoscaler](),
+		stored:    map[string]storedHPA{},
+	}
+}
+
+// context is that of a request to the given version.
+func (a *hpaAPI) context(version, subresource string) context.Context {
+	ctx := genericapirequest.WithNamespace(context.Background(), a.namespace)
+	return genericapirequest.WithRequestInfo(ctx, &genericapirequest.RequestInfo{
+		IsResourceRequest: true,
+		APIGroup:          autoscaling.GroupName,
+		APIVersion:        version,
+		Namespace:         a.namespace,
+		Resource:          hpaResource.Resource,
+		Subresource:       subresource,
+	})
+}
+
+// create stores the user's manifest. The name is that of the manifest, as far as there is one.
+func (a *hpaAPI) create(manifest []byte) (*autoscalingv2.HorizontalPodAutoscaler, string, error) {
+	var named struct{ Metadata struct{ Name string } }
+	_ = json.Unmarshal(manifest, &named)
+	hpa, version, err := decode(manifest)
+	if err != nil {
+		return nil, named.Metadata.Name, err
+	}
+	rest.WipeObjectMetaSystemFields(hpa)
+	rest.FillObjectMetaSystemFields(hpa)
+	a.uids++
+	hpa.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.uids))
+	if err := rest.BeforeCreate(registry.Strategy, a.context(version, ""), hpa); err != nil {
+		return nil, hpa.Name, err
+	}
+	if hpa.ResourceVersion != "" {
+		err := errors.New("resourceVersion should not be set on objects to be created")
+		return nil, hpa.Name, apierrors.NewInternalError(err)
+	}
+	if _, ok := a.table.get(hpa.Name); ok {
+		return nil, hpa.Name, apierrors.NewAlreadyExists(hpaResource, hpa.Name)
+	}
+	stored, err := a.store(hpa)
+	return stored, hpa.Name, err
+}
+
+func decode(manifest []byte) (*autoscaling.HorizontalPodAutoscaler, string, error) {
+	kind := autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
+	into := &autoscaling.HorizontalPodAutoscaler{}
+	decoded, gvk, err := strictJSON.Decode(manifest, &kind, into)
+	if err == nil {
+		if hpa, ok := decoded.(*autoscaling.HorizontalPodAutoscaler); ok {
+			return hpa, gvk.Version, nil
+		}
+		err = fmt.Errorf("it is a %T", decoded)
+	}
+	if gvk == nil {
+		gvk = &kind
+	}
+	return nil, "", apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+		gvk.Kind, gvk.Version, kind.Kind, err))
+}
+
+// patch applies a JSON merge patch to the v2 form of a stored object.
+func (a *hpaAPI) patch(name string, patch []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	old, ok := a.stored[name]
+	if !ok {
+		return nil, apierrors.NewNotFound(hpaResource, name)
+	}
+	before, err := runtime.Encode(encodeV2, old.internal)
+	if err != nil {
+		return nil, err
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	hpa := &autoscaling.HorizontalPodAutoscaler{}
+	if err := runtime.DecodeInto(strictJSON, after, hpa); err != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(after), err.Error()),
+		})
+	}
+	if hpa.Name != name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", hpa.Name, name))
+	}
+	return a.update(registry.Strategy, "", hpa, old)
+}
+
+// updateStatus is a PUT of the status subresource.
+func (a *hpaAPI) updateStatus(
+	sent *autoscalingv2.HorizontalPodAutoscaler,
+) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	old, ok := a.stored[sent.Name]
+	if !ok {
+		return nil, apierrors.NewNotFound(hpaResource, sent.Name)
+	}
+	hpa := &autoscaling.HorizontalPodAutoscaler{}
+	if err := legacyscheme.Scheme.Convert(sent, hpa, nil); err != nil {
+		return nil, err
+	}
+	return a.update(registry.StatusStrategy, "status", hpa, old)
+}
+
+func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
+	hpa *autoscaling.HorizontalPodAutoscaler, old storedHPA,
+) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	current, _ := a.table.get(hpa.Name)
+	if hpa.ResourceVersion != "" && hpa.ResourceVersion != current.ResourceVersion {
+		return nil, apierrors.NewConflict(hpaResource, hpa.Name, errors.New("the object has been "+
+			"modified; please apply your changes to the latest version and try again"))
+	}
+	ctx := a.context(autoscalingv2.SchemeGroupVersion.Version, subresource)
+	old.internal.ResourceVersion, hpa.ResourceVersion = current.ResourceVersion, current.ResourceVersion
+	if err := rest.BeforeUpdate(strategy, ctx, hpa, old.internal); err != nil {
+		return nil, err
+	}
+	return a.store(hpa)
+}
+
+// store writes the object as v2. A write that changes nothing is none, as in the API server.
+func (a *hpaAPI) store(
+	hpa *autoscaling.HorizontalPodAutoscaler,
+) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	hpa.ResourceVersion = ""
+	converted := &autoscalingv2.HorizontalPodAutoscaler{}
+	if err := legacyscheme.Scheme.Convert(hpa, converted, nil); err != nil {
+		return nil, err
+	}
+	stored, bytesStored, err := overTheWire(converted)
+	if err != nil {
+		return nil, err
+	}
+	if old, ok := a.stored[hpa.Name]; ok && bytes.Equal(old.bytes, bytesStored) {
+		current, _ := a.table.get(hpa.Name)
+		return current, nil
+	}
+	internal := &autoscaling.HorizontalPodAutoscaler{}
+	if err := legacyscheme.Scheme.Convert(stored.DeepCopy(), internal, nil); err != nil {
+		return nil, err
+	}
+	a.stored[hpa.Name] = storedHPA{internal: internal, bytes: bytesStored}
+	a.table.put(stored)
+	return stored, nil
+}
+
+func (a *hpaAPI) delete(name string) error {
+	if !a.table.delete(name) {
+		return apierrors.NewNotFound(hpaResource, name)
+	}
+	delete(a.stored, name)
+	return nil
+}
+
+// overTheWire is the object as whoever is at the other end of the API sees it: its times are whole
+// seconds, and its quantities are read from their canonical text.
+func overTheWire(
+	hpa *autoscalingv2.HorizontalPodAutoscaler,
+) (*autoscalingv2.HorizontalPodAutoscaler, []byte, error) {
+	wire, err := hpa.Marshal()
+	if err != nil {
+		return nil, nil, err
+	}
+	read := &autoscalingv2.HorizontalPodAutoscaler{}
+	return read, wire, read.Unmarshal(wire)
+}
+
+// validateScale is the API server's validation of a PUT of the scale subresource.
+func validateScale(name string, replicas int32) error {
+	scale := &autoscaling.Scale{Spec: autoscaling.ScaleSpec{Replicas: replicas}}
+	if errs := validation.ValidateScale(scale); len(errs) > 0 {
+		return apierrors.NewInvalid(autoscaling.Kind("Scale"), name, errs)
+	}
+	return nil
+}
+
+// statusError is a fault as a client of the API gets it.
+func (e *apiError) statusError() error {
+	if e == nil {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    e.code,
+		Reason:  metav1.StatusReason(e.reason),
+		Message: e.message,
+	}}
+}

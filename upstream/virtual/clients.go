@@ -1,0 +1,219 @@
+package virtual
+
+import (
+	"context"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	scaleclient "k8s.io/client-go/scale"
+	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+)
+
+// The clients below implement what the controller and its informers call, over the tables of a
+// cluster. Anything else is a call of a nil interface, which is loud. client-go's fake clientset is
+// not used: it assigns no resource versions to objects, and remembers every action.
+
+// clientset is the client that the informers and the controller share.
+type clientset struct {
+	kubernetes.Interface
+	cluster *cluster
+}
+
+// IsWatchListSemanticsUnSupported makes reflectors list, then watch.
+func (clientset) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (c clientset) AutoscalingV2() autoscalingclient.AutoscalingV2Interface {
+	return autoscalingV2{cluster: c.cluster}
+}
+
+func (c clientset) CoreV1() coreclient.CoreV1Interface { return coreV1{cluster: c.cluster} }
+
+type autoscalingV2 struct {
+	autoscalingclient.AutoscalingV2Interface
+	cluster *cluster
+}
+
+func (a autoscalingV2) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
+	return hpas{cluster: a.cluster}
+}
+
+type hpas struct {
+	autoscalingclient.HorizontalPodAutoscalerInterface
+	cluster *cluster
+}
+
+func (h hpas) List(context.Context, metav1.ListOptions) (*autoscalingv2.HorizontalPodAutoscalerList, error) {
+	items, version := h.cluster.hpas.table.list()
+	list := &autoscalingv2.HorizontalPodAutoscalerList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	for _, item := range items {
+		list.Items = append(list.Items, *item)
+	}
+	return list, nil
+}
+
+func (h hpas) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return h.cluster.hpas.table.watch(), nil
+}
+
+func (h hpas) UpdateStatus(
+	_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions,
+) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	c := h.cluster
+	err := c.faults.updateStatus.statusError()
+	if err == nil {
+		var stored *autoscalingv2.HorizontalPodAutoscaler
+		if stored, err = c.hpas.updateStatus(hpa); err == nil {
+			c.observed.record(entry{kind: updateStatus, name: hpa.Name, status: &stored.Status})
+			return stored, nil
+		}
+	}
+	e := entry{kind: updateStatus, name: hpa.Name, status: &hpa.Status, err: err}
+	if sent, _, wireErr := overTheWire(hpa); wireErr == nil {
+		e.status = &sent.Status
+	}
+	c.observed.record(e)
+	return nil, err
+}
+
+type coreV1 struct {
+	coreclient.CoreV1Interface
+	cluster *cluster
+}
+
+func (c coreV1) Pods(string) coreclient.PodInterface { return pods{table: c.cluster.pods} }
+
+func (coreV1) Events(string) coreclient.EventInterface { return events{} }
+
+type pods struct {
+	coreclient.PodInterface
+	table *table[*corev1.Pod]
+}
+
+func (p pods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	items, version := p.table.list()
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	for _, item := range items {
+		list.Items = append(list.Items, *item)
+	}
+	return list, nil
+}
+
+func (p pods) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return p.table.watch(), nil
+}
+
+// events takes what the broadcaster sends, and forgets it: see eventLogger.
+type events struct{ coreclient.EventInterface }
+
+func (events) CreateWithEventNamespace(e *corev1.Event) (*corev1.Event, error) { return e, nil }
+
+func (events) CreateWithEventNamespaceWithContext(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
+	return e, nil
+}
+
+func (events) PatchWithEventNamespace(e *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return e, nil
+}
+
+func (events) PatchWithEventNamespaceWithContext(_ context.Context, e *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return e, nil
+}
+
+// scales is the scale subresource of every kind that has one.
+type scales struct{ cluster *cluster }
+
+func (s scales) Scales(string) scaleclient.ScaleInterface {
+	return namespacedScales{cluster: s.cluster}
+}
+
+type namespacedScales struct {
+	scaleclient.ScaleInterface
+	cluster *cluster
+}
+
+func (s namespacedScales) Get(
+	_ context.Context, resource schema.GroupResource, name string, _ metav1.GetOptions,
+) (*autoscalingv1.Scale, error) {
+	c := s.cluster
+	e := entry{kind: getScale, resource: resource.String(), name: name}
+	defer func() { c.observed.record(e) }()
+	if e.err = c.faults.getScale.statusError(); e.err != nil {
+		return nil, e.err
+	}
+	row, ok := c.scales[scaleKey{resource, name}]
+	if !ok {
+		e.err = apierrors.NewNotFound(resource, name)
+		return nil, e.err
+	}
+	e.replicas, e.statusReplicas = row.replicas, row.statusReplicas
+	return &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: row.replicas},
+		Status:     autoscalingv1.ScaleStatus{Replicas: row.statusReplicas, Selector: row.selector},
+	}, nil
+}
+
+func (s namespacedScales) Update(
+	_ context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, _ metav1.UpdateOptions,
+) (*autoscalingv1.Scale, error) {
+	c := s.cluster
+	e := entry{
+		kind: updateScale, resource: resource.String(), name: scale.Name, replicas: scale.Spec.Replicas,
+	}
+	defer func() { c.observed.record(e) }()
+	if e.err = c.faults.updateScale.statusError(); e.err != nil {
+		return nil, e.err
+	}
+	row, ok := c.scales[scaleKey{resource, scale.Name}]
+	if !ok {
+		e.err = apierrors.NewNotFound(resource, scale.Name)
+	} else {
+		e.err = validateScale(scale.Name, scale.Spec.Replicas)
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	row.replicas = scale.Spec.Replicas
+	return scale, nil
+}
+
+// podMetricses is metrics.k8s.io.
+type podMetricses struct{ cluster *cluster }
+
+func (p podMetricses) PodMetricses(string) metricsclient.PodMetricsInterface {
+	return namespacedPodMetrics{cluster: p.cluster}
+}
+
+type namespacedPodMetrics struct {
+	metricsclient.PodMetricsInterface
+	cluster *cluster
+}
+
+func (p namespacedPodMetrics) List(
+	_ context.Context, opts metav1.ListOptions,
+) (*metricsapi.PodMetricsList, error) {
+	c := p.cluster
+	e := entry{kind: listPodMetrics, selector: opts.LabelSelector}
+	defer func() { c.observed.record(e) }()
+	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
+		return nil, e.err
+	}
+	selector, err := labels.Parse(opts.LabelSelector)
+	if err != nil {
+		e.err = apierrors.NewBadRequest(err.Error())
+		return nil, e.err
+	}
+	list := c.metrics.list(opts.LabelSelector, selector)
+	e.replicas = int32(len(list.Items))
+	return list, nil
+}

@@ -1,0 +1,178 @@
+package virtual
+
+import (
+	"errors"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// cluster stands in for the API server and the metrics APIs. It is changed only while everything in
+// the bubble stands still, hence most of it needs no lock.
+type cluster struct {
+	namespace string
+	observed  *observed
+	hpas      *hpaAPI
+	pods      *table[*corev1.Pod]
+	podCount  int
+	templates map[string]*template
+	scales    map[scaleKey]*scaleRow
+	metrics   *metricsTable
+	faults    faults
+}
+
+// template is what the pods of one template share.
+type template struct {
+	labels map[string]string
+	spec   corev1.PodSpec
+}
+
+type scaleKey struct {
+	resource schema.GroupResource
+	name     string
+}
+
+type scaleRow struct {
+	replicas, statusReplicas int32
+	selector                 string
+}
+
+func newCluster(namespace string, o *observed) *cluster {
+	return &cluster{
+		namespace: namespace,
+		observed:  o,
+		hpas:      newHPAAPI(namespace),
+		pods:      newTable[*corev1.Pod](),
+		templates: map[string]*template{},
+		scales:    map[scaleKey]*scaleRow{},
+		metrics:   newMetricsTable(),
+	}
+}
+
+// apply makes a change that concerns neither an HPA nor the controller.
+func (c *cluster) apply(change *change) error {
+	switch {
+	case change.podMetrics != nil:
+		return c.setMetrics(change.podMetrics)
+	case change.setScale != nil:
+		return c.setScale(change.setScale)
+	case change.setPods != nil:
+		for i := range change.setPods {
+			if err := c.setPod(&change.setPods[i]); err != nil {
+				return err
+			}
+		}
+	case change.deletePods != nil:
+		for _, name := range change.deletePods {
+			c.pods.delete(name)
+		}
+	case change.podTemplate != nil:
+		return c.setTemplate(change.podTemplate)
+	case change.faults != nil:
+		c.faults = *change.faults
+	default:
+		return errors.New("an empty change")
+	}
+	return nil
+}
+
+func (c *cluster) setScale(s *setScale) error {
+	key := scaleKey{schema.ParseGroupResource(s.resource), s.name}
+	row, ok := c.scales[key]
+	if !ok {
+		if s.replicas == nil {
+			return fmt.Errorf("setScale: %s %s is new and needs replicas", s.resource, s.name)
+		}
+		row = &scaleRow{}
+		c.scales[key] = row
+	}
+	if s.replicas != nil {
+		row.replicas = *s.replicas
+	}
+	row.statusReplicas, row.selector = s.statusReplicas, s.selector
+	return nil
+}
+
+func (c *cluster) setTemplate(t *podTemplate) error {
+	made := &template{labels: t.labels}
+	for _, container := range t.containers {
+		requests := corev1.ResourceList{}
+		for name, text := range container.requests {
+			quantity, err := parseQuantity(text)
+			if err != nil {
+				return fmt.Errorf("podTemplate: container %s: %w", container.name, err)
+			}
+			requests[corev1.ResourceName(name)] = quantity
+		}
+		made.spec.Containers = append(made.spec.Containers, corev1.Container{
+			Name:      container.name,
+			Resources: corev1.ResourceRequirements{Requests: requests},
+		})
+	}
+	c.templates[t.name] = made
+	return nil
+}
+
+func (c *cluster) setPod(p *podState) error {
+	template, ok := c.templates[p.template]
+	if !ok {
+		return fmt.Errorf("setPods: there is no template %q", p.template)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: c.namespace, Labels: template.labels},
+		Spec:       template.spec,
+		Status:     corev1.PodStatus{Phase: corev1.PodPhase(p.phase)},
+	}
+	if before, ok := c.pods.get(p.name); ok {
+		pod.UID = before.UID
+	} else {
+		c.podCount++
+		pod.UID = types.UID(fmt.Sprintf("00000000-0000-4000-9000-%012d", c.podCount))
+	}
+	if p.startTime != nil {
+		start := c.time(*p.startTime)
+		pod.Status.StartTime = &start
+	}
+	if p.deletionTimestamp != nil {
+		deletion := c.time(*p.deletionTimestamp)
+		pod.DeletionTimestamp = &deletion
+	}
+	if p.ready != nil {
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type:               corev1.PodReady,
+			Status:             corev1.ConditionStatus(p.ready.status),
+			LastTransitionTime: c.time(p.ready.lastTransitionTime),
+		}}
+	}
+	c.pods.put(pod)
+	return nil
+}
+
+// apiAnswer is what the API server answered to a write of an HPA.
+type apiAnswer struct {
+	name    string
+	stored  *autoscalingv2.HorizontalPodAutoscaler
+	refused error
+}
+
+// write makes a change of an HPA, if it is one.
+func (c *cluster) write(change *change) (apiAnswer, bool) {
+	var a apiAnswer
+	switch {
+	case change.createHPA != nil:
+		a.stored, a.name, a.refused = c.hpas.create(change.createHPA)
+	case change.patchHPA != nil:
+		a.name = change.patchHPA.name
+		a.stored, a.refused = c.hpas.patch(a.name, change.patchHPA.patch)
+	case change.deleteHPA != "":
+		a.name = change.deleteHPA
+		a.refused = c.hpas.delete(a.name)
+	default:
+		return a, false
+	}
+	return a, true
+}

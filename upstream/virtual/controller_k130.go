@@ -1,0 +1,73 @@
+//go:build k1.30
+
+package virtual
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	autoscalinginformers "k8s.io/client-go/informers/autoscaling/v2"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	autoscalinglisters "k8s.io/client-go/listers/autoscaling/v2"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
+	"k8s.io/metrics/pkg/client/custom_metrics"
+	"k8s.io/metrics/pkg/client/external_metrics"
+)
+
+// factoryResync is the resync of the kube-controller-manager's informers. With 0, reflectors of
+// Kubernetes 1.33 and older wait on a channel from outside of the bubble: time would stand still.
+const factoryResync = 12 * time.Hour
+
+// customMetrics and externalMetrics are not served: no scenario has such metrics yet.
+type (
+	customMetrics struct {
+		custom_metrics.CustomMetricsClient
+	}
+	externalMetrics struct {
+		external_metrics.ExternalMetricsClient
+	}
+)
+
+type hpaInformer struct{ cache.SharedIndexInformer }
+
+func (i hpaInformer) Informer() cache.SharedIndexInformer { return i }
+
+func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {
+	return autoscalinglisters.NewHorizontalPodAutoscalerLister(i.GetIndexer())
+}
+
+type podInformer struct{ cache.SharedIndexInformer }
+
+func (i podInformer) Informer() cache.SharedIndexInformer { return i }
+
+func (i podInformer) Lister() corelisters.PodLister { return corelisters.NewPodLister(i.GetIndexer()) }
+
+// startController starts a controller with informers of its own. The function returned stops them
+// and waits for their end.
+func startController(ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	client := clientset{cluster: c}
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	hpas := hpaInformer{autoscalinginformers.NewHorizontalPodAutoscalerInformer(
+		client, "", factoryResync, byNamespace)}
+	pods := podInformer{coreinformers.NewPodInformer(client, "", factoryResync, byNamespace)}
+	controller := podautoscaler.NewHorizontalController(
+		ctx, client.CoreV1(), scales{c}, client.AutoscalingV2(), mapper,
+		metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{}, externalMetrics{}),
+		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
+		f.cpuInitializationPeriod, f.initialReadinessDelay,
+	)
+	var running sync.WaitGroup
+	running.Go(func() { hpas.Run(ctx.Done()) })
+	running.Go(func() { pods.Run(ctx.Done()) })
+	running.Go(func() { controller.Run(ctx, f.workers) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

@@ -1,0 +1,148 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+// entryKind is what the controller did. Events come last at each instant: see observed.take.
+type entryKind uint8
+
+const (
+	getScale entryKind = iota
+	listPodMetrics
+	updateScale
+	updateStatus
+	reconcileError
+	event
+)
+
+// entry is one thing that the controller did, in the words of the protocol.
+type entry struct {
+	at       time.Duration
+	kind     entryKind
+	resource string // of a scale
+	name     string // of the target or the HPA
+	selector string // of a query of metrics
+	// replicas, or the number of items
+	replicas, statusReplicas int32
+	status                   *autoscalingv2.HorizontalPodAutoscalerStatus
+	eventType, reason        string
+	message                  string // of an event or an error
+	err                      error
+}
+
+// observed collects what the controller does. The clients are called by the controller's workers;
+// events come through the broadcaster's goroutine.
+type observed struct {
+	mu      sync.Mutex
+	epoch   time.Time
+	entries []entry
+	events  int
+}
+
+func (o *observed) record(e entry) {
+	e.at = time.Since(o.epoch)
+	o.mu.Lock()
+	if e.kind == event {
+		o.events++
+	}
+	o.entries = append(o.entries, e)
+	o.mu.Unlock()
+}
+
+// settled is called when nothing moves any more. An event overtakes or not the write that follows
+// it, by chance of scheduling: so those of an instant are put behind everything else of it.
+func (o *observed) settled(from int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.events > 0 {
+		slices.SortStableFunc(o.entries[from:], func(a, b entry) int {
+			switch {
+			case a.at != b.at:
+				return int(min(max(a.at-b.at, -1), 1))
+			case (a.kind == event) == (b.kind == event):
+				return 0
+			case a.kind == event:
+				return 1
+			default:
+				return -1
+			}
+		})
+		o.events = 0
+	}
+	return len(o.entries)
+}
+
+// reset forgets what has been reported.
+func (o *observed) reset() {
+	clear(o.entries)
+	o.entries = o.entries[:0]
+}
+
+// eventLogger hears the controller's structured log. The broadcaster logs each event as it was
+// recorded, before client-go's correlator merges, aggregates and limits them.
+type eventLogger struct{ observed *observed }
+
+func (eventLogger) Init(logr.RuntimeInfo) {}
+
+// Enabled says yes only to the level at which the controller has its events logged.
+func (eventLogger) Enabled(level int) bool { return level == 3 }
+
+func (l eventLogger) Info(_ int, msg string, keysAndValues ...any) {
+	if msg != "Event occurred" {
+		return
+	}
+	e := entry{kind: event}
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		switch keysAndValues[i] {
+		case "object":
+			if ref, ok := keysAndValues[i+1].(klog.ObjectRef); ok {
+				e.name = ref.Name
+			}
+		case "type":
+			e.eventType, _ = keysAndValues[i+1].(string)
+		case "reason":
+			e.reason, _ = keysAndValues[i+1].(string)
+		case "message":
+			e.message, _ = keysAndValues[i+1].(string)
+		}
+	}
+	l.observed.record(e)
+}
+
+func (eventLogger) Error(err error, msg string, keysAndValues ...any) {
+	fmt.Fprintln(os.Stderr, msg, err, keysAndValues)
+}
+
+func (l eventLogger) WithValues(...any) logr.LogSink { return l }
+func (l eventLogger) WithName(string) logr.LogSink   { return l }
+
+// present is the scenario whose errors are heard: upstream's error handlers are global.
+var present atomic.Pointer[observed]
+
+// hearErrors replaces upstream's error handlers, of which one sleeps by the wall clock's start.
+func hearErrors() {
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
+		func(_ context.Context, err error, msg string, _ ...any) {
+			if err != nil {
+				msg = err.Error()
+			}
+			if o := present.Load(); o != nil {
+				o.record(entry{kind: reconcileError, message: msg})
+			} else {
+				fmt.Fprintln(os.Stderr, msg)
+			}
+		},
+	}
+}

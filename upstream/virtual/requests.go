@@ -1,0 +1,446 @@
+package virtual
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// request is one line of the input: exactly one of the fields is set.
+type request struct {
+	open  *openRequest
+	step  *stepRequest
+	close bool
+}
+
+type openRequest struct {
+	scenario, namespace string
+	flags               flags
+	featureGates        map[string]bool
+	targets             []target
+}
+
+// flags of the kube-controller-manager that concern the HPA controller.
+type flags struct {
+	syncPeriod, downscaleStabilization             time.Duration
+	cpuInitializationPeriod, initialReadinessDelay time.Duration
+	tolerance                                      float64
+	workers                                        int
+}
+
+// target is a kind that has a scale subresource.
+type target struct {
+	group, version, kind, resource string
+}
+
+type stepRequest struct {
+	apply []change
+	until time.Duration
+}
+
+// change is what world::Change is in the source: exactly one of the fields is set.
+type change struct {
+	createHPA   json.RawMessage
+	patchHPA    *patchHPA
+	deleteHPA   string
+	setScale    *setScale
+	podTemplate *podTemplate
+	setPods     []podState
+	deletePods  []string
+	podMetrics  *podMetricsChange
+	faults      *faults
+	restart     bool
+}
+
+type patchHPA struct {
+	name  string
+	patch json.RawMessage
+}
+
+type setScale struct {
+	resource, name, selector string
+	replicas                 *int32
+	statusReplicas           int32
+}
+
+type podTemplate struct {
+	name       string
+	labels     map[string]string
+	containers []container
+}
+
+type container struct {
+	name     string
+	requests map[string]string
+}
+
+type podState struct {
+	name, template, phase        string
+	startTime, deletionTimestamp *time.Duration
+	ready                        *podReady
+}
+
+type podReady struct {
+	status             string
+	lastTransitionTime time.Duration
+}
+
+type podMetricsChange struct {
+	timestamp, window *time.Duration
+	set               []sample
+	delete            []string
+}
+
+type sample struct {
+	pod, template string
+	timestamp     *time.Duration
+	containers    []usage
+}
+
+type usage struct {
+	container string
+	resources [][2]string
+}
+
+type faults struct {
+	listPodMetrics, getScale, updateScale, updateStatus *apiError
+}
+
+type apiError struct {
+	code            int32
+	reason, message string
+}
+
+func parseRequest(line []byte) (request, error) {
+	r := &reader{data: line}
+	var q request
+	r.object(func(key string) {
+		switch key {
+		case "open":
+			q.open = r.open()
+		case "step":
+			q.step = r.step()
+		case "close":
+			r.skip()
+			q.close = true
+		default:
+			r.unknown(key)
+		}
+	})
+	if err := r.end(); err != nil {
+		return request{}, err
+	}
+	if q.open == nil && q.step == nil && !q.close {
+		return request{}, errors.New("neither open nor step nor close")
+	}
+	return q, nil
+}
+
+func (r *reader) open() *openRequest {
+	q := &openRequest{featureGates: map[string]bool{}}
+	r.object(func(key string) {
+		switch key {
+		case "scenario":
+			q.scenario = r.str()
+		case "namespace":
+			q.namespace = r.str()
+		case "flags":
+			q.flags = r.flags()
+		case "featureGates":
+			r.object(func(gate string) { q.featureGates[gate] = r.bool() })
+		case "targets":
+			r.array(func() { q.targets = append(q.targets, r.target()) })
+		default:
+			r.unknown(key)
+		}
+	})
+	return q
+}
+
+func (r *reader) flags() flags {
+	var f flags
+	seen := map[string]bool{}
+	r.object(func(key string) {
+		seen[key] = true
+		switch key {
+		case "sync-period":
+			f.syncPeriod = r.duration()
+		case "downscale-stabilization":
+			f.downscaleStabilization = r.duration()
+		case "tolerance":
+			f.tolerance = r.float()
+		case "cpu-initialization-period":
+			f.cpuInitializationPeriod = r.duration()
+		case "initial-readiness-delay":
+			f.initialReadinessDelay = r.duration()
+		case "concurrent-horizontal-pod-autoscaler-syncs":
+			f.workers = int(r.int32())
+		default:
+			r.unknown(key)
+		}
+	})
+	if len(seen) != 6 {
+		r.fail("flags are missing")
+	}
+	return f
+}
+
+func (r *reader) target() target {
+	var t target
+	r.object(func(key string) {
+		switch key {
+		case "group":
+			t.group = r.str()
+		case "version":
+			t.version = r.str()
+		case "kind":
+			t.kind = r.str()
+		case "resource":
+			t.resource = r.str()
+		default:
+			r.unknown(key)
+		}
+	})
+	return t
+}
+
+func (r *reader) step() *stepRequest {
+	q := &stepRequest{until: -1}
+	r.object(func(key string) {
+		switch key {
+		case "apply":
+			r.array(func() { q.apply = append(q.apply, r.change()) })
+		case "until":
+			q.until = r.duration()
+		default:
+			r.unknown(key)
+		}
+	})
+	return q
+}
+
+func (r *reader) change() change {
+	var c change
+	if r.peek() == '"' {
+		if name := r.str(); name == "restartController" {
+			c.restart = true
+		} else {
+			r.unknown(name)
+		}
+		return c
+	}
+	r.object(func(key string) {
+		switch key {
+		case "createHpa":
+			c.createHPA = r.raw()
+		case "patchHpa":
+			c.patchHPA = &patchHPA{}
+			r.fields(map[string]func(){
+				"name":  func() { c.patchHPA.name = r.str() },
+				"patch": func() { c.patchHPA.patch = r.raw() },
+			})
+		case "deleteHpa":
+			r.fields(map[string]func(){"name": func() { c.deleteHPA = r.str() }})
+		case "setScale":
+			c.setScale = r.setScale()
+		case "podTemplate":
+			c.podTemplate = r.podTemplate()
+		case "setPods":
+			c.setPods = []podState{}
+			r.array(func() { c.setPods = append(c.setPods, r.podState()) })
+		case "deletePods":
+			c.deletePods = r.strings()
+		case "podMetrics":
+			c.podMetrics = r.podMetrics()
+		case "faults":
+			c.faults = r.faults()
+		default:
+			r.unknown(key)
+		}
+	})
+	return c
+}
+
+// fields is object with a table, where speed does not matter.
+func (r *reader) fields(members map[string]func()) {
+	r.object(func(key string) {
+		if member, ok := members[key]; ok {
+			member()
+		} else {
+			r.unknown(key)
+		}
+	})
+}
+
+func (r *reader) setScale() *setScale {
+	s := &setScale{}
+	r.object(func(key string) {
+		switch key {
+		case "resource":
+			s.resource = r.str()
+		case "name":
+			s.name = r.str()
+		case "replicas":
+			n := r.int32()
+			s.replicas = &n
+		case "statusReplicas":
+			s.statusReplicas = r.int32()
+		case "selector":
+			s.selector = r.str()
+		default:
+			r.unknown(key)
+		}
+	})
+	return s
+}
+
+func (r *reader) podTemplate() *podTemplate {
+	t := &podTemplate{labels: map[string]string{}}
+	container := func() {
+		c := container{requests: map[string]string{}}
+		r.fields(map[string]func(){
+			"name":     func() { c.name = r.str() },
+			"requests": func() { r.object(func(name string) { c.requests[name] = r.str() }) },
+		})
+		t.containers = append(t.containers, c)
+	}
+	r.fields(map[string]func(){
+		"name":   func() { t.name = r.str() },
+		"labels": func() { r.object(func(key string) { t.labels[key] = r.str() }) },
+		"spec": func() {
+			r.fields(map[string]func(){"containers": func() { r.array(container) }})
+		},
+	})
+	return t
+}
+
+func (r *reader) podState() podState {
+	var p podState
+	r.object(func(key string) {
+		switch key {
+		case "name":
+			p.name = r.str()
+		case "template":
+			p.template = r.str()
+		case "phase":
+			p.phase = r.str()
+		case "startTime":
+			p.startTime = r.durationPointer()
+		case "deletionTimestamp":
+			p.deletionTimestamp = r.durationPointer()
+		case "ready":
+			p.ready = r.podReady()
+		default:
+			r.unknown(key)
+		}
+	})
+	return p
+}
+
+func (r *reader) podReady() *podReady {
+	p := &podReady{}
+	r.object(func(key string) {
+		switch key {
+		case "status":
+			p.status = r.str()
+		case "lastTransitionTime":
+			p.lastTransitionTime = r.duration()
+		default:
+			r.unknown(key)
+		}
+	})
+	return p
+}
+
+func (r *reader) podMetrics() *podMetricsChange {
+	c := &podMetricsChange{}
+	r.object(func(key string) {
+		switch key {
+		case "timestamp":
+			c.timestamp = r.durationPointer()
+		case "window":
+			c.window = r.durationPointer()
+		case "set":
+			r.array(func() { c.set = append(c.set, r.sample()) })
+		case "delete":
+			c.delete = r.strings()
+		default:
+			r.unknown(key)
+		}
+	})
+	return c
+}
+
+func (r *reader) sample() sample {
+	var s sample
+	r.object(func(key string) {
+		switch key {
+		case "pod":
+			s.pod = r.str()
+		case "template":
+			s.template = r.str()
+		case "timestamp":
+			s.timestamp = r.durationPointer()
+		case "containers":
+			r.array(func() { s.containers = append(s.containers, r.usage()) })
+		default:
+			r.unknown(key)
+		}
+	})
+	return s
+}
+
+func (r *reader) usage() usage {
+	var u usage
+	r.object(func(key string) {
+		switch key {
+		case "name":
+			u.container = r.str()
+		case "usage":
+			r.array(func() {
+				r.expect('[')
+				name := r.str()
+				r.expect(',')
+				u.resources = append(u.resources, [2]string{name, r.str()})
+				r.expect(']')
+			})
+		default:
+			r.unknown(key)
+		}
+	})
+	return u
+}
+
+func (r *reader) faults() *faults {
+	f := &faults{}
+	r.fields(map[string]func(){
+		"listPodMetrics": func() { f.listPodMetrics = r.apiError() },
+		"getScale":       func() { f.getScale = r.apiError() },
+		"updateScale":    func() { f.updateScale = r.apiError() },
+		"updateStatus":   func() { f.updateStatus = r.apiError() },
+	})
+	return f
+}
+
+func (r *reader) apiError() *apiError {
+	e := &apiError{}
+	r.fields(map[string]func(){
+		"code":    func() { e.code = r.int32() },
+		"reason":  func() { e.reason = r.str() },
+		"message": func() { e.message = r.str() },
+	})
+	return e
+}
+
+func (r *reader) strings() []string {
+	list := []string{}
+	r.array(func() { list = append(list, r.str()) })
+	return list
+}
+
+func (r *reader) duration() time.Duration { return time.Duration(r.int64()) }
+
+func (r *reader) durationPointer() *time.Duration {
+	d := r.duration()
+	return &d
+}

@@ -1,0 +1,151 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+)
+
+// session is one scenario: a cluster with a running controller. It lives in one bubble.
+type session struct {
+	flags     flags
+	mapper    meta.RESTMapper
+	ctx       context.Context
+	observed  *observed
+	cluster   *cluster
+	stop      func() // the controller
+	gatesBack func()
+}
+
+// openSession starts the controller and lets time pass until t=0, a whole minute.
+//
+// The informers' resync comes every sync period from the controller's start on. It is made to fall
+// halfway between the ticks of an HPA that is created at t=0: of two things at one instant, chance
+// decides which comes first.
+func openSession(q *openRequest) (*session, error) {
+	if q.flags.syncPeriod <= 0 || q.flags.workers < 1 {
+		return nil, errors.New("sync-period and concurrent-horizontal-pod-autoscaler-syncs must be positive")
+	}
+	gatesBack, err := setFeatureGates(q.featureGates)
+	if err != nil {
+		return nil, err
+	}
+	lead := q.flags.syncPeriod / 2
+	for lead < time.Second {
+		lead += q.flags.syncPeriod
+	}
+	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
+	o := &observed{epoch: epoch}
+	s := &session{
+		flags:     q.flags,
+		mapper:    newMapper(q.targets),
+		ctx:       klog.NewContext(context.Background(), logr.New(eventLogger{o})),
+		observed:  o,
+		cluster:   newCluster(q.namespace, o),
+		gatesBack: gatesBack,
+	}
+	// Upstream adds jitter where it retries: it shall be the same each time.
+	rand.Seed(1) //nolint:staticcheck // the global source is the one that upstream reads
+	present.Store(o)
+	time.Sleep(time.Until(epoch) - lead)
+	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper)
+	time.Sleep(lead)
+	synctest.Wait()
+	return s, nil
+}
+
+func newMapper(targets []target) meta.RESTMapper {
+	var versions []schema.GroupVersion
+	for _, t := range targets {
+		versions = append(versions, schema.GroupVersion{Group: t.group, Version: t.version})
+	}
+	mapper := meta.NewDefaultRESTMapper(versions)
+	for _, t := range targets {
+		version := schema.GroupVersion{Group: t.group, Version: t.version}
+		plural := version.WithResource(t.resource)
+		mapper.AddSpecific(version.WithKind(t.kind), plural, plural, meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+// setFeatureGates sets upstream's global gates; the function returned sets them back.
+func setFeatureGates(gates map[string]bool) (back func(), err error) {
+	known := utilfeature.DefaultMutableFeatureGate.GetAll()
+	before := map[string]bool{}
+	for gate := range gates {
+		if _, ok := known[featuregate.Feature(gate)]; !ok {
+			return nil, fmt.Errorf("this release has no feature gate %q", gate)
+		}
+		before[gate] = utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(gate))
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(before); err != nil {
+			panic(err)
+		}
+	}, nil
+}
+
+// step applies changes, lets time pass, and returns what was observed until the next step.
+//
+// Each write of an HPA and each restart sees a cluster that stands still, and is let to have its
+// whole effect before the next change: so a reconcile that it causes sees the changes before it in
+// the list, and none after it.
+func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err error) {
+	s.observed.reset()
+	settled := 0
+	settle := func() {
+		synctest.Wait()
+		settled = s.observed.settled(settled)
+	}
+	for i := range q.apply {
+		change := &q.apply[i]
+		if answer, ok := s.cluster.write(change); ok {
+			answers = append(answers, answer)
+			settle()
+		} else if change.restart {
+			s.stop()
+			settle()
+			s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper)
+			settle()
+		} else if err := s.cluster.apply(change); err != nil {
+			return nil, nil, err
+		} else if i+1 == len(q.apply) || change.podsChange() {
+			settle()
+		}
+	}
+	ahead := q.until - s.now()
+	if ahead < 0 {
+		return nil, nil, fmt.Errorf("it is %v: too late for %v", s.now(), q.until)
+	}
+	if ahead > 0 {
+		time.Sleep(ahead)
+		settle()
+	}
+	return answers, s.observed.entries, nil
+}
+
+// podsChange is whether the controller's informers have to hear of the change.
+func (c *change) podsChange() bool { return c.setPods != nil || c.deletePods != nil }
+
+func (s *session) now() time.Duration { return time.Since(s.observed.epoch) }
+
+// close ends the controller, and gives the goroutines that wait for some timer the time to end.
+func (s *session) close() {
+	s.stop()
+	time.Sleep(time.Minute)
+	present.Store(nil)
+	s.gatesBack()
+}

@@ -1,0 +1,122 @@
+package virtual
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// object is a pointer to an API object.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// table stores the objects of one resource, as the API server does: each write has a new resource
+// version, and is told to all who watch. Objects are never changed once they are in, so they are
+// handed out without copying.
+type table[T object] struct {
+	mu       sync.Mutex
+	version  int64
+	objects  map[string]T
+	watchers []*watcher
+}
+
+func newTable[T object]() *table[T] {
+	return &table[T]{version: 1, objects: map[string]T{}}
+}
+
+func (t *table[T]) get(name string) (T, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o, ok := t.objects[name]
+	return o, ok
+}
+
+// put stores an object in place of one of the same name, if there is one.
+func (t *table[T]) put(o T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.version++
+	o.SetResourceVersion(strconv.FormatInt(t.version, 10))
+	kind := watch.Added
+	if _, ok := t.objects[o.GetName()]; ok {
+		kind = watch.Modified
+	}
+	t.objects[o.GetName()] = o
+	t.tell(watch.Event{Type: kind, Object: o})
+}
+
+// delete removes an object. The watchers see its last state with the version of the deletion.
+func (t *table[T]) delete(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o, ok := t.objects[name]
+	if !ok {
+		return false
+	}
+	t.version++
+	delete(t.objects, name)
+	last := o.DeepCopyObject().(T)
+	last.SetResourceVersion(strconv.FormatInt(t.version, 10))
+	t.tell(watch.Event{Type: watch.Deleted, Object: last})
+	return true
+}
+
+// list is every object by name, and the version at which they were read.
+func (t *table[T]) list() ([]T, string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]T, 0, len(t.objects))
+	for _, o := range t.objects {
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return list, strconv.FormatInt(t.version, 10)
+}
+
+// watch tells of every write from now on. The cluster is still between a controller's list and its
+// watch, so there is no earlier version to begin at.
+func (t *table[T]) watch() watch.Interface {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := &watcher{events: make(chan watch.Event, 100), done: make(chan struct{})}
+	w.forget = func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.watchers = slices.DeleteFunc(t.watchers, func(other *watcher) bool { return other == w })
+	}
+	t.watchers = append(t.watchers, w)
+	return w
+}
+
+func (t *table[T]) tell(e watch.Event) {
+	for _, w := range t.watchers {
+		select {
+		case w.events <- e:
+		case <-w.done:
+		}
+	}
+}
+
+// watcher is one watch of a table.
+type watcher struct {
+	events chan watch.Event
+	done   chan struct{}
+	once   sync.Once
+	forget func()
+}
+
+func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
+
+func (w *watcher) Stop() {
+	w.once.Do(func() {
+		close(w.done)
+		w.forget()
+	})
+}
