@@ -1,0 +1,494 @@
+//! What a scenario's author expects, evaluated over the reconciles that were observed.
+//!
+//! It does not matter who was observed: the model or an engine. Between two writes the status is as
+//! it was last stored, and the size is as it was last written, by the controller or by a person.
+//!
+//! Counts (`atMost…`) are about the reconciles that an expectation names; for a single one, about
+//! all up to it. A span of a count is half-open: changes at t=0s and t=60s are not both within 1m.
+//! Deliberately no comparison with other traces here.
+
+use std::fmt::{self, Display};
+
+use crate::model::api::{Condition, HpaStatus};
+use crate::model::observation::{Event, Observation};
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{
+    Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, Scenario, What, When,
+};
+
+/// An expectation that was not met.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unmet {
+    /// Its line in the scenario's file, from 1.
+    pub line: usize,
+    /// What was expected and what was seen: `tick 3 (t=30s): replicas: expected 6, was 4`.
+    pub what: String,
+}
+
+/// Evaluates expectations over all reconciles of a run, in order of time. `initial_replicas` is
+/// the target's size at t=0; `outside` are sizes that somebody else than the controller wrote, in
+/// order of time: a reconcile at that same instant comes after them.
+#[must_use]
+pub fn evaluate(
+    expect: &[Expectation],
+    observations: &[Observation],
+    initial_replicas: i32,
+    outside: &[(Time, i32)],
+) -> Vec<Unmet> {
+    if expect.is_empty() {
+        return Vec::new();
+    }
+    let seen = Seen(fold(observations, initial_replicas, outside));
+    let unmet = |expectation: &Expectation| {
+        let what = seen.unmet(&expectation.when, &expectation.what)?;
+        Some(Unmet {
+            line: expectation.line,
+            what,
+        })
+    };
+    expect.iter().filter_map(unmet).collect()
+}
+
+/// Evaluates what a scenario expects.
+#[must_use]
+pub fn evaluate_scenario(scenario: &Scenario, observations: &[Observation]) -> Vec<Unmet> {
+    let outside: Vec<(Time, i32)> = scenario
+        .timeline
+        .iter()
+        .filter_map(|happening| match happening.what {
+            What::Scale(replicas) => Some((happening.at, replicas)),
+            _ => None,
+        })
+        .collect();
+    evaluate(
+        &scenario.expect,
+        observations,
+        scenario.workload.replicas,
+        &outside,
+    )
+}
+
+/// A reconcile, with what was known after it.
+struct Tick<'a> {
+    /// From 1.
+    number: usize,
+    observation: &'a Observation,
+    /// The target's size before it.
+    before: i32,
+    /// The target's size after it.
+    replicas: i32,
+    /// The HPA's status as stored after it.
+    status: Option<&'a HpaStatus>,
+}
+
+impl Tick<'_> {
+    fn at(&self) -> Time {
+        self.observation.at
+    }
+
+    fn rescaled(&self) -> bool {
+        self.before != self.replicas
+    }
+}
+
+impl Display for Tick<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tick {} (t={})", self.number, self.at())
+    }
+}
+
+fn fold<'a>(
+    observations: &'a [Observation],
+    initial_replicas: i32,
+    mut outside: &[(Time, i32)],
+) -> Vec<Tick<'a>> {
+    let mut ticks = Vec::with_capacity(observations.len());
+    let (mut replicas, mut status) = (initial_replicas, None);
+    for (index, observation) in observations.iter().enumerate() {
+        while let [(at, size), rest @ ..] = outside
+            && *at <= observation.at
+        {
+            replicas = *size;
+            outside = rest;
+        }
+        let before = replicas;
+        replicas = observation.scaled_to().unwrap_or(replicas);
+        let written = observation
+            .status_write
+            .as_ref()
+            .filter(|write| write.error.is_none());
+        status = written.map(|write| &write.status).or(status);
+        ticks.push(Tick {
+            number: index + 1,
+            observation,
+            before,
+            replicas,
+            status,
+        });
+    }
+    ticks
+}
+
+/// All reconciles of a run.
+struct Seen<'a>(Vec<Tick<'a>>);
+
+impl<'a> Seen<'a> {
+    /// Why an expectation is not met.
+    fn unmet(&self, when: &When, expected: &Expected) -> Option<String> {
+        match when {
+            When::Tick(number) => match number.checked_sub(1).and_then(|i| self.0.get(i)) {
+                Some(tick) => self.unmet_at(tick, expected),
+                None => Some(format!("tick {number} never happened: {}", self.how_many())),
+            },
+            When::At(at) => {
+                let until = self.0.partition_point(|tick| tick.at() <= *at);
+                match self.0[..until].last() {
+                    Some(tick) => self.unmet_at(tick, expected),
+                    None => Some(format!("no tick at or before t={at}: {}", self.how_many())),
+                }
+            }
+            When::Always(from, to) => self.always(self.between(*from, *to), expected, || {
+                self.nothing_between(*from, *to)
+            }),
+            When::Whole => self.always(&self.0, expected, || "there was no tick".to_owned()),
+            When::Never(from, to) => self.never(*from, *to, expected),
+            When::Within { of, span } => self.within(*of, *span, expected),
+        }
+    }
+
+    /// One reconcile; counts are over the run up to it.
+    fn unmet_at(&self, tick: &Tick<'_>, expected: &Expected) -> Option<String> {
+        let wrong = wrong_at(tick, expected).map(|wrong| format!("{tick}: {wrong}"));
+        wrong.or_else(|| too_often(&self.0[..tick.number], expected))
+    }
+
+    fn always(
+        &self,
+        ticks: &[Tick<'_>],
+        expected: &Expected,
+        nothing: impl FnOnce() -> String,
+    ) -> Option<String> {
+        if ticks.is_empty() {
+            return Some(nothing());
+        }
+        let mut wrong = ticks
+            .iter()
+            .filter_map(|tick| wrong_at(tick, expected).map(|wrong| (tick, wrong)));
+        if let Some((tick, first)) = wrong.next() {
+            return Some(match wrong.count() {
+                0 => format!("{tick}: {first}"),
+                1 => format!("{tick}: {first} (and 1 tick more)"),
+                more => format!("{tick}: {first} (and {more} ticks more)"),
+            });
+        }
+        too_often(ticks, expected)
+    }
+
+    fn never(&self, from: Time, to: Time, expected: &Expected) -> Option<String> {
+        let ticks = self.between(from, to);
+        if ticks.is_empty() {
+            return Some(self.nothing_between(from, to));
+        }
+        let met = ticks.iter().find(|tick| wrong_at(tick, expected).is_none());
+        let met = met.filter(|_| says_something_of_a_tick(expected));
+        met.map(|tick| format!("{tick}: never expected {}", describe(expected)))
+            .or_else(|| too_often(ticks, expected))
+    }
+
+    fn within(&self, of: Time, span: Span, expected: &Expected) -> Option<String> {
+        let ticks = self.between(of, of + span);
+        let Some(last) = ticks.last() else {
+            return Some(self.nothing_between(of, of + span));
+        };
+        if ticks.iter().any(|tick| wrong_at(tick, expected).is_none()) {
+            return too_often(ticks, expected);
+        }
+        let wrong = wrong_at(last, expected)?;
+        Some(format!(
+            "not within {span} of t={of}; last at {last}: {wrong}"
+        ))
+    }
+
+    fn between(&self, from: Time, to: Time) -> &[Tick<'a>] {
+        let first = self.0.partition_point(|tick| tick.at() < from);
+        let end = self.0.partition_point(|tick| tick.at() <= to);
+        &self.0[first..end.max(first)]
+    }
+
+    fn nothing_between(&self, from: Time, to: Time) -> String {
+        format!("no tick between t={from} and t={to}: {}", self.how_many())
+    }
+
+    fn how_many(&self) -> String {
+        match self.0.as_slice() {
+            [] => "there was no tick".to_owned(),
+            [only] => format!("the only one was at t={}", only.at()),
+            [.., last] => format!("there were {}, the last at t={}", self.0.len(), last.at()),
+        }
+    }
+}
+
+/// What is wrong with one reconcile: everything, joined by semicolons.
+fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
+    let mut wrong = Wrong(Vec::new());
+    if let Some(range) = expected.replicas {
+        wrong.number("replicas", range, Some(tick.replicas));
+    }
+    if let Some(range) = expected.desired_replicas {
+        wrong.number(
+            "desiredReplicas",
+            range,
+            tick.status.map(|status| status.desired_replicas),
+        );
+    }
+    if let Some(range) = expected.current_replicas {
+        let current = tick.status.and_then(|status| status.current_replicas);
+        wrong.number("currentReplicas", range, current);
+    }
+    let conditions = tick.status.map_or(&[][..], |status| &status.conditions);
+    for condition in &expected.conditions {
+        wrong.condition(condition, conditions);
+    }
+    for event in &expected.events {
+        wrong.event(event, &tick.observation.events);
+    }
+    if let Some(rescaled) = expected.rescaled
+        && rescaled != tick.rescaled()
+    {
+        wrong.add(match (rescaled, tick.before, tick.replicas) {
+            (true, _, after) => format!("rescaled: expected a change of size, stayed at {after}"),
+            (false, before, after) => {
+                format!("rescaled: expected no change of size, was {before} -> {after}")
+            }
+        });
+    }
+    if let Some(part) = &expected.error {
+        let errors = &tick.observation.errors;
+        if !errors
+            .iter()
+            .any(|error| error.as_str().contains(part.as_str()))
+        {
+            let errors = errors.iter().map(|error| quoted(error.as_str()));
+            wrong.add(format!(
+                "error: expected {}, was {}",
+                quoted(part),
+                list(errors)
+            ));
+        }
+    }
+    (!wrong.0.is_empty()).then(|| wrong.0.join("; "))
+}
+
+struct Wrong(Vec<String>);
+
+impl Wrong {
+    fn add(&mut self, what: String) {
+        self.0.push(what);
+    }
+
+    fn number(&mut self, field: &str, range: NumberRange, seen: Option<i32>) {
+        if seen.is_some_and(|seen| range.min <= seen && seen <= range.max) {
+            return;
+        }
+        let seen = seen.map_or_else(|| "not set".to_owned(), |seen| seen.to_string());
+        self.add(format!("{field}: expected {}, was {seen}", Range(range)));
+    }
+
+    fn condition(&mut self, expected: &ExpectedCondition, conditions: &[Condition]) {
+        let type_ = &expected.type_;
+        let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
+        let Some(seen) = conditions.iter().find(of_type) else {
+            let types = list(
+                conditions
+                    .iter()
+                    .map(|condition| format!("{:?}", condition.type_)),
+            );
+            self.add(format!(
+                "condition {type_}: expected, but there was {types}"
+            ));
+            return;
+        };
+        if let Some(status) = expected.status
+            && status != seen.status
+        {
+            let (status, seen_status) = (truth(status), truth(seen.status));
+            let reason = seen.reason.as_str();
+            self.add(format!(
+                "condition {type_}: expected {status}, was {seen_status} ({reason})"
+            ));
+        }
+        if let Some(reason) = &expected.reason
+            && reason != seen.reason.as_str()
+        {
+            let seen = seen.reason.as_str();
+            self.add(format!(
+                "condition {type_}: expected reason {reason}, was {seen}"
+            ));
+        }
+        if let Some(part) = &expected.message
+            && !seen.message.as_str().contains(part.as_str())
+        {
+            let (part, seen) = (quoted(part), quoted(seen.message.as_str()));
+            self.add(format!(
+                "condition {type_}: expected message {part}, was {seen}"
+            ));
+        }
+    }
+
+    fn event(&mut self, expected: &ExpectedEvent, events: &[Event]) {
+        let matches = |event: &Event| {
+            let part = expected.message.as_deref().unwrap_or_default();
+            event.reason.as_str() == expected.reason && event.message.as_str().contains(part)
+        };
+        if events.iter().any(matches) {
+            return;
+        }
+        let part = expected
+            .message
+            .as_ref()
+            .map(|part| format!(" {}", quoted(part)));
+        let seen = events.iter().map(|event| {
+            format!(
+                "{} {}",
+                event.reason.as_str(),
+                quoted(event.message.as_str())
+            )
+        });
+        self.add(format!(
+            "event: expected {}{}, was {}",
+            expected.reason,
+            part.unwrap_or_default(),
+            list(seen)
+        ));
+    }
+}
+
+/// The first reconcile that is one too many for a count.
+fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
+    let rescales: Vec<&Tick<'_>> = ticks.iter().filter(|tick| tick.rescaled()).collect();
+    let up = |tick: &Tick<'_>| tick.replicas > tick.before;
+    let exceeds = |limit: Option<(u32, Option<Span>)>, changes: &[&Tick<'_>], what: &str| {
+        let (most, span) = limit?;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        // One more than allowed: the n-th change before this one is within the span, too.
+        let pairs = changes.iter().zip(changes.get(most..)?);
+        let mut crowded =
+            pairs.filter(|(old, new)| span.is_none_or(|span| new.at() - old.at() < span));
+        let (old, new) = crowded.next()?;
+        let within = span
+            .map(|span| format!(" within {span}"))
+            .unwrap_or_default();
+        let since = if most > 0 {
+            format!(" since t={}", old.at())
+        } else {
+            String::new()
+        };
+        let (before, after, number) = (new.before, new.replicas, most + 1);
+        Some(format!(
+            "{new}: {what}: expected at most {most}{within}, {before} -> {after} was number \
+             {number}{since}"
+        ))
+    };
+    let turns: Vec<&Tick<'_>> = rescales
+        .windows(2)
+        .filter(|pair| up(pair[0]) != up(pair[1]))
+        .map(|pair| pair[1])
+        .collect();
+    exceeds(expected.at_most_rescales, &rescales, "rescales").or_else(|| {
+        exceeds(
+            expected.at_most_direction_changes,
+            &turns,
+            "changes of direction",
+        )
+    })
+}
+
+/// Whether anything but counts is expected.
+fn says_something_of_a_tick(expected: &Expected) -> bool {
+    let counts = Expected {
+        at_most_direction_changes: expected.at_most_direction_changes,
+        at_most_rescales: expected.at_most_rescales,
+        ..Expected::default()
+    };
+    *expected != counts
+}
+
+/// What an expectation says of a reconcile, in words.
+fn describe(expected: &Expected) -> String {
+    let mut parts = Vec::new();
+    for (field, range) in [
+        ("replicas", expected.replicas),
+        ("desiredReplicas", expected.desired_replicas),
+        ("currentReplicas", expected.current_replicas),
+    ] {
+        parts.extend(range.map(|range| format!("{field} {}", Range(range))));
+    }
+    for condition in &expected.conditions {
+        let mut part = format!("condition {}", condition.type_);
+        part.extend(condition.status.map(|status| format!(" {}", truth(status))));
+        part.extend(condition.reason.as_ref().map(|reason| format!(" {reason}")));
+        part.extend(
+            condition
+                .message
+                .as_ref()
+                .map(|message| format!(" {}", quoted(message))),
+        );
+        parts.push(part);
+    }
+    for event in &expected.events {
+        let message = event
+            .message
+            .as_ref()
+            .map(|message| format!(" {}", quoted(message)));
+        parts.push(format!(
+            "event {}{}",
+            event.reason,
+            message.unwrap_or_default()
+        ));
+    }
+    parts.extend(expected.rescaled.map(|rescaled| {
+        if rescaled {
+            "a change of size".to_owned()
+        } else {
+            "no change of size".to_owned()
+        }
+    }));
+    parts.extend(
+        expected
+            .error
+            .as_ref()
+            .map(|error| format!("error {}", quoted(error))),
+    );
+    parts.join(" with ")
+}
+
+/// Bounds as people write them.
+struct Range(NumberRange);
+
+impl Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            NumberRange { min, max } if min == max => write!(f, "{min}"),
+            NumberRange { min: i32::MIN, max } => write!(f, "at most {max}"),
+            NumberRange { min, max: i32::MAX } => write!(f, "at least {min}"),
+            NumberRange { min, max } => write!(f, "{min} to {max}"),
+        }
+    }
+}
+
+fn truth(status: bool) -> &'static str {
+    if status { "True" } else { "False" }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join(", ")
+    }
+}

@@ -1,0 +1,356 @@
+//! The HPAs that are stored: created from manifests, edited by merge patches, deleted.
+//!
+//! Deliberately no validation: scenarios that the API server would refuse are found elsewhere. What
+//! does not even decode is refused here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::model::api::{Hpa, HpaSpec, HpaStatus};
+
+/// The API server's answer to what somebody did to an HPA.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HpaAnswer {
+    /// The HPA's name.
+    pub name: Arc<str>,
+    /// What came of it.
+    pub outcome: HpaOutcome,
+}
+
+/// What came of a request to create, edit or delete an HPA.
+#[derive(Clone, PartialEq, Debug)]
+pub enum HpaOutcome {
+    /// Accepted; this is now stored, with all defaults.
+    Stored {
+        /// `metadata.generation`.
+        generation: i64,
+        /// The whole spec.
+        spec: Arc<HpaSpec>,
+    },
+    /// Refused, with a message.
+    Refused(String),
+    /// The object is gone.
+    Deleted,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Hpas {
+    generations: bool,
+    stored: BTreeMap<Arc<str>, Hpa>,
+}
+
+impl Default for Hpas {
+    fn default() -> Hpas {
+        Hpas::new(true)
+    }
+}
+
+impl Hpas {
+    pub(super) fn new(generations: bool) -> Hpas {
+        Hpas {
+            generations,
+            stored: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Hpa> {
+        self.stored.get(name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Hpa> {
+        self.stored.get_mut(name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Hpa> {
+        self.stored.values()
+    }
+
+    pub(super) fn store(&mut self, hpa: Hpa) {
+        self.stored.insert(hpa.name.clone(), hpa);
+    }
+
+    /// Generation and status in the manifest count for nothing, as with the API server.
+    pub(super) fn create(
+        &mut self,
+        manifest: &Value,
+        defaulting: &dyn Fn(&mut HpaSpec),
+    ) -> HpaAnswer {
+        let metadata = |field: &str| manifest["metadata"][field].as_str();
+        let name: Arc<str> = metadata("name").unwrap_or_default().into();
+        if self.stored.contains_key(&name) {
+            return refused(&name, answer(&name, "already exists"));
+        }
+        let mut spec = match decode(manifest) {
+            Ok(spec) => spec,
+            Err(message) => return refused(&name, message),
+        };
+        defaulting(&mut spec);
+        let hpa = Hpa {
+            namespace: metadata("namespace").unwrap_or("default").into(),
+            name: name.clone(),
+            generation: i64::from(self.generations),
+            spec: Arc::new(spec),
+            status: HpaStatus::default(),
+        };
+        let answer = stored(&hpa);
+        self.stored.insert(name, hpa);
+        answer
+    }
+
+    /// The patch is merged into the object as stored, with its defaults; what is taken away gets
+    /// its default again. The generation counts changes of the spec only.
+    pub(super) fn patch(
+        &mut self,
+        name: &Arc<str>,
+        patch: &Value,
+        defaulting: &dyn Fn(&mut HpaSpec),
+    ) -> HpaAnswer {
+        let Some(hpa) = self.stored.get_mut(name) else {
+            return refused(name, answer(name, "not found"));
+        };
+        let spec = match serde_json::to_value(&*hpa.spec) {
+            Ok(spec) => spec,
+            Err(error) => return refused(name, error.to_string()),
+        };
+        let mut object = Value::Object(Map::from_iter([("spec".to_owned(), spec)]));
+        merge(&mut object, patch);
+        let mut spec = match decode(&object) {
+            Ok(spec) => spec,
+            Err(message) => return refused(name, message),
+        };
+        defaulting(&mut spec);
+        if spec != *hpa.spec {
+            hpa.spec = Arc::new(spec);
+            hpa.generation += i64::from(self.generations);
+        }
+        stored(hpa)
+    }
+
+    pub(super) fn delete(&mut self, name: &Arc<str>) -> HpaAnswer {
+        match self.stored.remove(name) {
+            Some(_) => HpaAnswer {
+                name: name.clone(),
+                outcome: HpaOutcome::Deleted,
+            },
+            None => refused(name, answer(name, "not found")),
+        }
+    }
+}
+
+fn decode(object: &Value) -> Result<HpaSpec, String> {
+    serde_json::from_value(object["spec"].clone()).map_err(|error| format!("spec: {error}"))
+}
+
+fn stored(hpa: &Hpa) -> HpaAnswer {
+    let outcome = HpaOutcome::Stored {
+        generation: hpa.generation,
+        spec: hpa.spec.clone(),
+    };
+    HpaAnswer {
+        name: hpa.name.clone(),
+        outcome,
+    }
+}
+
+fn refused(name: &Arc<str>, message: String) -> HpaAnswer {
+    HpaAnswer {
+        name: name.clone(),
+        outcome: HpaOutcome::Refused(message),
+    }
+}
+
+fn answer(name: &str, what: &str) -> String {
+    format!("horizontalpodautoscalers.autoscaling \"{name}\" {what}")
+}
+
+/// A JSON merge patch, as RFC 7386 defines it.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(target) = target else {
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(key);
+        } else {
+            merge(target.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn defaulting(spec: &mut HpaSpec) {
+        spec.min_replicas.get_or_insert(1);
+    }
+
+    fn manifest() -> Value {
+        json!({
+            "metadata": {"name": "web", "namespace": "shop", "generation": 7},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "maxReplicas": 10,
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target":
+                    {"type": "Utilization", "averageUtilization": 50}}}]
+            }
+        })
+    }
+
+    fn created() -> Hpas {
+        let mut hpas = Hpas::default();
+        hpas.create(&manifest(), &defaulting);
+        hpas
+    }
+
+    #[test]
+    fn a_created_hpa_has_defaults_and_generation_1() {
+        let hpas = created();
+        let hpa = hpas.get("web").expect("stored");
+        assert_eq!((&*hpa.namespace, hpa.generation), ("shop", 1));
+        assert_eq!(
+            (hpa.spec.min_replicas, hpa.spec.max_replicas),
+            (Some(1), 10)
+        );
+        assert_eq!(hpa.status, HpaStatus::default());
+    }
+
+    #[test]
+    fn without_the_feature_gate_generations_stay_0() {
+        let mut hpas = Hpas::new(false);
+        hpas.create(&manifest(), &defaulting);
+        hpas.patch(
+            &"web".into(),
+            &json!({"spec": {"maxReplicas": 5}}),
+            &defaulting,
+        );
+        assert_eq!(
+            hpas.get("web")
+                .map(|hpa| (hpa.generation, hpa.spec.max_replicas)),
+            Some((0, 5))
+        );
+    }
+
+    #[test]
+    fn the_generation_counts_changes_of_the_spec_only() {
+        for (patch, generation, min) in [
+            (json!({"spec": {"maxReplicas": 20}}), 2, 1),
+            (json!({"spec": {"minReplicas": 3}}), 2, 3),
+            (json!({"spec": {"maxReplicas": 10}}), 1, 1),
+            // The default that is taken away comes back.
+            (json!({"spec": {"minReplicas": null}}), 1, 1),
+            (json!({"metadata": {"labels": {"a": "b"}}}), 1, 1),
+            (json!({"status": {"desiredReplicas": 4}}), 1, 1),
+        ] {
+            let mut hpas = created();
+            let answer = hpas.patch(&"web".into(), &patch, &defaulting);
+            let hpa = hpas.get("web").expect("stored");
+            assert_eq!(answer, stored(hpa), "{patch}");
+            assert_eq!(
+                (hpa.generation, hpa.spec.min_replicas),
+                (generation, Some(min)),
+                "{patch}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_and_changes_nothing() {
+        let mut hpas = created();
+        let before = hpas.get("web").cloned();
+        let name: Arc<str> = "web".into();
+        let outcome = |answer: HpaAnswer| match answer.outcome {
+            HpaOutcome::Refused(message) => message,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            outcome(hpas.create(&manifest(), &defaulting)),
+            "horizontalpodautoscalers.autoscaling \"web\" already exists"
+        );
+        let patch = json!({"spec": {"maxReplicas": "many"}});
+        assert!(outcome(hpas.patch(&name, &patch, &defaulting)).starts_with("spec: invalid type"));
+        let patch = json!({"spec": {"scaleTargetRef": null}});
+        assert!(outcome(hpas.patch(&name, &patch, &defaulting)).contains("scaleTargetRef"));
+        assert_eq!(hpas.get("web").cloned(), before);
+        assert_eq!(hpas.delete(&name).outcome, HpaOutcome::Deleted);
+        assert_eq!(
+            outcome(hpas.delete(&name)),
+            "horizontalpodautoscalers.autoscaling \"web\" not found"
+        );
+    }
+
+    #[test]
+    fn an_hpa_that_is_created_again_starts_anew() {
+        let mut hpas = created();
+        let name: Arc<str> = "web".into();
+        hpas.patch(&name, &json!({"spec": {"maxReplicas": 20}}), &defaulting);
+        hpas.delete(&name);
+        hpas.create(&manifest(), &defaulting);
+        let hpa = hpas.get("web").expect("stored");
+        assert_eq!((hpa.generation, hpa.spec.max_replicas), (1, 10));
+    }
+
+    #[test]
+    fn merge_patches_follow_the_rfc() {
+        // The examples of RFC 7386, appendix A.
+        for (target, patch, merged) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (
+                json!({"a": "b"}),
+                json!({"b": "c"}),
+                json!({"a": "b", "b": "c"}),
+            ),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (
+                json!({"a": "b", "b": "c"}),
+                json!({"a": null}),
+                json!({"b": "c"}),
+            ),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (
+                json!({"a": [{"b": "c"}]}),
+                json!({"a": [1]}),
+                json!({"a": [1]}),
+            ),
+            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
+            (json!({"a": "b"}), json!(["c"]), json!(["c"])),
+            (json!({"a": "foo"}), json!(null), json!(null)),
+            (json!({"a": "foo"}), json!("bar"), json!("bar")),
+            (
+                json!({"e": null}),
+                json!({"a": 1}),
+                json!({"e": null, "a": 1}),
+            ),
+            (
+                json!([1, 2]),
+                json!({"a": "b", "c": null}),
+                json!({"a": "b"}),
+            ),
+            (
+                json!({}),
+                json!({"a": {"bb": {"ccc": null}}}),
+                json!({"a": {"bb": {}}}),
+            ),
+        ] {
+            let mut result = target.clone();
+            merge(&mut result, &patch);
+            assert_eq!(result, merged, "{target} + {patch}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The world in which a controller works: pods, a workload and metric values over time, driven by
+//! a scenario and by the sizes that the controller writes. It is the same for every engine.
+//!
+//! - [`World`] simulates it and says what changed, as plain [`Change`]s;
+//! - [`Cluster`] stores changes as an API server does, for the model.
+//!
+//! Deliberately no scheduler, no nodes and no quota: a pod comes up as the scenario says.
+
+mod change;
+mod cluster;
+mod hpas;
+mod pods;
+mod signal;
+mod simulation;
+mod telling;
+#[cfg(test)]
+mod testing;
+mod usage;
+
+pub use change::{Change, Faults, PodMetricsChange, PodState, Sample, ScaleTarget};
+pub use cluster::{Cluster, UnknownTemplate};
+pub use hpas::{HpaAnswer, HpaOutcome};
+pub use simulation::{MAX_PODS, World};

@@ -1,0 +1,225 @@
+//! One simulated pod: what befell it, and what follows from that for its status.
+//!
+//! - A Pending pod has neither `status.startTime` nor a condition Ready. When it starts, both
+//!   appear, the condition as False unless the pod is ready at that very instant.
+//! - A deleted pod loses its readiness at once, as if its containers had got the signal to stop.
+//!   Its `deletionTimestamp` is when its grace period ends, as the API server sets it.
+//! - A deleted pod that has not started, or that failed, needs no grace and is gone at once.
+
+use std::sync::Arc;
+
+use super::change::PodState;
+use super::usage::{Hidden, Source};
+use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodReady};
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Happening, What};
+
+/// A pod. Times are exact here; they are rounded down where they are told.
+#[derive(Clone, Debug)]
+pub(super) struct SimPod {
+    pub(super) name: Arc<str>,
+    /// When it started; None: Pending.
+    pub(super) started: Option<Time>,
+    /// Whether its start-up is over.
+    pub(super) warm: bool,
+    /// Whether it has run for long enough to report metrics.
+    pub(super) reports: bool,
+    pub(super) failed: bool,
+    pub(super) deletion: Option<Deletion>,
+    /// The condition Ready and since when.
+    pub(super) ready: Option<(bool, Time)>,
+    /// The happenings that hold it in some state, by their place in the timeline.
+    pub(super) holds: Vec<usize>,
+    /// The exception to each resource's common source, if there is any.
+    pub(super) exceptions: Option<Box<[Option<usize>]>>,
+    pub(super) metrics: PodMetricsState,
+    /// What was last told of it.
+    pub(super) told: Option<Status>,
+    /// Whether it waits to be told.
+    pub(super) dirty: bool,
+}
+
+/// What was, and is to be, said of a pod's metrics.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PodMetricsState {
+    /// The class of its usage; None: it has no entry.
+    pub(super) class: Option<usize>,
+    /// The stale sample, while there is one.
+    pub(super) frozen: Option<Frozen>,
+    /// What it does not report.
+    pub(super) hidden: Vec<Hidden>,
+    /// What was last told.
+    pub(super) told: Option<Told>,
+}
+
+/// A sample that does not change any more.
+#[derive(Clone, Debug)]
+pub(super) struct Frozen {
+    /// Its timestamp, in whole seconds.
+    pub(super) timestamp: Time,
+    /// None: the pod had no entry then.
+    pub(super) containers: Option<Arc<[ContainerMetrics]>>,
+}
+
+/// A sample as it was told.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Told {
+    /// Its own timestamp, if it is not the common one.
+    pub(super) timestamp: Option<Time>,
+    pub(super) containers: Arc<[ContainerMetrics]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deletion {
+    /// When the object goes, unless it is held.
+    pub(super) due: Time,
+}
+
+/// A pod's status as the API shows it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Status {
+    phase: PodPhase,
+    start_time: Option<Time>,
+    ready: Option<PodReady>,
+    deletion_timestamp: Option<Time>,
+}
+
+impl SimPod {
+    /// A pod that was just created.
+    pub(super) fn new(name: Arc<str>, exceptions: Option<Box<[Option<usize>]>>) -> SimPod {
+        SimPod {
+            name,
+            started: None,
+            warm: false,
+            reports: false,
+            failed: false,
+            deletion: None,
+            ready: None,
+            holds: Vec::new(),
+            exceptions,
+            metrics: PodMetricsState::default(),
+            told: None,
+            dirty: false,
+        }
+    }
+
+    /// Whether the workload's controller counts it.
+    pub(super) fn active(&self) -> bool {
+        !self.failed && self.deletion.is_none()
+    }
+
+    /// Whether it takes its share of a load.
+    pub(super) fn serving(&self) -> bool {
+        self.ready.is_some_and(|(ready, _)| ready)
+    }
+
+    /// The kubelet starts its containers, unless it is too late for that.
+    pub(super) fn start(&mut self, at: Time) -> bool {
+        let starts = self.active() && self.started.is_none();
+        if starts {
+            self.started = Some(at);
+        }
+        starts
+    }
+
+    /// Somebody deletes it.
+    pub(super) fn delete(&mut self, at: Time, termination: Span) {
+        if self.deletion.is_none() {
+            let graceful = self.started.is_some() && !self.failed;
+            let due = if graceful { at + termination } else { at };
+            self.deletion = Some(Deletion { due });
+        }
+    }
+
+    /// What follows from all that befell it until now. False: it is gone.
+    pub(super) fn settle(&mut self, at: Time, timeline: &[Happening]) -> bool {
+        let held = |what: fn(&What) -> bool| self.holds.iter().any(|&i| what(&timeline[i].what));
+        if self.deletion.is_some_and(|deletion| deletion.due <= at)
+            && !held(|what| matches!(what, What::PodsStuckTerminating(_)))
+        {
+            return false;
+        }
+        let unready = held(|what| matches!(what, What::PodsUnready(_)));
+        if !held(|what| matches!(what, What::MetricsStale(_))) {
+            self.metrics.frozen = None;
+        }
+        if self.started.is_some() {
+            let ready = self.warm && self.active() && !unready;
+            if self.ready.is_none_or(|(old, _)| old != ready) {
+                self.ready = Some((ready, at));
+            }
+        }
+        true
+    }
+
+    /// Whether metrics.k8s.io has an entry of it; a terminating pod still has one.
+    pub(super) fn has_entry(&self, timeline: &[Happening]) -> bool {
+        let missing = |&i: &usize| matches!(timeline[i].what, What::MetricsMissing(_));
+        self.started.is_some() && self.reports && !self.failed && !self.holds.iter().any(missing)
+    }
+
+    /// What it does not report: sorted, each once.
+    pub(super) fn hidden(&self, timeline: &[Happening]) -> Vec<Hidden> {
+        let hidden = |&i: &usize| match &timeline[i].what {
+            What::ContainerMetricsMissing(_, name) => Some(Hidden::Container(name.clone())),
+            What::ResourceMissing(_, name) => Some(Hidden::Resource(name.clone())),
+            _ => None,
+        };
+        let mut hidden: Vec<Hidden> = self.holds.iter().filter_map(hidden).collect();
+        hidden.sort_unstable();
+        hidden.dedup();
+        hidden
+    }
+
+    /// Where its numbers of a resource come from.
+    pub(super) fn source(&self, resource: usize, shared: bool) -> Source {
+        match self
+            .exceptions
+            .as_ref()
+            .and_then(|exceptions| exceptions[resource])
+        {
+            Some(exception) => Source::Exception(exception),
+            None if shared && !self.serving() => Source::Idle,
+            None => Source::Common,
+        }
+    }
+
+    /// Its status as the API shows it.
+    pub(super) fn status(&self) -> Status {
+        let phase = match self.started {
+            _ if self.failed => PodPhase::Failed,
+            Some(_) => PodPhase::Running,
+            None => PodPhase::Pending,
+        };
+        let ready = self.ready.map(|(ready, since)| PodReady {
+            status: if ready {
+                ConditionStatus::True
+            } else {
+                ConditionStatus::False
+            },
+            last_transition_time: since.truncate_to_second(),
+        });
+        let start_time = self.started.map(Time::truncate_to_second);
+        let deletion_timestamp = self
+            .deletion
+            .map(|deletion| deletion.due.truncate_to_second());
+        Status {
+            phase,
+            start_time,
+            ready,
+            deletion_timestamp,
+        }
+    }
+
+    /// A status of it as a change.
+    pub(super) fn state(&self, status: Status, template: &Arc<str>) -> PodState {
+        PodState {
+            name: self.name.clone(),
+            template: template.clone(),
+            phase: status.phase,
+            start_time: status.start_time,
+            ready: status.ready,
+            deletion_timestamp: status.deletion_timestamp,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Signals: values over time, the same to the bit on every platform.
+//!
+//! A signal is first *read* at an instant, which is cheap and comparable; only a reading that
+//! changed is made into a quantity. Deliberately no noise: randomness would have to be an input.
+
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::Signal;
+
+/// What a signal says at an instant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Reading {
+    /// The n-th quantity of the scenario, as written there.
+    Written(usize),
+    /// A computed value in milli-units, rounded to the grain.
+    Computed(i64),
+}
+
+/// To what computed values are rounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Grain {
+    /// Milli-units, as for cpu.
+    Milli,
+    /// Whole units, as for memory.
+    Whole,
+}
+
+impl Grain {
+    /// The grain of a resource.
+    pub(super) fn of(resource: &str) -> Grain {
+        if resource == "memory" {
+            Grain::Whole
+        } else {
+            Grain::Milli
+        }
+    }
+
+    /// The grain in milli-units.
+    fn milli(self) -> i64 {
+        match self {
+            Grain::Milli => 1,
+            Grain::Whole => 1000,
+        }
+    }
+
+    /// A computed value as a quantity.
+    pub(super) fn quantity(self, milli: i64) -> Quantity {
+        match self {
+            Grain::Milli => Quantity::from_milli(milli, Format::DecimalSI),
+            Grain::Whole => Quantity::from_milli(milli, Format::BinarySI),
+        }
+    }
+
+    /// An even share of a total, rounded down to the grain.
+    pub(super) fn share(self, total_milli: i64, among: usize) -> i64 {
+        let Ok(among) = i64::try_from(among) else {
+            return 0;
+        };
+        if among == 0 {
+            return 0;
+        }
+        let grain = self.milli();
+        total_milli.max(0) / grain / among * grain
+    }
+}
+
+/// Reads a signal at an instant.
+pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
+    match signal {
+        Signal::Constant(_) => Reading::Written(0),
+        Signal::Steps(steps) => {
+            let passed = steps.partition_point(|(from, _)| *from <= at);
+            if steps.is_empty() {
+                Reading::Computed(0)
+            } else {
+                Reading::Written(passed.max(1) - 1)
+            }
+        }
+        Signal::Points(points) => read_points(points, at, grain),
+        Signal::Sine {
+            mean,
+            amplitude,
+            period,
+            offset,
+        } => Reading::Computed(read_sine(
+            mean.milli(),
+            amplitude.milli(),
+            *period,
+            at - *offset,
+            grain,
+        )),
+    }
+}
+
+/// The quantity that a reading of a signal stands for.
+pub(super) fn quantity(signal: &Signal, reading: Reading, grain: Grain) -> Quantity {
+    match reading {
+        Reading::Computed(milli) => grain.quantity(milli),
+        Reading::Written(index) => written(signal, index)
+            .cloned()
+            .unwrap_or_else(|| grain.quantity(0)),
+    }
+}
+
+/// The reading of a signal in milli-units.
+pub(super) fn milli(signal: &Signal, reading: Reading) -> i64 {
+    match reading {
+        Reading::Computed(milli) => milli,
+        Reading::Written(index) => written(signal, index).map_or(0, Quantity::milli),
+    }
+}
+
+fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
+    match signal {
+        Signal::Constant(quantity) => Some(quantity),
+        Signal::Steps(values) | Signal::Points(values) => values.get(index).map(|(_, value)| value),
+        Signal::Sine { .. } => None,
+    }
+}
+
+/// At a point and outside of the points, a value is as written; between two it is computed.
+fn read_points(points: &[(Time, Quantity)], at: Time, grain: Grain) -> Reading {
+    let passed = points.partition_point(|(time, _)| *time <= at);
+    if points.is_empty() {
+        return Reading::Computed(0);
+    }
+    if passed == 0 {
+        return Reading::Written(0);
+    }
+    let (from, low) = &points[passed - 1];
+    if passed == points.len() || *from == at {
+        return Reading::Written(passed - 1);
+    }
+    let (to, high) = &points[passed];
+    // Whole numbers in 128 bits: exact, and no order of floating point operations to agree upon.
+    let (span, into) = (i128::from((*to - *from).0), i128::from((at - *from).0));
+    let weighted = i128::from(low.milli()) * (span - into) + i128::from(high.milli()) * into;
+    let divisor = span * i128::from(grain.milli());
+    let rounded = (weighted.max(0) + divisor / 2) / divisor;
+    Reading::Computed(
+        i64::try_from(rounded)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(grain.milli()),
+    )
+}
+
+/// The whole waves are taken off in whole numbers, so that the sine's argument stays exact.
+fn read_sine(mean: i64, amplitude: i64, period: Span, since: Time, grain: Grain) -> i64 {
+    let wave = if period.0 > 0 {
+        let phase = since.0.rem_euclid(period.0) as f64 / period.0 as f64;
+        libm::sin(std::f64::consts::TAU * phase)
+    } else {
+        0.0
+    };
+    let value = mean as f64 + amplitude as f64 * wave;
+    let steps = libm::round(value.max(0.0) / grain.milli() as f64);
+    (steps as i64).saturating_mul(grain.milli())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn q(text: &str) -> Quantity {
+        Quantity::parse(text).expect("a quantity")
+    }
+
+    fn at(signal: &Signal, seconds: i64, grain: Grain) -> String {
+        quantity(signal, read(signal, Time::from_secs(seconds), grain), grain).to_string()
+    }
+
+    #[test]
+    fn a_constant_passes_through_unchanged() {
+        assert_eq!(at(&Signal::Constant(q("1500u")), 7, Grain::Milli), "1500u");
+    }
+
+    #[test]
+    fn a_step_holds_from_its_time_on_and_the_first_one_before() {
+        let steps = [(10, "1"), (20, "250m"), (30, "3")];
+        let signal = Signal::Steps(
+            steps
+                .iter()
+                .map(|(t, v)| (Time::from_secs(*t), q(v)))
+                .collect(),
+        );
+        for (seconds, value) in [
+            (0, "1"),
+            (10, "1"),
+            (19, "1"),
+            (20, "250m"),
+            (30, "3"),
+            (99, "3"),
+        ] {
+            assert_eq!(at(&signal, seconds, Grain::Milli), value, "t={seconds}");
+        }
+    }
+
+    #[test]
+    fn points_are_joined_by_straight_lines() {
+        let points = |values: [(i64, &str); 2]| {
+            Signal::Points(
+                values
+                    .iter()
+                    .map(|(t, v)| (Time::from_secs(*t), q(v)))
+                    .collect(),
+            )
+        };
+        let cpu = points([(10, "100m"), (40, "200m")]);
+        for (seconds, value) in [
+            (0, "100m"),
+            (10, "100m"),
+            (11, "103m"),
+            (25, "150m"),
+            (40, "200m"),
+        ] {
+            assert_eq!(at(&cpu, seconds, Grain::Milli), value, "t={seconds}");
+        }
+        let memory = points([(0, "10"), (30, "0")]);
+        assert_eq!(at(&memory, 10, Grain::Whole), "7");
+        assert_eq!(at(&memory, 15, Grain::Whole), "5");
+    }
+
+    #[test]
+    fn a_sine_is_computed_and_never_negative() {
+        let signal = Signal::Sine {
+            mean: q("100m"),
+            amplitude: q("200m"),
+            period: Span::from_secs(60),
+            offset: Span::from_secs(5),
+        };
+        for (seconds, value) in [
+            (5, "100m"),
+            (10, "200m"),
+            (20, "300m"),
+            (50, "0"),
+            (-40, "300m"),
+        ] {
+            assert_eq!(at(&signal, seconds, Grain::Milli), value, "t={seconds}");
+        }
+    }
+
+    #[test]
+    fn shares_are_rounded_down() {
+        assert_eq!(Grain::Milli.share(1000, 3), 333);
+        assert_eq!(Grain::Whole.share(1_000_000, 3), 333_000);
+        assert_eq!(Grain::Whole.share(10_999, 1), 10_000);
+        assert_eq!(Grain::Milli.share(1000, 0), 0);
+        assert_eq!(Grain::Milli.share(-5, 1), 0);
+    }
+}

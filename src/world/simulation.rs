@@ -1,0 +1,499 @@
+//! The simulation: what happens when.
+//!
+//! Only instants at which something happens are looked at. All that happens at one instant is
+//! applied first, in any order; then what follows from it is worked out once, so that nothing flips
+//! back and forth within an instant. Then the workload's controller acts, at once: it creates and
+//! deletes pods until as many are active as wanted, counting as a ReplicaSet does (neither failed
+//! nor terminating pods), and what it creates may start at that same instant.
+//!
+//! A [`PodSet`] is resolved when its happening begins: pods that come later are not in it. What
+//! can't end (pods that failed or were deleted) takes no notice of how long it lasts.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use super::change::{Change, Faults};
+use super::pods::SimPod;
+use super::telling::Told;
+use super::usage::{Usage, contains};
+use crate::model::time::Time;
+use crate::scenario::meant::{PodSet, Scenario, Victims, What};
+
+/// No more pods than this are active: a larger workload stays short of its size, as in a cluster
+/// that is full. Without it a controller that is wrong could ask for two billion pods.
+pub const MAX_PODS: usize = 20_000;
+
+/// The simulated world of one scenario.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub(super) scenario: Arc<Scenario>,
+    /// Until when everything has happened.
+    now: Time,
+    /// `spec.replicas`.
+    pub(super) replicas: i32,
+    /// By ordinal.
+    pub(super) pods: BTreeMap<u32, SimPod>,
+    next_ordinal: u32,
+    /// How many pods the workload's controller counts.
+    pub(super) active: usize,
+    /// How many pods are ready.
+    pub(super) serving: usize,
+    /// What comes, apart from the timeline.
+    queue: BinaryHeap<Reverse<(Time, Due)>>,
+    /// The next happening of the timeline.
+    next_happening: usize,
+    /// HPA events and restarts by time; `None` stands for the first creation.
+    api: Arc<[(Time, Option<usize>)]>,
+    next_api: usize,
+    /// Failing requests and empty answers that last, in the timeline's order.
+    disturbances: Vec<usize>,
+    pub(super) usage: Usage,
+    pub(super) told: Told,
+    /// Ordinals of pods that something befell at the present instant.
+    unsettled: Vec<u32>,
+    /// Ordinals of pods of which something may have to be told.
+    pub(super) dirty: Vec<u32>,
+}
+
+/// What comes of itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    Start(u32),
+    Warm(u32),
+    Reports(u32),
+    Gone(u32),
+    End(usize),
+}
+
+impl World {
+    /// The world before t=0.
+    #[must_use]
+    pub fn new(scenario: &Arc<Scenario>) -> World {
+        debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
+        let of_hpa = |(index, happening): (usize, &crate::scenario::meant::Happening)| {
+            happening
+                .what
+                .is_api_event()
+                .then_some((happening.at, Some(index)))
+        };
+        let api = std::iter::once((Time::ZERO, None))
+            .chain(scenario.timeline.iter().enumerate().filter_map(of_hpa))
+            .collect();
+        let mut world = World {
+            scenario: scenario.clone(),
+            now: Time(i64::MIN),
+            replicas: scenario.workload.replicas,
+            pods: BTreeMap::new(),
+            next_ordinal: 0,
+            active: 0,
+            serving: 0,
+            queue: BinaryHeap::new(),
+            next_happening: 0,
+            api,
+            next_api: 0,
+            disturbances: Vec::new(),
+            usage: Usage::new(scenario),
+            told: Told::new(scenario),
+            unsettled: Vec::new(),
+            dirty: Vec::new(),
+        };
+        let born = Time::ZERO - scenario.workload.age;
+        for _ in 0..world.wanted() {
+            world.create_grown(born);
+        }
+        world
+    }
+
+    /// The next instant after `after` at which something happens that the controller itself reacts
+    /// to: the HPA is created, edited or deleted, or the controller restarts. All else is only seen
+    /// at a reconcile and needs no stop of its own.
+    #[must_use]
+    pub fn next_api_event(&self, after: Time) -> Option<Time> {
+        let next = self.api.partition_point(|(at, _)| *at <= after);
+        self.api.get(next).map(|(at, _)| *at)
+    }
+
+    /// What changed since the last call, so that a reconcile at `at` sees the cluster as it is then:
+    /// what happens at `at` is seen at `at`.
+    pub fn advance(&mut self, at: Time) -> Vec<Change> {
+        self.run_until(at);
+        self.tell(at)
+    }
+
+    /// What is done to the HPA and to the controller at `at` (or before and was not asked for), in
+    /// the scenario's order; to be applied after a reconcile that is due at that same instant.
+    pub fn api_events(&mut self, at: Time) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Some((_, happening)) = self.api.get(self.next_api).filter(|(t, _)| *t <= at) {
+            let name = self.scenario.hpa_name.clone();
+            let what = happening.map(|index| &self.scenario.timeline[index].what);
+            changes.push(match what {
+                Some(What::EditHpa(patch)) => Change::PatchHpa {
+                    name,
+                    patch: patch.clone(),
+                },
+                Some(What::DeleteHpa) => Change::DeleteHpa { name },
+                Some(What::RestartController) => Change::RestartController,
+                _ => Change::CreateHpa(self.scenario.manifest.clone()),
+            });
+            self.next_api += 1;
+        }
+        changes
+    }
+
+    /// The controller wrote `spec.replicas` at that time, with success.
+    pub fn scaled(&mut self, at: Time, replicas: i32) {
+        self.run_until(at);
+        self.replicas = replicas;
+        self.told.overwritten();
+        self.act_and_follow();
+    }
+
+    /// `spec.replicas` as it is now.
+    #[must_use]
+    pub fn replicas(&self) -> i32 {
+        self.replicas
+    }
+
+    /// The requests that fail now: of each kind the one that began last.
+    pub(super) fn faults(&self) -> Faults {
+        let mut faults = Faults::default();
+        for &index in &self.disturbances {
+            match &self.scenario.timeline[index].what {
+                What::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
+                What::GetScaleError(error) => faults.get_scale = Some(error.clone()),
+                What::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
+                What::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
+                _ => {}
+            }
+        }
+        faults
+    }
+
+    /// Whether metrics.k8s.io answers with an empty list now.
+    pub(super) fn metrics_are_empty(&self) -> bool {
+        let empty =
+            |&index: &usize| matches!(self.scenario.timeline[index].what, What::MetricsEmpty);
+        self.scenario.metrics.resources.is_empty() || self.disturbances.iter().any(empty)
+    }
+
+    /// Something may have to be told of a pod.
+    pub(super) fn mark(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal)
+            && !pod.dirty
+        {
+            pod.dirty = true;
+            self.dirty.push(ordinal);
+        }
+    }
+
+    fn run_until(&mut self, at: Time) {
+        while let Some(next) = self.next_instant().filter(|next| *next <= at) {
+            self.now = next;
+            let stale = self.begin_happenings();
+            self.follow();
+            self.act_and_follow();
+            if stale {
+                self.freeze(next);
+            }
+        }
+        self.now = self.now.max(at);
+    }
+
+    fn next_instant(&self) -> Option<Time> {
+        let due = self.queue.peek().map(|Reverse((at, _))| *at);
+        let happening = self
+            .scenario
+            .timeline
+            .get(self.next_happening)
+            .map(|next| next.at);
+        due.into_iter().chain(happening).min()
+    }
+
+    /// Everything of the timeline that begins now. True: some samples become stale.
+    fn begin_happenings(&mut self) -> bool {
+        let scenario = self.scenario.clone();
+        let mut stale = false;
+        while let Some(happening) = scenario.timeline.get(self.next_happening) {
+            if happening.at > self.now {
+                break;
+            }
+            let index = self.next_happening;
+            self.next_happening += 1;
+            stale |= matches!(happening.what, What::MetricsStale(_));
+            let lasts = self.begin(index, &happening.what);
+            if let Some(span) = happening.lasts.filter(|_| lasts) {
+                self.queue
+                    .push(Reverse((happening.at + span, Due::End(index))));
+            }
+        }
+        stale
+    }
+
+    /// Begins one happening. True: it lasts.
+    fn begin(&mut self, index: usize, what: &What) -> bool {
+        let (now, termination) = (self.now, self.scenario.workload.termination);
+        match what {
+            What::PodsUnready(set)
+            | What::MetricsMissing(set)
+            | What::ContainerMetricsMissing(set, _)
+            | What::ResourceMissing(set, _)
+            | What::MetricsStale(set) => self.befall(set, |pod| pod.holds.push(index)),
+            What::PodsStuckTerminating(set) => self.befall(set, |pod| {
+                pod.holds.push(index);
+                pod.delete(now, termination);
+            }),
+            What::PodsFailed(set) => {
+                self.befall(set, |pod| pod.failed = true);
+                return false;
+            }
+            What::PodsDeleted(set) => {
+                self.befall(set, |pod| pod.delete(now, termination));
+                return false;
+            }
+            What::MetricsError(_)
+            | What::GetScaleError(_)
+            | What::UpdateScaleError(_)
+            | What::UpdateStatusError(_) => self.disturbances.push(index),
+            What::MetricsEmpty => {
+                self.disturbances.push(index);
+                self.told.everything = true;
+            }
+            What::Scale(replicas) => {
+                self.told.person |= self.replicas != *replicas;
+                self.replicas = *replicas;
+                return false;
+            }
+            What::EditHpa(_) | What::DeleteHpa | What::CreateHpa | What::RestartController => {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A happening is over.
+    fn end(&mut self, index: usize) {
+        let scenario = self.scenario.clone();
+        match &scenario.timeline[index].what {
+            What::PodsUnready(set)
+            | What::PodsStuckTerminating(set)
+            | What::MetricsMissing(set)
+            | What::ContainerMetricsMissing(set, _)
+            | What::ResourceMissing(set, _)
+            | What::MetricsStale(set) => {
+                self.befall(set, |pod| pod.holds.retain(|hold| *hold != index));
+            }
+            what => {
+                self.disturbances.retain(|other| *other != index);
+                self.told.everything |= matches!(what, What::MetricsEmpty);
+            }
+        }
+    }
+
+    /// Does something to each pod of a set that is there now.
+    fn befall(&mut self, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
+        let ordinals: Vec<u32> = self
+            .pods
+            .keys()
+            .copied()
+            .filter(|ordinal| contains(set, *ordinal))
+            .collect();
+        for ordinal in ordinals {
+            self.change(ordinal, &mut what);
+        }
+    }
+
+    /// Does something to a pod; what follows from it is worked out by [`World::settle`].
+    fn change(&mut self, ordinal: u32, what: impl FnOnce(&mut SimPod)) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            let was_active = pod.active();
+            what(pod);
+            self.active -= usize::from(was_active && !pod.active());
+            if let Some(deletion) = pod.deletion
+                && was_active
+            {
+                self.queue.push(Reverse((deletion.due, Due::Gone(ordinal))));
+            }
+            self.unsettled.push(ordinal);
+        }
+    }
+
+    /// Applies all that is due until now, and works out what follows from it.
+    fn follow(&mut self) {
+        loop {
+            while let Some(&Reverse((at, due))) = self.queue.peek() {
+                if at > self.now {
+                    break;
+                }
+                self.queue.pop();
+                match due {
+                    Due::Start(ordinal) => self.start(ordinal),
+                    Due::Warm(ordinal) => self.change(ordinal, |pod| pod.warm = true),
+                    Due::Reports(ordinal) => self.change(ordinal, |pod| pod.reports = true),
+                    Due::Gone(ordinal) => self.change(ordinal, |_| {}),
+                    Due::End(index) => self.end(index),
+                }
+            }
+            self.settle();
+            if self.next_due().is_none_or(|at| at > self.now) {
+                return;
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Time> {
+        self.queue.peek().map(|Reverse((at, _))| *at)
+    }
+
+    fn start(&mut self, ordinal: u32) {
+        let now = self.now;
+        let mut started = false;
+        self.change(ordinal, |pod| started = pod.start(now));
+        if started {
+            let at = now + self.scenario.workload.startup.metrics;
+            self.queue.push(Reverse((at, Due::Reports(ordinal))));
+        }
+    }
+
+    /// Works out what follows for the pods that something befell.
+    fn settle(&mut self) {
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        for ordinal in unsettled.drain(..) {
+            let Some(pod) = self.pods.get_mut(&ordinal) else {
+                continue;
+            };
+            let served = pod.serving();
+            if pod.settle(self.now, &self.scenario.timeline) {
+                self.serving = self.serving + usize::from(pod.serving()) - usize::from(served);
+                self.mark(ordinal);
+            } else {
+                self.serving -= usize::from(served);
+                self.remove(ordinal);
+            }
+        }
+        self.unsettled = unsettled;
+    }
+
+    fn remove(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.remove(&ordinal) {
+            if pod.metrics.told.is_some() {
+                self.told.lost_samples.push(pod.name.clone());
+                self.told.forget_sample(pod.metrics.told.as_ref());
+            }
+            if pod.told.is_some() {
+                self.told.lost_pods.push(pod.name);
+            }
+        }
+    }
+
+    /// The workload's controller acts, and what it does may take effect at once.
+    fn act_and_follow(&mut self) {
+        let wanted = self.wanted();
+        if self.active > wanted {
+            let (now, termination) = (self.now, self.scenario.workload.termination);
+            for ordinal in self.victims(self.active - wanted) {
+                self.change(ordinal, |pod| pod.delete(now, termination));
+            }
+        }
+        while self.active < wanted {
+            self.create();
+        }
+        self.follow();
+    }
+
+    /// How many pods are to be active.
+    fn wanted(&self) -> usize {
+        usize::try_from(self.replicas).unwrap_or(0).min(MAX_PODS)
+    }
+
+    /// The pods that go first.
+    fn victims(&self, count: usize) -> Vec<u32> {
+        let active = self.pods.iter().filter(|(_, pod)| pod.active());
+        match self.scenario.workload.victims {
+            Victims::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
+            Victims::Newest => active
+                .rev()
+                .map(|(ordinal, _)| *ordinal)
+                .take(count)
+                .collect(),
+            Victims::ReplicaSet => {
+                let mut ranked: Vec<_> = active
+                    .map(|(ordinal, pod)| (pod.started.is_some(), pod.serving(), Reverse(*ordinal)))
+                    .collect();
+                ranked.sort_unstable();
+                ranked
+                    .into_iter()
+                    .take(count)
+                    .map(|(_, _, Reverse(ordinal))| ordinal)
+                    .collect()
+            }
+        }
+    }
+
+    /// A pod is created now.
+    fn create(&mut self) {
+        let startup = self.scenario.workload.startup;
+        let ordinal = self.add();
+        if let Some(pending) = startup.pending {
+            self.queue
+                .push(Reverse((self.now + pending, Due::Start(ordinal))));
+        }
+        if let Some(ready) = startup.ready {
+            self.queue
+                .push(Reverse((self.now + ready, Due::Warm(ordinal))));
+        }
+    }
+
+    /// A pod that was created, started and became ready in the past.
+    fn create_grown(&mut self, born: Time) {
+        let reports_at = born + self.scenario.workload.startup.metrics;
+        let ordinal = self.add();
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.started = Some(born);
+            pod.warm = true;
+            pod.ready = Some((true, born));
+            pod.reports = reports_at <= Time::ZERO;
+            if !pod.reports {
+                self.queue
+                    .push(Reverse((reports_at, Due::Reports(ordinal))));
+            }
+            self.serving += 1;
+        }
+    }
+
+    fn add(&mut self) -> u32 {
+        let ordinal = self.next_ordinal;
+        self.next_ordinal += 1;
+        self.active += 1;
+        let name = format!("{}-{ordinal}", self.scenario.workload.name).into();
+        let exception = |usage: &crate::scenario::meant::ResourceUsage| {
+            usage
+                .exceptions
+                .iter()
+                .rposition(|(set, _)| contains(set, ordinal))
+        };
+        let exceptions: Box<[_]> = self
+            .scenario
+            .metrics
+            .resources
+            .iter()
+            .map(exception)
+            .collect();
+        let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
+        self.pods.insert(ordinal, SimPod::new(name, exceptions));
+        self.unsettled.push(ordinal);
+        self.mark(ordinal);
+        ordinal
+    }
+}
+
+impl What {
+    /// Whether it is done to the HPA or to the controller itself.
+    fn is_api_event(&self) -> bool {
+        matches!(
+            self,
+            What::EditHpa(_) | What::DeleteHpa | What::CreateHpa | What::RestartController
+        )
+    }
+}

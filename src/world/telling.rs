@@ -1,0 +1,331 @@
+//! What is told of the simulation: the smallest list of changes since the last time.
+//!
+//! The work is in proportion to what changed. While the world is steady, a reconcile costs one
+//! reading of each signal, and all that is told is the samples' new timestamp.
+//!
+//! A sample is as old as the scenario says: its values are those of its own time, except that a
+//! shared load is shared by the pods that are ready at the time of the query.
+
+use std::sync::Arc;
+
+use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
+use super::pods::{self, Frozen, SimPod};
+use super::simulation::World;
+use super::usage::{ClassKey, Usage, without};
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Sampling, Scenario, UsageSource, What};
+
+/// What was told so far, and what waits to be told.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    template: Arc<str>,
+    resource: Arc<str>,
+    /// The pod template and the window of samples are told once.
+    started: bool,
+    status_replicas: Option<i32>,
+    timestamp: Option<Time>,
+    usage_version: u64,
+    faults: Faults,
+    /// How many of the samples that were told follow the common timestamp.
+    following: usize,
+    /// Pods whose samples became stale, until their timestamp is no longer the common one.
+    freshly_frozen: Vec<u32>,
+    /// A person changed `spec.replicas`.
+    pub(super) person: bool,
+    /// All samples have to be looked at.
+    pub(super) everything: bool,
+    pub(super) lost_pods: Vec<Arc<str>>,
+    pub(super) lost_samples: Vec<Arc<str>>,
+}
+
+impl Told {
+    pub(super) fn new(scenario: &Scenario) -> Told {
+        let workload = &scenario.workload;
+        let resource = match workload.group.as_str() {
+            "" => workload.resource.clone(),
+            group => format!("{}.{group}", workload.resource),
+        };
+        Told {
+            template: "t0".into(),
+            resource: resource.into(),
+            started: false,
+            status_replicas: None,
+            timestamp: None,
+            usage_version: 0,
+            faults: Faults::default(),
+            following: 0,
+            freshly_frozen: Vec::new(),
+            person: true,
+            everything: false,
+            lost_pods: Vec::new(),
+            lost_samples: Vec::new(),
+        }
+    }
+
+    /// The controller wrote `spec.replicas`: what a person wanted before no longer matters.
+    pub(super) fn overwritten(&mut self) {
+        self.person &= !self.started;
+    }
+
+    /// A sample that was told is no more.
+    pub(super) fn forget_sample(&mut self, sample: Option<&pods::Told>) {
+        self.following -= usize::from(follows(sample));
+    }
+}
+
+fn follows(sample: Option<&pods::Told>) -> bool {
+    sample.is_some_and(|sample| sample.timestamp.is_none())
+}
+
+/// When the newest sample was taken that a query can see.
+fn sampled_at(sampling: Sampling, query: Time) -> Time {
+    let latest = query - sampling.lag;
+    match sampling.resolution {
+        Some(Span(step)) if step > 0 => Time(latest.0.div_euclid(step) * step),
+        _ => latest,
+    }
+}
+
+impl World {
+    /// Everything that changed, for a reconcile at `at`.
+    pub(super) fn tell(&mut self, at: Time) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let first = !std::mem::replace(&mut self.told.started, true);
+        if first {
+            let workload = &self.scenario.workload;
+            changes.push(Change::PodTemplate {
+                name: self.told.template.clone(),
+                labels: workload.labels.clone(),
+                spec: (*workload.spec).clone(),
+            });
+        }
+        self.tell_scale(&mut changes);
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        self.tell_pods(&dirty, &mut changes);
+        self.tell_metrics(at, first, &dirty, &mut changes);
+        dirty.clear();
+        self.dirty = dirty;
+        self.tell_faults(&mut changes);
+        changes
+    }
+
+    fn tell_scale(&mut self, changes: &mut Vec<Change>) {
+        let status_replicas = i32::try_from(self.active).unwrap_or(i32::MAX);
+        let person = std::mem::take(&mut self.told.person);
+        if person || self.told.status_replicas != Some(status_replicas) {
+            self.told.status_replicas = Some(status_replicas);
+            changes.push(Change::SetScale(ScaleTarget {
+                resource: self.told.resource.clone(),
+                name: self.scenario.workload.name.clone(),
+                replicas: person.then_some(self.replicas),
+                status_replicas,
+                selector: self.scenario.workload.selector.clone(),
+            }));
+        }
+    }
+
+    fn tell_pods(&mut self, dirty: &[u32], changes: &mut Vec<Change>) {
+        let mut set = Vec::new();
+        for ordinal in dirty {
+            if let Some(pod) = self.pods.get_mut(ordinal) {
+                pod.dirty = false;
+                let status = pod.status();
+                if pod.told != Some(status) {
+                    pod.told = Some(status);
+                    set.push(pod.state(status, &self.told.template));
+                }
+            }
+        }
+        if !set.is_empty() {
+            changes.push(Change::SetPods(set));
+        }
+        if !self.told.lost_pods.is_empty() {
+            changes.push(Change::DeletePods(std::mem::take(&mut self.told.lost_pods)));
+        }
+    }
+
+    fn tell_metrics(&mut self, at: Time, first: bool, dirty: &[u32], changes: &mut Vec<Change>) {
+        let scenario = self.scenario.clone();
+        let sampled = sampled_at(scenario.metrics.sampling, at);
+        let timestamp = sampled.truncate_to_second();
+        self.usage.read(&scenario.metrics, sampled, self.serving);
+        let mut change = PodMetricsChange {
+            window: first.then_some(scenario.metrics.sampling.window),
+            delete: std::mem::take(&mut self.told.lost_samples),
+            ..PodMetricsChange::default()
+        };
+        for ordinal in dirty {
+            self.classify(*ordinal);
+        }
+        let aged = self.newly_aged(timestamp);
+        let everything = std::mem::take(&mut self.told.everything)
+            || self.told.usage_version != self.usage.version;
+        self.told.usage_version = self.usage.version;
+        let empty = self.metrics_are_empty();
+        let World {
+            pods, usage, told, ..
+        } = self;
+        let mut look = |pod: &mut SimPod| {
+            let wanted = if empty {
+                None
+            } else {
+                wanted_sample(pod, usage, &scenario, timestamp)
+            };
+            tell_sample(pod, wanted, told, &mut change);
+        };
+        if everything {
+            pods.values_mut().for_each(&mut look);
+        } else {
+            for ordinal in dirty.iter().chain(&aged) {
+                if let Some(pod) = pods.get_mut(ordinal) {
+                    look(pod);
+                }
+            }
+        }
+        if self.told.following > 0 && self.told.timestamp != Some(timestamp) {
+            self.told.timestamp = Some(timestamp);
+            change.timestamp = Some(timestamp);
+        }
+        if change != PodMetricsChange::default() {
+            changes.push(Change::PodMetrics(change));
+        }
+    }
+
+    fn tell_faults(&mut self, changes: &mut Vec<Change>) {
+        let faults = self.faults();
+        if faults != self.told.faults {
+            self.told.faults = faults.clone();
+            changes.push(Change::Faults(faults));
+        }
+    }
+
+    /// Works out from where a pod's samples come now.
+    fn classify(&mut self, ordinal: u32) {
+        let Some(pod) = self.pods.get_mut(&ordinal) else {
+            return;
+        };
+        let timeline = &self.scenario.timeline;
+        pod.metrics.hidden = pod.hidden(timeline);
+        pod.metrics.class = pod.has_entry(timeline).then(|| {
+            let resources = self.scenario.metrics.resources.iter().enumerate();
+            let sources = resources.map(|(index, resource)| {
+                pod.source(index, matches!(resource.source, UsageSource::Load { .. }))
+            });
+            let key = ClassKey {
+                sources: sources.collect(),
+                hidden: pod.metrics.hidden.clone(),
+            };
+            self.usage.class(key)
+        });
+    }
+
+    /// The samples of pods that became stale at this instant stay as a query now would see them.
+    pub(super) fn freeze(&mut self, at: Time) {
+        let scenario = self.scenario.clone();
+        let sampled = sampled_at(scenario.metrics.sampling, at);
+        self.usage.read(&scenario.metrics, sampled, self.serving);
+        let empty = self.metrics_are_empty();
+        let stale = |pod: &SimPod| {
+            let held = |&i: &usize| matches!(scenario.timeline[i].what, What::MetricsStale(_));
+            pod.metrics.frozen.is_none() && pod.holds.iter().any(held)
+        };
+        let ordinals: Vec<u32> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| stale(pod))
+            .map(|(ordinal, _)| *ordinal)
+            .collect();
+        for ordinal in ordinals {
+            self.classify(ordinal);
+            let Some(pod) = self.pods.get_mut(&ordinal) else {
+                continue;
+            };
+            let class = pod.metrics.class.filter(|_| !empty);
+            let containers =
+                class.map(|class| self.usage.of_class(class, &scenario.metrics).clone());
+            let timestamp = sampled.truncate_to_second();
+            pod.metrics.frozen = Some(Frozen {
+                timestamp,
+                containers,
+            });
+            self.told.freshly_frozen.push(ordinal);
+            self.mark(ordinal);
+        }
+    }
+
+    /// The stale pods whose timestamp is no longer the common one.
+    fn newly_aged(&mut self, timestamp: Time) -> Vec<u32> {
+        let mut aged = Vec::new();
+        let pods = &self.pods;
+        self.told.freshly_frozen.retain(|ordinal| {
+            let frozen = pods
+                .get(ordinal)
+                .and_then(|pod| pod.metrics.frozen.as_ref());
+            match frozen {
+                Some(frozen) if frozen.timestamp == timestamp => true,
+                Some(_) => {
+                    aged.push(*ordinal);
+                    false
+                }
+                None => false,
+            }
+        });
+        aged
+    }
+}
+
+/// The sample of a pod that a query now sees.
+fn wanted_sample(
+    pod: &SimPod,
+    usage: &mut Usage,
+    scenario: &Scenario,
+    timestamp: Time,
+) -> Option<pods::Told> {
+    let class = pod.metrics.class?;
+    match &pod.metrics.frozen {
+        None => {
+            let containers = usage.of_class(class, &scenario.metrics).clone();
+            Some(pods::Told {
+                timestamp: None,
+                containers,
+            })
+        }
+        Some(frozen) => Some(pods::Told {
+            timestamp: (frozen.timestamp != timestamp).then_some(frozen.timestamp),
+            containers: without(frozen.containers.as_ref()?, &pod.metrics.hidden),
+        }),
+    }
+}
+
+/// Tells a pod's sample if it is another one than what was told.
+fn tell_sample(
+    pod: &mut SimPod,
+    wanted: Option<pods::Told>,
+    told: &mut Told,
+    change: &mut PodMetricsChange,
+) {
+    let same = match (&pod.metrics.told, &wanted) {
+        (None, None) => true,
+        (Some(old), Some(new)) => {
+            old.timestamp == new.timestamp
+                && (Arc::ptr_eq(&old.containers, &new.containers)
+                    || old.containers == new.containers)
+        }
+        _ => false,
+    };
+    if !same {
+        match &wanted {
+            Some(sample) => change.set.push(Sample {
+                pod: pod.name.clone(),
+                template: told.template.clone(),
+                timestamp: sample.timestamp,
+                containers: sample.containers.clone(),
+            }),
+            None => change.delete.push(pod.name.clone()),
+        }
+    }
+    told.following += usize::from(follows(wanted.as_ref()));
+    told.following -= usize::from(follows(pod.metrics.told.as_ref()));
+    pod.metrics.told = wanted;
+}

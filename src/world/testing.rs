@@ -1,0 +1,1 @@
+//! Scenarios for the tests of this module.

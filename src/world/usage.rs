@@ -1,0 +1,320 @@
+//! The usage that pods report, by class: pods whose numbers come from the same signals share one
+//! value, which is made again only when one of its readings changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::signal::{self, Grain, Reading};
+use crate::model::api::ContainerMetrics;
+use crate::model::quantity::Quantity;
+use crate::model::time::Time;
+use crate::scenario::meant::{Metrics, PodSet, Scenario, Signal, UsageSource};
+
+/// All usage of a scenario at one instant.
+#[derive(Clone, Debug)]
+pub(super) struct Usage {
+    /// Containers in the order of the pod's spec, then others that the metrics name.
+    containers: Vec<Arc<str>>,
+    resources: Vec<Readings>,
+    classes: Vec<Class>,
+    index: BTreeMap<ClassKey, usize>,
+    /// One more whenever a reading changed.
+    pub(super) version: u64,
+}
+
+/// The readings of one resource.
+#[derive(Clone, Debug)]
+struct Readings {
+    grain: Grain,
+    source: Vec<Reading>,
+    exceptions: Vec<Reading>,
+}
+
+/// What decides the usage of a pod, apart from time.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct ClassKey {
+    /// One for each resource.
+    pub(super) sources: Vec<Source>,
+    /// Sorted, each once.
+    pub(super) hidden: Vec<Hidden>,
+}
+
+/// Where a pod's numbers of one resource come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Source {
+    /// What the scenario says of all pods.
+    Common,
+    /// Nothing is used: a pod that takes no part in a shared load.
+    Idle,
+    /// The n-th exception.
+    Exception(usize),
+}
+
+/// What a pod does not report.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Hidden {
+    /// All usage of one container.
+    Container(Arc<str>),
+    /// One resource of all containers.
+    Resource(Arc<str>),
+}
+
+#[derive(Clone, Debug)]
+struct Class {
+    key: ClassKey,
+    /// The version of the readings with which `made_of` was last compared.
+    version: u64,
+    made_of: Vec<Reading>,
+    containers: Arc<[ContainerMetrics]>,
+}
+
+impl Usage {
+    pub(super) fn new(scenario: &Scenario) -> Usage {
+        let mut containers: Vec<Arc<str>> = scenario
+            .workload
+            .spec
+            .containers
+            .iter()
+            .map(|c| c.name.clone())
+            .collect();
+        for resource in &scenario.metrics.resources {
+            if let UsageSource::PerContainer(signals) = &resource.source {
+                for (name, _) in signals {
+                    if !containers.contains(name) {
+                        containers.push(name.clone());
+                    }
+                }
+            }
+        }
+        let resources = scenario.metrics.resources.iter();
+        let resources = resources
+            .map(|resource| Readings {
+                grain: Grain::of(&resource.name),
+                source: Vec::new(),
+                exceptions: Vec::new(),
+            })
+            .collect();
+        Usage {
+            containers,
+            resources,
+            classes: Vec::new(),
+            index: BTreeMap::new(),
+            version: 0,
+        }
+    }
+
+    /// Reads all signals at the time of a sample; loads are shared by the pods that serve now.
+    pub(super) fn read(&mut self, metrics: &Metrics, sampled: Time, serving: usize) {
+        let mut changed = false;
+        for (usage, readings) in metrics.resources.iter().zip(&mut self.resources) {
+            let grain = readings.grain;
+            let mut put = |list: &mut Vec<Reading>, index: usize, reading: Reading| {
+                match list.get_mut(index) {
+                    Some(old) if *old == reading => return,
+                    Some(old) => *old = reading,
+                    None => list.push(reading),
+                }
+                changed = true;
+            };
+            match &usage.source {
+                UsageSource::PerPod(signal) => {
+                    put(
+                        &mut readings.source,
+                        0,
+                        signal::read(signal, sampled, grain),
+                    );
+                }
+                UsageSource::PerContainer(signals) => {
+                    for (index, (_, signal)) in signals.iter().enumerate() {
+                        put(
+                            &mut readings.source,
+                            index,
+                            signal::read(signal, sampled, grain),
+                        );
+                    }
+                }
+                UsageSource::Load { total, limit } => {
+                    let share = share(total, limit.as_ref(), sampled, serving, grain);
+                    put(&mut readings.source, 0, share);
+                }
+            }
+            for (index, (_, signal)) in usage.exceptions.iter().enumerate() {
+                put(
+                    &mut readings.exceptions,
+                    index,
+                    signal::read(signal, sampled, grain),
+                );
+            }
+        }
+        self.version += u64::from(changed);
+    }
+
+    /// The class with this key.
+    pub(super) fn class(&mut self, key: ClassKey) -> usize {
+        if let Some(&class) = self.index.get(&key) {
+            return class;
+        }
+        let class = self.classes.len();
+        self.index.insert(key.clone(), class);
+        let containers = Arc::new([]);
+        self.classes.push(Class {
+            key,
+            version: u64::MAX,
+            made_of: Vec::new(),
+            containers,
+        });
+        class
+    }
+
+    /// What the pods of a class report by the present readings.
+    pub(super) fn of_class(&mut self, class: usize, metrics: &Metrics) -> &Arc<[ContainerMetrics]> {
+        let Usage {
+            containers,
+            resources,
+            classes,
+            version,
+            ..
+        } = self;
+        let class = &mut classes[class];
+        if class.version != *version {
+            let made_of = made_of(&class.key, resources);
+            if class.version == u64::MAX || class.made_of != made_of {
+                class.containers = build(&class.key, containers, resources, metrics);
+                class.made_of = made_of;
+            }
+            class.version = *version;
+        }
+        &class.containers
+    }
+}
+
+/// A sample without what is hidden.
+pub(super) fn without(
+    containers: &Arc<[ContainerMetrics]>,
+    hidden: &[Hidden],
+) -> Arc<[ContainerMetrics]> {
+    if hidden.is_empty() {
+        return containers.clone();
+    }
+    let rest = |container: &ContainerMetrics| ContainerMetrics {
+        name: container.name.clone(),
+        usage: if hides_container(hidden, &container.name) {
+            Vec::new()
+        } else {
+            let usage = container.usage.iter();
+            usage
+                .filter(|(name, _)| !hides_resource(hidden, name))
+                .cloned()
+                .collect()
+        },
+    };
+    containers.iter().map(rest).collect()
+}
+
+/// Whether a set of pods has this ordinal.
+pub(super) fn contains(set: &PodSet, ordinal: u32) -> bool {
+    match set {
+        PodSet::All => true,
+        PodSet::Ordinals(ranges) => {
+            let after = ranges.partition_point(|(first, _)| *first <= ordinal);
+            after > 0 && ordinal <= ranges[after - 1].1
+        }
+    }
+}
+
+fn hides_container(hidden: &[Hidden], name: &str) -> bool {
+    hidden
+        .iter()
+        .any(|hidden| matches!(hidden, Hidden::Container(other) if **other == *name))
+}
+
+fn hides_resource(hidden: &[Hidden], name: &str) -> bool {
+    hidden
+        .iter()
+        .any(|hidden| matches!(hidden, Hidden::Resource(other) if **other == *name))
+}
+
+/// The reading of a shared load; `Written` stands for the limit.
+fn share(
+    total: &Signal,
+    limit: Option<&Quantity>,
+    sampled: Time,
+    serving: usize,
+    grain: Grain,
+) -> Reading {
+    let total = signal::milli(total, signal::read(total, sampled, grain));
+    let share = grain.share(total, serving);
+    if limit.is_some_and(|limit| share > limit.milli()) {
+        Reading::Written(0)
+    } else {
+        Reading::Computed(share)
+    }
+}
+
+/// The readings that a class depends on.
+fn made_of(key: &ClassKey, resources: &[Readings]) -> Vec<Reading> {
+    let mut made_of = Vec::new();
+    for (source, readings) in key.sources.iter().zip(resources) {
+        match source {
+            Source::Common => made_of.extend(&readings.source),
+            Source::Idle => {}
+            Source::Exception(index) => made_of.push(readings.exceptions[*index]),
+        }
+    }
+    made_of
+}
+
+fn build(
+    key: &ClassKey,
+    containers: &[Arc<str>],
+    resources: &[Readings],
+    metrics: &Metrics,
+) -> Arc<[ContainerMetrics]> {
+    let usage_of = |position: usize, container: &Arc<str>| {
+        let mut usage = Vec::with_capacity(resources.len());
+        if hides_container(&key.hidden, container) {
+            return usage;
+        }
+        for (index, (resource, readings)) in metrics.resources.iter().zip(resources).enumerate() {
+            if hides_resource(&key.hidden, &resource.name) {
+                continue;
+            }
+            let grain = readings.grain;
+            let first = |signal: &Signal, reading| {
+                (position == 0).then(|| signal::quantity(signal, reading, grain))
+            };
+            let quantity = match (key.sources[index], &resource.source) {
+                (Source::Idle, _) => None,
+                (Source::Exception(exception), _) => first(
+                    &resource.exceptions[exception].1,
+                    readings.exceptions[exception],
+                ),
+                (Source::Common, UsageSource::PerPod(signal)) => first(signal, readings.source[0]),
+                (Source::Common, UsageSource::PerContainer(signals)) => signals
+                    .iter()
+                    .position(|(name, _)| name == container)
+                    .map(|at| signal::quantity(&signals[at].1, readings.source[at], grain)),
+                (Source::Common, UsageSource::Load { limit, .. }) => {
+                    (position == 0).then(|| match (readings.source[0], limit) {
+                        (Reading::Written(_), Some(limit)) => limit.clone(),
+                        (Reading::Written(_), None) => grain.quantity(0),
+                        (Reading::Computed(milli), _) => grain.quantity(milli),
+                    })
+                }
+            };
+            usage.push((
+                resource.name.clone(),
+                quantity.unwrap_or_else(|| grain.quantity(0)),
+            ));
+        }
+        usage
+    };
+    let built = containers
+        .iter()
+        .enumerate()
+        .map(|(position, name)| ContainerMetrics {
+            name: name.clone(),
+            usage: usage_of(position, name),
+        });
+    built.collect()
+}
