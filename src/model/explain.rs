@@ -1,0 +1,459 @@
+//! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who wants
+//! to understand it.
+
+use std::fmt::{self, Write};
+
+use super::api::{ScalingPolicyType, SelectPolicy};
+use super::derivation::{
+    Branch, Derivation, Filled, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
+    RateLimit, SecondRatio, Stabilization, Target, Usage,
+};
+use super::quantity::{Format, Quantity};
+
+impl Derivation {
+    /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7 recommended
+    /// at t=15s, 45s old, window 5m -> 7`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut parts = Vec::new();
+        let current = self.current_replicas.unwrap_or(0);
+        match self.branch {
+            Branch::NoScale => parts.push("scale not read".to_owned()),
+            Branch::Disabled => parts.push("size 0 -> disabled".to_owned()),
+            Branch::AboveMax => {
+                parts.push(format!(
+                    "size {current} above max {0} -> {0}",
+                    self.max_replicas
+                ));
+            }
+            Branch::BelowMin => {
+                parts.push(format!(
+                    "size {current} below min {0} -> {0}",
+                    self.min_replicas
+                ));
+            }
+            Branch::NoMetrics | Branch::Metrics => {
+                parts.extend(self.metrics.iter().map(MetricDerivation::summary));
+            }
+        }
+        if let Some(stabilization) = &self.stabilization
+            && self.proposal != Some(stabilization.result)
+        {
+            parts.push(stabilization.summary());
+        }
+        if let Some(limits) = &self.limits
+            && self
+                .stabilization
+                .is_none_or(|stabilized| stabilized.result != limits.result)
+        {
+            parts.push(self.limits_summary(limits));
+        }
+        if let Some(error) = &self.error {
+            parts.push(format!("error: {error}"));
+        }
+        parts.join("; ")
+    }
+
+    fn limits_summary(&self, limits: &Limits) -> String {
+        let bound = match limits.reason {
+            "TooManyReplicas" => format!("max {}", self.max_replicas),
+            "TooFewReplicas" => format!("min {}", self.min_replicas),
+            "ScaleUpLimit" => format!("scale-up limit {}", limits.upper.unwrap_or(0)),
+            _ => format!("scale-down limit {}", limits.lower.unwrap_or(0)),
+        };
+        format!("limit: {bound} -> {}", limits.result)
+    }
+
+    /// In a word or two what kept the size from following the metrics, if something did.
+    #[must_use]
+    pub fn limited_by(&self) -> Option<&'static str> {
+        match self.branch {
+            Branch::NoScale => return Some("no scale"),
+            Branch::Disabled => return Some("size 0"),
+            Branch::AboveMax => return Some("max"),
+            Branch::BelowMin => return Some("min"),
+            Branch::NoMetrics => return Some("metrics failed"),
+            Branch::Metrics => {}
+        }
+        let stabilized = self.stabilization?.result;
+        let limits = self.limits.as_ref()?;
+        if limits.result != stabilized {
+            return Some(match (limits.reason, &limits.rate) {
+                ("TooManyReplicas", _) => "max",
+                ("TooFewReplicas", _) => "min",
+                ("ScaleUpLimit", Some(RateLimit::Policies { .. })) => "scale-up policy",
+                ("ScaleUpLimit", _) => "scale-up limit",
+                _ => "scale-down policy",
+            });
+        }
+        if self.proposal != Some(stabilized) {
+            return Some("stabilization");
+        }
+        if self.error.is_some() {
+            return Some("scale not written");
+        }
+        match self.metrics.get(self.winner?)?.path {
+            Path::WithinTolerance => Some("tolerance"),
+            Path::SecondWithinTolerance | Path::SecondReversed | Path::CountReversed => {
+                Some("missing or unready pods")
+            }
+            Path::Failed | Path::Ready | Path::Second => None,
+        }
+    }
+
+    /// Every step, one sentence or more each.
+    #[must_use]
+    pub fn explain(&self) -> Vec<String> {
+        let Some(current) = self.current_replicas else {
+            let error = self.error.as_ref().map_or("", |error| error.as_str());
+            return vec![format!(
+                "The scale of the target can't be read ({error}). Nothing is done."
+            )];
+        };
+        let (min, max) = (self.min_replicas, self.max_replicas);
+        let mut steps = vec![format!("The size is {current}; it may be {min} to {max}.")];
+        match self.branch {
+            Branch::Disabled => steps.push(
+                "A size of 0 that the controller did not bring about switches it off.".to_owned(),
+            ),
+            Branch::AboveMax => steps.push(format!(
+                "{current} is more than the largest size allowed: the size becomes {max}, whatever \
+                 metrics, policies and windows say."
+            )),
+            Branch::BelowMin => steps.push(format!(
+                "{current} is less than the smallest size allowed: the size becomes {min}, whatever \
+                 metrics, policies and windows say."
+            )),
+            _ => {}
+        }
+        for metric in &self.metrics {
+            metric.explain(current, &mut steps);
+        }
+        if self.metrics.len() > 1
+            && let Some(winner) = self.winner.and_then(|index| self.metrics.get(index))
+        {
+            let proposal = self.proposal.unwrap_or(0);
+            steps.push(format!(
+                "The largest proposal wins: {proposal}, from {}.",
+                winner.resource
+            ));
+        }
+        if self.branch == Branch::Metrics && self.winner.is_none() {
+            steps.push("No metric proposes more than 0, so 0 is what goes on.".to_owned());
+        }
+        if let Some(stabilization) = &self.stabilization {
+            steps.push(stabilization.explain(self.proposal.unwrap_or(0), current));
+        }
+        if let Some(limits) = &self.limits {
+            self.explain_limits(limits, current, &mut steps);
+        }
+        if let Some(error) = &self.error {
+            steps.push(format!("It ends with an error: {error}."));
+        }
+        steps.push(if self.rescaled {
+            format!(
+                "The size is changed from {current} to {}.",
+                self.desired_replicas
+            )
+        } else {
+            format!("The size stays {current}.")
+        });
+        steps
+    }
+
+    fn explain_limits(&self, limits: &Limits, current: i32, steps: &mut Vec<String>) {
+        match &limits.rate {
+            Some(RateLimit::Legacy(limit)) => steps.push(format!(
+                "Without behavior, a size of {current} may grow to {limit} at once (twice the size, \
+                 or 4 if that is more)."
+            )),
+            Some(RateLimit::Policies { up, select, policies, limit }) => {
+                explain_policies(*up, *select, policies, *limit, steps);
+            }
+            None => {}
+        }
+        let stabilized = self.stabilization.map_or(limits.result, |it| it.result);
+        if stabilized != limits.result {
+            let why = match limits.reason {
+                "TooManyReplicas" => format!("the largest size is {}", self.max_replicas),
+                "TooFewReplicas" => format!("the smallest size is {}", self.min_replicas),
+                "ScaleUpLimit" => "it may not grow faster".to_owned(),
+                _ => "it may not shrink faster".to_owned(),
+            };
+            steps.push(format!(
+                "{stabilized} becomes {}: {why} ({}).",
+                limits.result, limits.reason
+            ));
+        }
+    }
+}
+
+impl MetricDerivation {
+    fn summary(&self) -> String {
+        let mut text = format!("resource {}", self.resource);
+        if let Some(usage) = &self.usage {
+            let _ = write!(
+                text,
+                " {}",
+                Compared {
+                    metric: self,
+                    usage
+                }
+            );
+            let _ = write!(text, " (ratio {}", Ratio(usage.ratio));
+            if let Some(second) = &usage.second {
+                let _ = write!(text, ", refilled {}", Ratio(second.ratio));
+            }
+            let _ = write!(text, ", {} ready", self.pods.ready);
+            for (count, what) in [
+                (self.pods.unready, "unready"),
+                (self.pods.missing, "missing"),
+                (self.pods.ignored, "ignored"),
+                (self.pods.unknown, "unknown"),
+            ] {
+                if count > 0 {
+                    let _ = write!(text, ", {count} {what}");
+                }
+            }
+            text.push(')');
+        }
+        if let Some(error) = &self.error {
+            let _ = write!(text, " failed: {error}");
+        }
+        if let Some(proposal) = self.proposal {
+            text.push_str(match self.path {
+                Path::WithinTolerance => ", within tolerance",
+                Path::SecondWithinTolerance => ", refilled within tolerance",
+                Path::SecondReversed | Path::CountReversed => ", direction would change",
+                Path::Failed | Path::Ready | Path::Second => "",
+            });
+            let _ = write!(text, " -> {proposal}");
+        }
+        text
+    }
+
+    fn explain(&self, current: i32, steps: &mut Vec<String>) {
+        let name = &self.resource;
+        if let Some(error) = &self.error {
+            steps.push(format!("Metric {name} fails: {error}."));
+        }
+        let (Some(usage), Some(proposal)) = (&self.usage, self.proposal) else {
+            return;
+        };
+        let pods = &self.pods;
+        steps.push(format!(
+            "Metric {name}: {} pods count, {} are not ready, {} have no metric, {} are failed or \
+             terminating.",
+            pods.ready, pods.unready, pods.missing, pods.ignored
+        ));
+        let milli = |value: i64| Quantity::from_milli(value, Format::DecimalSI);
+        steps.push(match self.target {
+            Target::Utilization(target) => format!(
+                "They use {} of the {} that they request: {}% of it, rounded down; {target}% is \
+                 wanted. The ratio is {}.",
+                milli(usage.total),
+                milli(usage.requests),
+                usage.utilization.unwrap_or(0),
+                Ratio(usage.ratio)
+            ),
+            Target::AverageValue(target) => format!(
+                "They use {} in all, {} each; {} is wanted. The ratio is {}.",
+                milli(usage.total),
+                milli(usage.average),
+                milli(target),
+                Ratio(usage.ratio)
+            ),
+            Target::None => String::new(),
+        });
+        if let Some(second) = &usage.second {
+            steps.push(self.explain_second(second));
+        }
+        let (down, up) = self.tolerances;
+        let (low, high) = (Ratio(1.0 - down), Ratio(1.0 + up));
+        steps.push(match (self.path, &usage.second) {
+            (Path::WithinTolerance | Path::SecondWithinTolerance, _) => format!(
+                "That is within the tolerance, {low} to {high}: {name} proposes no change, \
+                 {proposal}."
+            ),
+            (Path::SecondReversed, _) => format!(
+                "With these pods the size would change in the other direction: {name} proposes no \
+                 change, {proposal}."
+            ),
+            (Path::CountReversed, Some(second)) => format!(
+                "That makes {} of {} pods, which is against the direction of the ratio with a size \
+                 of {current}: {name} proposes no change, {proposal}.",
+                second.proposal, second.pods
+            ),
+            (_, Some(second)) => format!(
+                "That is outside the tolerance, {low} to {high}: {name} proposes {} × {} pods, \
+                 rounded up: {proposal}.",
+                Ratio(second.ratio),
+                second.pods
+            ),
+            (_, None) => format!(
+                "That is outside the tolerance, {low} to {high}: {name} proposes {} × {} pods, \
+                 rounded up: {proposal}.",
+                Ratio(usage.ratio),
+                pods.ready
+            ),
+        });
+    }
+
+    fn explain_second(&self, second: &SecondRatio) -> String {
+        let mut filled = Vec::new();
+        if self.pods.missing > 0 {
+            let count = self.pods.missing;
+            filled.push(match second.missing_as {
+                Some(Filled::Percent(percent)) => {
+                    format!("{count} without metric as using {percent}% of their request")
+                }
+                Some(Filled::Target) => format!("{count} without metric as using the target"),
+                Some(Filled::Zero) => format!("{count} without metric as using nothing"),
+                None => format!("{count} without metric not at all"),
+            });
+        }
+        if second.unready_as_zero {
+            filled.push(format!(
+                "{} that are not ready as using nothing",
+                self.pods.unready
+            ));
+        }
+        format!(
+            "To be cautious, pods count besides: {}. The ratio of these {} pods is {}.",
+            filled.join(", "),
+            second.pods,
+            Ratio(second.ratio)
+        )
+    }
+}
+
+impl Stabilization {
+    fn summary(&self) -> String {
+        match self.held_by {
+            Some(HeldBy {
+                replicas,
+                at,
+                age,
+                up,
+            }) => {
+                let window = if up { self.up_window } else { self.down_window };
+                let (at, result) = (at.since_start(), self.result);
+                format!(
+                    "stabilize: {replicas} recommended at t={at}, {age} old, window {window} -> \
+                     {result}"
+                )
+            }
+            None => format!("stabilize -> {}", self.result),
+        }
+    }
+
+    fn explain(&self, proposal: i32, current: i32) -> String {
+        let windows = if self.behavior {
+            format!("windows {} up, {} down", self.up_window, self.down_window)
+        } else {
+            format!("window {}", self.down_window)
+        };
+        let (seen, result) = (self.considered, self.result);
+        let begin = format!("Stabilization ({windows}) looks at {seen} earlier recommendations");
+        match self.held_by {
+            Some(HeldBy {
+                replicas,
+                at,
+                age,
+                up,
+            }) => {
+                let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
+                let stays = if result == current && result != replicas {
+                    format!(", so the size stays {current}")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{begin}; the {which} is {replicas}, of t={at}, {age} ago{stays}: {proposal} \
+                     becomes {result}."
+                )
+            }
+            None if result == proposal => format!("{begin}, and leaves {proposal} as it is."),
+            None => format!("{begin}: {proposal} becomes {result}."),
+        }
+    }
+}
+
+fn explain_policies(
+    up: bool,
+    select: SelectPolicy,
+    policies: &[PolicyDerivation],
+    limit: i32,
+    steps: &mut Vec<String>,
+) {
+    let (direction, verb) = if up {
+        ("up", "grow")
+    } else {
+        ("down", "shrink")
+    };
+    if select == SelectPolicy::Disabled {
+        steps.push(format!(
+            "Scaling {direction} is disabled: the size stays {limit}."
+        ));
+        return;
+    }
+    for PolicyDerivation {
+        policy,
+        added,
+        removed,
+        period_start,
+        proposed,
+    } in policies
+    {
+        let unit = match policy.type_ {
+            ScalingPolicyType::Pods => "pods",
+            ScalingPolicyType::Percent => "percent",
+        };
+        steps.push(format!(
+            "Policy: {} {unit} in {} s. In that time {added} pods were added and {removed} removed, \
+             so it began at {period_start}, and the size may {verb} to {proposed}.",
+            policy.value, policy.period_seconds
+        ));
+    }
+    if policies.len() > 1 {
+        let which = if select == SelectPolicy::Min {
+            "least"
+        } else {
+            "most"
+        };
+        steps.push(format!(
+            "The policy that allows the {which} change counts: {limit}."
+        ));
+    }
+}
+
+/// `40% of 50%`, `800m of 1`.
+struct Compared<'a> {
+    metric: &'a MetricDerivation,
+    usage: &'a Usage,
+}
+
+impl fmt::Display for Compared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milli = |value: i64| Quantity::from_milli(value, Format::DecimalSI);
+        match self.metric.target {
+            Target::Utilization(target) => {
+                write!(f, "{}% of {target}%", self.usage.utilization.unwrap_or(0))
+            }
+            Target::AverageValue(target) => {
+                write!(f, "{} of {}", milli(self.usage.average), milli(target))
+            }
+            Target::None => Ok(()),
+        }
+    }
+}
+
+/// A ratio with four digits behind the point at most.
+struct Ratio(f64);
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.4}", self.0);
+        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}

@@ -1,0 +1,182 @@
+//! The knobs of the kube-controller-manager that the HPA controller reads: flags and feature gates.
+
+use std::fmt;
+
+use super::rules::{GateRule, Rules};
+use super::time::Span;
+
+/// Flags of the kube-controller-manager. `Default` gives upstream's defaults.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Flags {
+    /// `--horizontal-pod-autoscaler-sync-period`: the time between two reconciles of an HPA.
+    pub sync_period: Span,
+    /// `--horizontal-pod-autoscaler-downscale-stabilization`.
+    pub downscale_stabilization: Span,
+    /// `--horizontal-pod-autoscaler-tolerance`: how far from 1 a ratio may be without effect.
+    pub tolerance: f64,
+    /// `--horizontal-pod-autoscaler-cpu-initialization-period`.
+    pub cpu_initialization_period: Span,
+    /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
+    pub initial_readiness_delay: Span,
+    /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. One HPA is never
+    /// reconciled twice at once, so this changes nothing that is observable of a single HPA.
+    pub concurrent_syncs: i32,
+}
+
+impl Default for Flags {
+    fn default() -> Flags {
+        Flags {
+            sync_period: Span::from_secs(15),
+            downscale_stabilization: Span::from_mins(5),
+            tolerance: 0.1,
+            cpu_initialization_period: Span::from_mins(5),
+            initial_readiness_delay: Span::from_secs(30),
+            concurrent_syncs: 5,
+        }
+    }
+}
+
+/// A feature gate that the HPA controller, or the API server in its name, reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Gate {
+    /// `minReplicas: 0` is allowed.
+    HpaScaleToZero,
+    /// `behavior.scaleUp.tolerance` and `behavior.scaleDown.tolerance` count.
+    HpaConfigurableTolerance,
+    /// HPAs have generations; a change of the spec is reconciled at once.
+    HpaGeneration,
+    /// Another store for the HPAs' selectors, with the same answers.
+    HpaOptimizedSelectorStore,
+    /// A reconcile is skipped as long as the controller's cache is older than its own last write.
+    StaleControllerConsistencyHpa,
+    /// Requests of a whole pod are honoured.
+    PodLevelResources,
+}
+
+impl Gate {
+    /// All gates.
+    pub const ALL: [Gate; 6] = [
+        Gate::HpaScaleToZero,
+        Gate::HpaConfigurableTolerance,
+        Gate::HpaGeneration,
+        Gate::HpaOptimizedSelectorStore,
+        Gate::StaleControllerConsistencyHpa,
+        Gate::PodLevelResources,
+    ];
+
+    /// Upstream's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Gate::HpaScaleToZero => "HPAScaleToZero",
+            Gate::HpaConfigurableTolerance => "HPAConfigurableTolerance",
+            Gate::HpaGeneration => "HPAGeneration",
+            Gate::HpaOptimizedSelectorStore => "HPAOptimizedSelectorStore",
+            Gate::StaleControllerConsistencyHpa => "StaleControllerConsistencyHPA",
+            Gate::PodLevelResources => "PodLevelResources",
+        }
+    }
+}
+
+/// Which feature gates are on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FeatureGates {
+    rules: [GateRule; Gate::ALL.len()],
+    on: [bool; Gate::ALL.len()],
+}
+
+/// A feature gate that can't be set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GateError {
+    /// There is no such gate that the HPA controller reads.
+    Unknown(String),
+    /// The gate does not exist in this release.
+    Absent(Gate),
+    /// The gate can no longer be changed.
+    Locked {
+        /// The gate.
+        gate: Gate,
+        /// What it is locked to.
+        value: bool,
+    },
+}
+
+impl fmt::Display for GateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GateError::Unknown(name) => write!(f, "unrecognized feature gate: {name}"),
+            GateError::Absent(gate) => {
+                write!(
+                    f,
+                    "feature gate {} does not exist in this release",
+                    gate.name()
+                )
+            }
+            GateError::Locked { gate, value } => write!(
+                f,
+                "cannot set feature gate {} to {}, feature is locked to {value}",
+                gate.name(),
+                !value
+            ),
+        }
+    }
+}
+
+impl std::error::Error for GateError {}
+
+impl FeatureGates {
+    /// The gates as they are by default.
+    #[must_use]
+    pub fn of(rules: &Rules) -> FeatureGates {
+        let rules = rules.feature_gates;
+        FeatureGates {
+            rules,
+            on: rules.map(GateRule::default_value),
+        }
+    }
+
+    /// Whether a gate is on.
+    #[must_use]
+    pub const fn enabled(&self, gate: Gate) -> bool {
+        self.on[gate as usize]
+    }
+
+    /// Switches a gate by upstream's name.
+    pub fn set(&mut self, name: &str, value: bool) -> Result<(), GateError> {
+        let gate = Gate::ALL.into_iter().find(|gate| gate.name() == name);
+        let gate = gate.ok_or_else(|| GateError::Unknown(name.to_owned()))?;
+        match self.rules[gate as usize] {
+            GateRule::Absent => return Err(GateError::Absent(gate)),
+            GateRule::Locked(locked) if locked != value => {
+                return Err(GateError::Locked {
+                    gate,
+                    value: locked,
+                });
+            }
+            GateRule::Locked(_) | GateRule::Default(_) => {}
+        }
+        self.on[gate as usize] = value;
+        Ok(())
+    }
+
+    /// The gates that can be set in this release, with their present values.
+    pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
+        let there = Gate::ALL
+            .into_iter()
+            .filter(|gate| self.rules[*gate as usize] != GateRule::Absent);
+        there.map(|gate| (gate, self.enabled(gate)))
+    }
+
+    /// The gates that differ from the release's defaults.
+    pub fn changed(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
+        self.iter()
+            .filter(|(gate, on)| self.rules[*gate as usize].default_value() != *on)
+    }
+}
+
+/// The gates as they are by default in the newest release.
+impl Default for FeatureGates {
+    fn default() -> FeatureGates {
+        FeatureGates::of(&Rules::default())
+    }
+}

@@ -1,0 +1,225 @@
+//! Pods and their metrics, put together: which pod counts for what, and the sums of each group.
+//!
+//! Upstream keeps maps and sets of names. Here both lists are sorted by name and walked side by
+//! side, once, and only sums are kept: every use that upstream makes of its sets is a sum or a
+//! count. Addition wraps, as in Go.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::selectors::Matcher;
+use crate::model::api::{ConditionStatus, Pod, PodMetrics, PodPhase, PodSpec};
+use crate::model::derivation::PodCounts;
+use crate::model::selector::Selector;
+use crate::model::time::{Span, Time};
+
+/// What is asked of pods and metrics.
+pub(super) struct Grouping<'a, 'q> {
+    pub(super) resource: &'q str,
+    pub(super) selector: &'q Selector,
+    pub(super) pods: &'a [Arc<Pod>],
+    pub(super) metrics: &'a [PodMetrics],
+    pub(super) now: Time,
+    pub(super) cpu_initialization_period: Span,
+    pub(super) delay_of_initial_readiness_status: Span,
+    /// The percentage of its request that a missing pod counts on the way down; absent if requests
+    /// are not needed.
+    pub(super) fallback_utilization: Option<i64>,
+}
+
+/// Sums and counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Groups<'a> {
+    /// The pods by group.
+    pub(super) counts: PodCounts,
+    /// Pods that the selector matches.
+    pub(super) listed: u32,
+    /// Metrics of ready pods.
+    pub(super) ready_value: i64,
+    /// Metrics of pods that are not listed.
+    pub(super) unknown_value: i64,
+    /// What missing pods count on the way down.
+    pub(super) missing_low_value: i64,
+    pub(super) ready_request: i64,
+    pub(super) missing_request: i64,
+    pub(super) unready_request: i64,
+    /// The first pod without a request, and the container that lacks it. Upstream's order is
+    /// random; here it is that of names.
+    pub(super) without_request: Option<(&'a Pod, usize)>,
+}
+
+enum Group {
+    Ignored,
+    Unready,
+    Missing,
+    Ready,
+}
+
+impl<'a> Grouping<'a, '_> {
+    /// Upstream: replica_calculator.go, groupPods and calculateRequests
+    pub(super) fn group_pods(&self) -> Groups<'a> {
+        let mut groups = Groups::default();
+        let mut pod_matcher = Matcher::new(self.selector);
+        let mut metric_matcher = Matcher::new(self.selector);
+        let mut requests = Requests {
+            resource: self.resource,
+            last: None,
+        };
+        let is_cpu = self.resource == "cpu";
+        let mut metrics = self.metrics.iter().peekable();
+        for pod in self.pods {
+            if !pod_matcher.matches(&pod.labels) {
+                continue;
+            }
+            groups.listed += 1;
+            let mut found = None;
+            while let Some(metric) = metrics.peek() {
+                let order = compare_names(&metric.name, &pod.name);
+                if order == Ordering::Greater {
+                    break;
+                }
+                let metric = metrics
+                    .next()
+                    .filter(|it| metric_matcher.matches(&it.labels));
+                let value = metric.and_then(|it| Some((it, pod_value(it, self.resource)?)));
+                match (order, value) {
+                    (Ordering::Equal, value) => found = value,
+                    (_, Some((_, value))) => groups.add_unknown(value),
+                    (_, None) => {}
+                }
+            }
+            let request = self.fallback_utilization.map(|fallback| {
+                let request = requests.of(&pod.spec).unwrap_or_else(|container| {
+                    groups.without_request.get_or_insert((pod, container));
+                    0
+                });
+                (request, fallback)
+            });
+            let group = self.group(pod, found.map(|(metric, _)| metric), is_cpu);
+            groups.add(&group, found.map(|(_, value)| value), request);
+        }
+        for metric in metrics.filter(|metric| metric_matcher.matches(&metric.labels)) {
+            if let Some(value) = pod_value(metric, self.resource) {
+                groups.add_unknown(value);
+            }
+        }
+        groups
+    }
+
+    /// One pod's group. Upstream: replica_calculator.go, groupPods
+    fn group(&self, pod: &Pod, metric: Option<&PodMetrics>, is_cpu: bool) -> Group {
+        if pod.deletion_timestamp.is_some() || pod.phase == PodPhase::Failed {
+            return Group::Ignored;
+        }
+        if pod.phase == PodPhase::Pending {
+            return Group::Unready;
+        }
+        let Some(metric) = metric else {
+            return Group::Missing;
+        };
+        if !is_cpu {
+            return Group::Ready;
+        }
+        let (Some(condition), Some(start_time)) = (&pod.ready, pod.start_time) else {
+            return Group::Unready;
+        };
+        let is_false = condition.status == ConditionStatus::False;
+        let transition = condition.last_transition_time;
+        let unready = if start_time + self.cpu_initialization_period > self.now {
+            is_false || metric.timestamp < transition + metric.window
+        } else {
+            is_false && start_time + self.delay_of_initial_readiness_status > transition
+        };
+        if unready {
+            Group::Unready
+        } else {
+            Group::Ready
+        }
+    }
+}
+
+impl Groups<'_> {
+    /// How many metrics are left when those of ignored and unready pods are removed.
+    pub(super) fn metrics_left(&self) -> u32 {
+        self.counts.ready + self.counts.unknown
+    }
+
+    fn add_unknown(&mut self, value: i64) {
+        self.counts.unknown += 1;
+        self.unknown_value = self.unknown_value.wrapping_add(value);
+    }
+
+    fn add(&mut self, group: &Group, value: Option<i64>, request: Option<(i64, i64)>) {
+        let (request, fallback) = request.unwrap_or_default();
+        match group {
+            Group::Ignored => self.counts.ignored += 1,
+            Group::Unready => {
+                self.counts.unready += 1;
+                self.unready_request = self.unready_request.wrapping_add(request);
+            }
+            Group::Missing => {
+                let low_value = request.wrapping_mul(fallback) / 100;
+                self.counts.missing += 1;
+                self.missing_request = self.missing_request.wrapping_add(request);
+                self.missing_low_value = self.missing_low_value.wrapping_add(low_value);
+            }
+            Group::Ready => {
+                self.counts.ready += 1;
+                self.ready_request = self.ready_request.wrapping_add(request);
+                self.ready_value = self.ready_value.wrapping_add(value.unwrap_or(0));
+            }
+        }
+    }
+}
+
+fn compare_names(a: &Arc<str>, b: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(a, b) {
+        Ordering::Equal
+    } else {
+        a.cmp(b)
+    }
+}
+
+/// The usage of a pod: the sum over its containers, if each of them reports the resource.
+///
+/// Upstream: metrics/client.go, getPodMetrics
+fn pod_value(metric: &PodMetrics, resource: &str) -> Option<i64> {
+    let mut sum: Option<i64> = None;
+    for container in metric.containers.iter() {
+        let (_, usage) = container
+            .usage
+            .iter()
+            .find(|(name, _)| name.as_ref() == resource)?;
+        sum = Some(sum.unwrap_or(0).wrapping_add(usage.milli()));
+    }
+    sum
+}
+
+/// Requests of pods, of which most share their spec with the one before.
+struct Requests<'a> {
+    resource: &'a str,
+    last: Option<(&'a Arc<PodSpec>, Result<i64, usize>)>,
+}
+
+impl<'a> Requests<'a> {
+    /// The pod's request, or the container that has none.
+    ///
+    /// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
+    fn of(&mut self, spec: &'a Arc<PodSpec>) -> Result<i64, usize> {
+        if let Some((last, request)) = self.last
+            && Arc::ptr_eq(last, spec)
+        {
+            return request;
+        }
+        let mut request: Result<i64, usize> = Ok(0);
+        for (index, container) in spec.containers.iter().enumerate() {
+            let Some(quantity) = container.requests.get(self.resource) else {
+                request = Err(index);
+                break;
+            };
+            request = request.map(|sum| sum.wrapping_add(quantity.milli()));
+        }
+        self.last = Some((spec, request));
+        request
+    }
+}

@@ -1,0 +1,248 @@
+//! The HPA controller: its queue, its memory, and what it does when an HPA's turn has come.
+//!
+//! One function here is one function of upstream's `pkg/controller/podautoscaler`, under the same
+//! name; the parts of the algorithm are the files of this folder. [`Controller::sync`] is the door.
+//!
+//! Deliberately absent: informers and clients (what they would answer is [`Input`]), workers (see
+//! the queue), controller metrics, log lines, and the guard against a stale cache
+//! (`StaleControllerConsistencyHPA`): the caller's cache is never older than the last write.
+
+mod behavior;
+mod calculate;
+mod defaults;
+mod group_pods;
+mod normalize;
+mod queue;
+mod reconcile;
+mod replica_calculator;
+mod selectors;
+mod status;
+mod validation;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::api::{ApiError, Hpa, Pod, PodMetrics, Scale};
+use super::derivation::Derivation;
+use super::flags::{FeatureGates, Flags, Gate};
+use super::observation::Observation;
+use super::rules::{FirstReconcile, Rules};
+use super::time::{Span, Time};
+
+pub use defaults::set_defaults;
+pub use validation::{FieldError, FieldErrorType, invalid_message, validate, validate_update};
+
+use queue::Queue;
+use reconcile::Reconcile;
+use selectors::{HpaSelectorStore, ParsedSelector};
+
+/// How long a controller that has just started waits until its caches are synced: client-go looks
+/// whether they are every 100 ms. Upstream: client-go, shared_informer.go, syncedPollPeriod
+pub const CACHE_SYNC_POLL: Span = Span::from_millis(100);
+
+/// The controller with all that it remembers between reconciles.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    rules: Rules,
+    flags: Flags,
+    gates: FeatureGates,
+    queue: Queue,
+    memory: BTreeMap<Arc<str>, Memory>,
+    selectors: HpaSelectorStore,
+}
+
+/// What the controller remembers of one HPA. Lost when it restarts, kept when the HPA is deleted
+/// and made anew before its key was processed.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// Proposals before normalising. Empty: there was none yet.
+    recommendations: Vec<TimestampedRecommendation>,
+    up_events: Vec<TimestampedScaleEvent>,
+    down_events: Vec<TimestampedScaleEvent>,
+    /// Not upstream's: what is the same on every tick, to be neither parsed nor copied again.
+    cache: Cache,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cache {
+    selector: Option<ParsedSelector>,
+    target_name: Option<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TimestampedRecommendation {
+    recommendation: i32,
+    timestamp: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TimestampedScaleEvent {
+    /// Not negative.
+    replica_change: i32,
+    timestamp: Time,
+    outdated: bool,
+}
+
+/// What the controller sees when it reconciles an HPA.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The instant. Time stands still during a reconcile, except for the waits between attempts to
+    /// update the scale.
+    pub now: Time,
+    /// The HPA as stored; absent if it is gone.
+    pub hpa: Option<&'a Hpa>,
+    /// The answer to a GET of the scale.
+    pub scale: Result<&'a Scale, &'a ApiError>,
+    /// The target's resource with its group: `deployments.apps`.
+    pub scale_resource: &'a Arc<str>,
+    /// Why the target's kind could not be mapped to a resource, if it could not.
+    pub mapping_error: Option<&'a str>,
+    /// All pods of the namespace, sorted by name.
+    pub pods: &'a [Arc<Pod>],
+    /// What metrics.k8s.io has of the namespace, sorted by name; the selector is applied here.
+    pub pod_metrics: Result<&'a [PodMetrics], &'a ApiError>,
+    /// The error that an update of the scale meets.
+    pub update_scale: Option<&'a ApiError>,
+    /// The error that an update of the status meets.
+    pub update_status: Option<&'a ApiError>,
+}
+
+/// What the model says of one reconcile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decision {
+    /// What will be observed.
+    pub observation: Observation,
+    /// Why.
+    pub derivation: Derivation,
+}
+
+/// Keys are upstream's: `namespace/name`.
+impl Controller {
+    /// A controller that runs, without any HPA.
+    #[must_use]
+    pub fn new(rules: Rules, flags: Flags, gates: FeatureGates) -> Controller {
+        Controller {
+            rules,
+            flags,
+            gates,
+            queue: Queue::default(),
+            memory: BTreeMap::new(),
+            selectors: HpaSelectorStore::default(),
+        }
+    }
+
+    /// An HPA has appeared.
+    ///
+    /// Upstream: horizontal.go, enqueueHPA
+    pub fn hpa_added(&mut self, key: &Arc<str>, now: Time) {
+        self.selectors.put_if_absent(key);
+        match self.rules.first_reconcile {
+            FirstReconcile::Immediate => self.queue.add(key, now),
+            FirstReconcile::AfterSyncPeriod => {
+                self.queue
+                    .add_rate_limited(key, now, self.flags.sync_period);
+            }
+        }
+    }
+
+    /// An HPA has changed: its spec, by somebody, or its status, by the controller itself.
+    ///
+    /// Upstream: horizontal.go, updateHPA
+    pub fn hpa_updated(&mut self, key: &Arc<str>, generation_changed: bool, now: Time) {
+        if generation_changed && self.gates.enabled(Gate::HpaGeneration) {
+            self.hpa_added(key, now);
+        } else {
+            self.queue
+                .add_rate_limited(key, now, self.flags.sync_period);
+        }
+    }
+
+    /// An HPA is gone. What is remembered of it goes when its key is next processed.
+    ///
+    /// Upstream: horizontal.go, deleteHPA
+    pub fn hpa_deleted(&mut self, key: &Arc<str>, _now: Time) {
+        self.selectors.delete(key);
+    }
+
+    /// The controller was stopped and a new one was started: all that it remembered is lost. Its
+    /// workers start when its caches are synced.
+    ///
+    /// Upstream: horizontal.go, Run
+    pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
+        *self = Controller::new(self.rules, self.flags, self.gates);
+        self.queue = Queue::starting_at(now + CACHE_SYNC_POLL);
+        for key in hpas {
+            self.hpa_added(key, now);
+        }
+    }
+
+    /// When a key is next ready to be processed.
+    #[must_use]
+    pub fn next_sync(&self) -> Option<Time> {
+        self.queue.next().map(|(at, _)| at)
+    }
+
+    /// The key that is processed next, and when.
+    #[must_use]
+    pub fn due(&self) -> Option<(Time, Arc<str>)> {
+        self.queue.next().map(|(at, key)| (at, key.clone()))
+    }
+
+    /// Processes the key that is due at `input.now`, and queues it again. Nothing if no key is due,
+    /// or if the HPA is gone (what was remembered of it is dropped then).
+    ///
+    /// Upstream: horizontal.go, processNextWorkItem and reconcileKey
+    pub fn sync(&mut self, input: &Input<'_>) -> Option<Decision> {
+        let key = self.queue.get(input.now)?;
+        self.reconcile_key(&key, input)
+    }
+
+    /// Processes this key at `input.now`, whichever is due: for callers that see in which order a
+    /// real controller took keys that were ready at the same instant.
+    pub fn sync_key(&mut self, key: &Arc<str>, input: &Input<'_>) -> Option<Decision> {
+        self.queue.take(key, input.now);
+        self.reconcile_key(key, input)
+    }
+
+    fn reconcile_key(&mut self, key: &Arc<str>, input: &Input<'_>) -> Option<Decision> {
+        let Some(hpa) = input.hpa else {
+            self.memory.remove(key);
+            return None;
+        };
+        if !self.memory.contains_key(key) {
+            self.memory.insert(key.clone(), Memory::default());
+        }
+        let memory = self.memory.get_mut(key)?;
+        let mut reconcile = Reconcile::new(
+            reconcile::Knobs {
+                rules: &self.rules,
+                flags: &self.flags,
+                gates: &self.gates,
+            },
+            memory,
+            &mut self.selectors,
+            key,
+            input,
+            hpa,
+        );
+        reconcile.run();
+        let (decision, end) = reconcile.finish();
+        self.queue
+            .add_rate_limited(key, end, self.flags.sync_period);
+        Some(decision)
+    }
+}
+
+/// Go's conversion of a float to int32 on amd64: truncated; the smallest number if that does not
+/// fit, or if there is none.
+fn go_i32(value: f64) -> i32 {
+    let truncated = value.trunc();
+    if (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&truncated) {
+        truncated as i32
+    } else {
+        i32::MIN
+    }
+}

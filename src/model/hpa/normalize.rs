@@ -1,0 +1,173 @@
+//! From a proposal to a size, for HPAs without `spec.behavior`: the window on the way down, twice
+//! the size at most on the way up, and the limits.
+
+use super::reconcile::Reconcile;
+use super::{TimestampedRecommendation, go_i32};
+use crate::model::api::ConditionType;
+use crate::model::derivation::{HeldBy, Limits, RateLimit, Stabilization};
+use crate::model::time::Span;
+
+/// Reason and message of a condition.
+pub(super) type Why = (&'static str, &'static str);
+
+pub(super) const SCALE_UP_LIMIT: Why = (
+    "ScaleUpLimit",
+    "the desired replica count is increasing faster than the maximum scale rate",
+);
+pub(super) const SCALE_DOWN_LIMIT: Why = (
+    "ScaleDownLimit",
+    "the desired replica count is decreasing faster than the maximum scale rate",
+);
+pub(super) const TOO_MANY_REPLICAS: Why = (
+    "TooManyReplicas",
+    "the desired replica count is more than the maximum replica count",
+);
+pub(super) const TOO_FEW_REPLICAS: Why = (
+    "TooFewReplicas",
+    "the desired replica count is less than the minimum replica count",
+);
+pub(super) const DESIRED_WITHIN_RANGE: Why = (
+    "DesiredWithinRange",
+    "the desired count is within the acceptable range",
+);
+const READY_FOR_NEW_SCALE: Why = ("ReadyForNewScale", "recommended size matches current size");
+pub(super) const SCALE_DOWN_STABILIZED: Why = (
+    "ScaleDownStabilized",
+    "recent recommendations were higher than current one, applying the highest recent \
+     recommendation",
+);
+pub(super) const SCALE_UP_STABILIZED: Why = (
+    "ScaleUpStabilized",
+    "recent recommendations were lower than current one, applying the lowest recent \
+     recommendation",
+);
+
+impl Reconcile<'_> {
+    /// Upstream: horizontal.go, normalizeDesiredReplicas
+    pub(super) fn normalize_desired_replicas(
+        &mut self,
+        current_replicas: i32,
+        prenormalized_desired_replicas: i32,
+        min_replicas: i32,
+    ) -> i32 {
+        let stabilized = self.stabilize_recommendation(prenormalized_desired_replicas);
+        self.set_stabilized(
+            stabilized != prenormalized_desired_replicas,
+            SCALE_DOWN_STABILIZED,
+        );
+        let limits = convert_desired_replicas_with_rules(
+            current_replicas,
+            stabilized,
+            min_replicas,
+            self.hpa.spec.max_replicas,
+        );
+        self.set_limited(stabilized, limits)
+    }
+
+    /// The condition that tells what stabilization did.
+    pub(super) fn set_stabilized(&mut self, stabilized: bool, why: Why) {
+        let (reason, message) = if stabilized { why } else { READY_FOR_NEW_SCALE };
+        self.set_literal_condition(ConditionType::AbleToScale, true, (reason, message));
+    }
+
+    /// The condition that tells whether something limited the size.
+    pub(super) fn set_limited(&mut self, stabilized: i32, (limits, why): (Limits, Why)) -> i32 {
+        let desired = limits.result;
+        self.set_literal_condition(ConditionType::ScalingLimited, desired != stabilized, why);
+        self.derivation.limits = Some(limits);
+        desired
+    }
+
+    /// The highest recommendation of the window. The oldest ones beyond it make room for the new.
+    ///
+    /// Upstream: horizontal.go, stabilizeRecommendation
+    fn stabilize_recommendation(&mut self, prenormalized_desired_replicas: i32) -> i32 {
+        let now = self.now;
+        let window = self.knobs.flags.downscale_stabilization;
+        let cutoff = now - window;
+        let mut max_recommendation = prenormalized_desired_replicas;
+        let mut old_sample_index = None;
+        let mut held_by = None;
+        let mut considered = 0;
+        for (index, rec) in self.memory.recommendations.iter().enumerate() {
+            if rec.timestamp < cutoff {
+                old_sample_index = Some(index);
+                continue;
+            }
+            considered += 1;
+            if rec.recommendation > max_recommendation {
+                max_recommendation = rec.recommendation;
+                held_by = Some(*rec);
+            }
+        }
+        self.remember(old_sample_index, prenormalized_desired_replicas);
+        self.derivation.stabilization = Some(Stabilization {
+            behavior: false,
+            up_window: Span::ZERO,
+            down_window: window,
+            held_by: held_by.map(|rec| rec.held(now, false)),
+            considered,
+            result: max_recommendation,
+        });
+        max_recommendation
+    }
+
+    /// Records a recommendation, in place of an old one if there is one.
+    pub(super) fn remember(&mut self, old_sample_index: Option<usize>, recommendation: i32) {
+        let recommendations = &mut self.memory.recommendations;
+        let new = TimestampedRecommendation {
+            recommendation,
+            timestamp: self.now,
+        };
+        match old_sample_index.and_then(|index| recommendations.get_mut(index)) {
+            Some(old) => *old = new,
+            None => recommendations.push(new),
+        }
+    }
+}
+
+impl TimestampedRecommendation {
+    pub(super) fn held(&self, now: crate::model::time::Time, up: bool) -> HeldBy {
+        HeldBy {
+            replicas: self.recommendation,
+            at: self.timestamp,
+            age: now - self.timestamp,
+            up,
+        }
+    }
+}
+
+/// Upstream: horizontal.go, convertDesiredReplicasWithRules
+fn convert_desired_replicas_with_rules(
+    current_replicas: i32,
+    desired_replicas: i32,
+    hpa_min_replicas: i32,
+    hpa_max_replicas: i32,
+) -> (Limits, Why) {
+    let scale_up_limit = calculate_scale_up_limit(current_replicas);
+    let (maximum_allowed, too_many) = if hpa_max_replicas > scale_up_limit {
+        (scale_up_limit, SCALE_UP_LIMIT)
+    } else {
+        (hpa_max_replicas, TOO_MANY_REPLICAS)
+    };
+    let (result, why) = if desired_replicas < hpa_min_replicas {
+        (hpa_min_replicas, TOO_FEW_REPLICAS)
+    } else if desired_replicas > maximum_allowed {
+        (maximum_allowed, too_many)
+    } else {
+        (desired_replicas, DESIRED_WITHIN_RANGE)
+    };
+    let limits = Limits {
+        rate: Some(RateLimit::Legacy(scale_up_limit)),
+        lower: Some(hpa_min_replicas),
+        upper: Some(maximum_allowed),
+        reason: why.0,
+        result,
+    };
+    (limits, why)
+}
+
+/// Upstream: horizontal.go, calculateScaleUpLimit
+fn calculate_scale_up_limit(current_replicas: i32) -> i32 {
+    go_i32((2.0 * f64::from(current_replicas)).max(4.0))
+}

@@ -1,0 +1,160 @@
+//! The controller's work queue: when which HPA is reconciled.
+//!
+//! Two queues behind one another, as in client-go: keys that wait for their time, and keys that are
+//! ready. A waiting key has one entry, which a new one only ever brings forward; a key that is
+//! ready already is not queued twice. Deliberately without workers: keys that are ready at the same
+//! instant are handed out in the order in which they became so, one after another. Upstream has
+//! several workers, and their order within one instant is not determined.
+//!
+//! Upstream: client-go, `util/workqueue`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::model::time::{Span, Time};
+
+/// The work queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    /// Keys with the time at which they become ready, at most one entry a key.
+    waiting: Vec<(Time, Arc<str>)>,
+    /// Keys that are ready, with the time since when they are.
+    ready: VecDeque<(Time, Arc<str>)>,
+    /// The workers take nothing before this instant.
+    workers_start: Option<Time>,
+}
+
+impl Queue {
+    /// An empty queue whose workers start later.
+    pub(super) fn starting_at(workers_start: Time) -> Queue {
+        Queue {
+            workers_start: Some(workers_start),
+            ..Queue::default()
+        }
+    }
+
+    /// Makes a key ready now. What it was waiting for stays.
+    ///
+    /// Upstream: queue.go, Typed.Add
+    pub(super) fn add(&mut self, key: &Arc<str>, now: Time) {
+        if !self.ready.iter().any(|(_, queued)| queued == key) {
+            self.ready.push_back((now, key.clone()));
+        }
+    }
+
+    /// Makes a key ready after one interval, unless it will be sooner anyway.
+    ///
+    /// Upstream: delaying_queue.go, delayingType.AddAfter and insert
+    pub(super) fn add_rate_limited(&mut self, key: &Arc<str>, now: Time, interval: Span) {
+        if interval.0 <= 0 {
+            return self.add(key, now);
+        }
+        let at = now + interval;
+        match self.waiting.iter_mut().find(|(_, queued)| queued == key) {
+            Some((queued_at, _)) => *queued_at = at.min(*queued_at),
+            None => self.waiting.push((at, key.clone())),
+        }
+    }
+
+    /// The key that is handed out next, and when.
+    pub(super) fn next(&self) -> Option<(Time, &Arc<str>)> {
+        let waiting = self.waiting.iter().min_by_key(|(at, _)| *at);
+        // What waits for an instant that has come by then is behind what is ready already.
+        let (at, key) = match (self.ready.front(), waiting) {
+            (Some(ready), Some(waiting)) if waiting.0 < ready.0 => waiting,
+            (Some(ready), _) => ready,
+            (None, waiting) => waiting?,
+        };
+        Some((self.workers_start.map_or(*at, |start| start.max(*at)), key))
+    }
+
+    /// Takes the key that is handed out at `now`, if there is one.
+    pub(super) fn get(&mut self, now: Time) -> Option<Arc<str>> {
+        if self.workers_start.is_some_and(|start| start > now) {
+            return None;
+        }
+        self.workers_start = None;
+        self.wake(now);
+        self.ready.pop_front().map(|(_, key)| key)
+    }
+
+    /// Takes a key out as if it had been handed out at `now`.
+    pub(super) fn take(&mut self, key: &str, now: Time) {
+        self.workers_start = None;
+        self.wake(now);
+        self.ready.retain(|(_, queued)| queued.as_ref() != key);
+    }
+
+    /// Makes ready what has waited until now.
+    fn wake(&mut self, now: Time) {
+        while let Some(index) = self.first_waiting().filter(|i| self.waiting[*i].0 <= now) {
+            let (at, key) = self.waiting.remove(index);
+            self.add(&key, at);
+        }
+    }
+
+    fn first_waiting(&self) -> Option<usize> {
+        (0..self.waiting.len()).min_by_key(|index| self.waiting[*index].0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Span = Span::from_secs(15);
+
+    fn key(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    /// Lets time pass; each key that is handed out is added again after one period.
+    fn run(queue: &mut Queue, until: Time) -> Vec<i64> {
+        let mut syncs = Vec::new();
+        while let Some((at, _)) = queue.next().filter(|(at, _)| *at <= until) {
+            let key = queue.get(at).unwrap();
+            syncs.push(at.since_start().0 / 1_000_000_000);
+            queue.add_rate_limited(&key, at, PERIOD);
+        }
+        syncs
+    }
+
+    #[test]
+    fn an_edit_at_7_s_is_an_extra_reconcile_and_leaves_the_others() {
+        let (mut queue, web) = (Queue::default(), key("default/web"));
+        queue.add(&web, Time::ZERO);
+        assert_eq!(run(&mut queue, Time::from_secs(7)), [0]);
+        queue.add(&web, Time::from_secs(7));
+        assert_eq!(run(&mut queue, Time::from_secs(45)), [7, 15, 30, 45]);
+    }
+
+    #[test]
+    fn a_waiting_key_is_only_brought_forward() {
+        let (mut queue, web) = (Queue::default(), key("web"));
+        queue.add_rate_limited(&web, Time::from_secs(0), PERIOD);
+        queue.add_rate_limited(&web, Time::from_secs(10), PERIOD);
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(15));
+        queue.add_rate_limited(&web, Time::from_secs(0), Span::from_secs(5));
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(5));
+        queue.add_rate_limited(&web, Time::from_secs(3), Span::ZERO);
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(3));
+    }
+
+    #[test]
+    fn a_key_is_not_ready_twice() {
+        let (mut queue, web) = (Queue::default(), key("web"));
+        queue.add_rate_limited(&web, Time::ZERO, PERIOD);
+        queue.add(&web, Time::from_secs(15));
+        assert_eq!(queue.get(Time::from_secs(15)), Some(web));
+        assert_eq!(queue.next(), None);
+    }
+
+    #[test]
+    fn workers_take_nothing_before_they_start() {
+        let mut queue = Queue::starting_at(Time::from_secs(2));
+        queue.add(&key("web"), Time::from_secs(1));
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(2));
+        assert_eq!(queue.get(Time::from_secs(1)), None);
+        assert_eq!(queue.get(Time::from_secs(2)), Some(key("web")));
+    }
+}

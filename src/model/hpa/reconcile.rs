@@ -1,0 +1,490 @@
+//! One reconcile of one HPA, from reading the scale to writing the status.
+
+use std::sync::Arc;
+
+use super::calculate::MetricName;
+use super::selectors::HpaSelectorStore;
+use super::{Decision, Input, Memory, TimestampedRecommendation};
+use crate::model::api::{
+    ApiError, ConditionType, Hpa, HpaStatus, MetricSourceType, MetricStatus, Scale, Text,
+};
+use crate::model::derivation::{Branch, Derivation};
+use crate::model::flags::{FeatureGates, Flags, Gate};
+use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
+use crate::model::rules::Rules;
+use crate::model::time::{Span, Time};
+
+/// The wait between attempts to update the scale. Upstream adds up to a tenth at random, so the
+/// times after a conflict (and of the next tick) can't be predicted to the nanosecond.
+/// Upstream: client-go, util/retry, DefaultRetry
+const RETRY_WAIT: Span = Span::from_millis(10);
+
+/// How the controller is set up.
+#[derive(Clone, Copy)]
+pub(super) struct Knobs<'a> {
+    pub(super) rules: &'a Rules,
+    pub(super) flags: &'a Flags,
+    pub(super) gates: &'a FeatureGates,
+}
+
+/// One reconcile, as it goes on.
+pub(super) struct Reconcile<'a> {
+    pub(super) knobs: Knobs<'a>,
+    pub(super) memory: &'a mut Memory,
+    pub(super) selectors: &'a mut HpaSelectorStore,
+    pub(super) key: &'a str,
+    pub(super) input: &'a Input<'a>,
+    pub(super) hpa: &'a Hpa,
+    pub(super) now: Time,
+    /// The copy of the status that is worked on.
+    pub(super) status: HpaStatus,
+    pub(super) observation: Observation,
+    pub(super) derivation: Derivation,
+}
+
+/// What the metrics made of the size.
+pub(super) struct Computed {
+    /// The largest proposal.
+    pub(super) replicas: i32,
+    /// The metric that made it, by its index.
+    pub(super) metric: Option<usize>,
+    /// Some metrics failed, but the others were good enough.
+    pub(super) error: Option<Text>,
+}
+
+/// A size and why.
+struct Desired {
+    replicas: i32,
+    reason: Text,
+    rescale: bool,
+    metrics: Vec<MetricStatus>,
+    error: Option<Text>,
+}
+
+impl<'a> Reconcile<'a> {
+    pub(super) fn new(
+        knobs: Knobs<'a>,
+        memory: &'a mut Memory,
+        selectors: &'a mut HpaSelectorStore,
+        key: &'a str,
+        input: &'a Input<'a>,
+        hpa: &'a Hpa,
+    ) -> Reconcile<'a> {
+        let reads = Vec::with_capacity(1 + hpa.spec.metrics.len());
+        let (at, name) = (input.now, hpa.name.clone());
+        Reconcile {
+            knobs,
+            memory,
+            selectors,
+            key,
+            input,
+            hpa,
+            now: at,
+            status: hpa.status.clone(),
+            observation: Observation {
+                at,
+                hpa: name,
+                reads,
+                ..Observation::default()
+            },
+            derivation: Derivation {
+                at,
+                ..Derivation::default()
+            },
+        }
+    }
+
+    /// Reconciles, and hands the error that it ends with to the error log.
+    pub(super) fn run(&mut self) {
+        if let Err(error) = self.reconcile_autoscaler() {
+            self.handle_error(error);
+        }
+    }
+
+    /// What came of it, and when it ended.
+    pub(super) fn finish(self) -> (Decision, Time) {
+        let decision = Decision {
+            observation: self.observation,
+            derivation: self.derivation,
+        };
+        (decision, self.now)
+    }
+
+    fn handle_error(&mut self, error: Text) {
+        self.observation.errors.push(error);
+    }
+
+    /// `Deployment/default/web`.
+    fn reference(&self) -> String {
+        let target = &self.hpa.spec.scale_target_ref;
+        format!("{}/{}/{}", target.kind, self.hpa.namespace, target.name)
+    }
+
+    /// Upstream: horizontal.go, reconcileAutoscaler
+    fn reconcile_autoscaler(&mut self) -> Result<(), Text> {
+        let scale = self.get_scale()?;
+        self.set_condition(
+            ConditionType::AbleToScale,
+            true,
+            "SucceededGetScale",
+            format_args!("the HPA controller was able to get the target's current scale"),
+        );
+        let current_replicas = scale.replicas;
+        self.record_initial_recommendation(current_replicas);
+        let min_replicas = self.hpa.spec.min_replicas.unwrap_or(1);
+        self.derivation.current_replicas = Some(current_replicas);
+        self.derivation.min_replicas = min_replicas;
+        self.derivation.max_replicas = self.hpa.spec.max_replicas;
+        self.derivation.desired_replicas = current_replicas;
+
+        let mut desired = self.desired_replicas(scale, min_replicas)?;
+        if desired.rescale {
+            self.rescale(current_replicas, min_replicas, &desired)?;
+        } else {
+            desired.replicas = current_replicas;
+        }
+        self.derivation.desired_replicas = desired.replicas;
+        self.derivation.rescaled = desired.rescale;
+        self.set_status(
+            current_replicas,
+            desired.replicas,
+            desired.metrics,
+            desired.rescale,
+        );
+        self.update_status_if_needed()?;
+        desired.error.map_or(Ok(()), Err)
+    }
+
+    /// Reads the target's scale.
+    ///
+    /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
+    fn get_scale(&mut self) -> Result<&'a Scale, Text> {
+        let api_version = self
+            .hpa
+            .spec
+            .scale_target_ref
+            .api_version
+            .as_deref()
+            .unwrap_or("");
+        if let Err(error) = parse_group_version(api_version) {
+            let text = format!("invalid API version in scale target reference: {error}");
+            return Err(self.failed_get_scale(error.into(), text));
+        }
+        if let Some(error) = self.input.mapping_error {
+            let text = format!("unable to determine resource for scale target reference: {error}");
+            return Err(self.failed_get_scale(error.to_owned().into(), text));
+        }
+        self.read_scale().map_err(|error| {
+            let what = "failed to query scale subresource for";
+            let text = format!("{what} {}: {}", self.reference(), error.message);
+            self.failed_get_scale(Text::Shared(error.message.clone()), text)
+        })
+    }
+
+    /// One GET of the scale.
+    fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
+        let target = &self.hpa.spec.scale_target_ref.name;
+        let name = match &self.memory.cache.target_name {
+            Some(name) if name.as_ref() == target => name.clone(),
+            _ => self
+                .memory
+                .cache
+                .target_name
+                .insert(target.as_str().into())
+                .clone(),
+        };
+        let answer = match self.input.scale {
+            Ok(scale) => Ok((scale.replicas, scale.status_replicas)),
+            Err(error) => Err(error.message.clone()),
+        };
+        let resource = self.input.scale_resource.clone();
+        self.observation.reads.push(Read::Scale {
+            resource,
+            name,
+            answer,
+        });
+        self.input.scale
+    }
+
+    fn failed_get_scale(&mut self, error: Text, text: String) -> Text {
+        self.event(EventType::Warning, "FailedGetScale", error.clone());
+        self.set_condition(
+            ConditionType::AbleToScale,
+            false,
+            "FailedGetScale",
+            format_args!(
+                "the HPA controller was unable to get the target's current scale: {error}"
+            ),
+        );
+        self.derivation.error = Some(error);
+        if let Err(error) = self.update_status_if_needed() {
+            self.handle_error(error);
+        }
+        text.into()
+    }
+
+    /// Upstream: horizontal.go, recordInitialRecommendation
+    fn record_initial_recommendation(&mut self, current_replicas: i32) {
+        if self.memory.recommendations.is_empty() {
+            self.memory.recommendations.push(TimestampedRecommendation {
+                recommendation: current_replicas,
+                timestamp: self.now,
+            });
+        }
+    }
+
+    /// Upstream: horizontal.go, hasObjectOrExternalMetrics
+    fn has_object_or_external_metrics(&self) -> bool {
+        self.hpa
+            .spec
+            .metrics
+            .iter()
+            .any(|metric| match metric.type_ {
+                MetricSourceType::Resource => false,
+            })
+    }
+
+    /// The part of reconcileAutoscaler that decides on a size.
+    fn desired_replicas(&mut self, scale: &Scale, min_replicas: i32) -> Result<Desired, Text> {
+        let current_replicas = scale.replicas;
+        let max_replicas = self.hpa.spec.max_replicas;
+        let zero_enabled = self.knobs.gates.enabled(Gate::HpaScaleToZero);
+        let scaled_to_zero = zero_enabled && self.get_scaled_to_zero_condition_status();
+        let can_scale_from_zero = scaled_to_zero && self.has_object_or_external_metrics();
+        let mut desired = Desired {
+            replicas: 0,
+            reason: "".into(),
+            rescale: true,
+            metrics: Vec::new(),
+            error: None,
+        };
+        if current_replicas == 0 {
+            // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
+            if !((min_replicas != 0 && scaled_to_zero) || can_scale_from_zero) {
+                self.derivation.branch = Branch::Disabled;
+                desired.rescale = false;
+                self.set_condition(
+                    ConditionType::ScalingActive,
+                    false,
+                    "ScalingDisabled",
+                    format_args!(
+                        "scaling is disabled since the replica count of the target is zero"
+                    ),
+                );
+                if !zero_enabled {
+                    self.remove_condition(ConditionType::ScaledToZero);
+                }
+                return Ok(desired);
+            }
+        } else if current_replicas > max_replicas {
+            self.derivation.branch = Branch::AboveMax;
+            desired.replicas = max_replicas;
+            desired.reason = "Current number of replicas above Spec.MaxReplicas".into();
+            return Ok(desired);
+        } else if current_replicas < min_replicas {
+            self.derivation.branch = Branch::BelowMin;
+            desired.replicas = min_replicas;
+            desired.reason = "Current number of replicas below Spec.MinReplicas".into();
+            return Ok(desired);
+        }
+        self.desired_replicas_by_metrics(scale, min_replicas, scaled_to_zero, desired)
+    }
+
+    fn desired_replicas_by_metrics(
+        &mut self,
+        scale: &Scale,
+        min_replicas: i32,
+        scaled_to_zero: bool,
+        mut desired: Desired,
+    ) -> Result<Desired, Text> {
+        let current_replicas = scale.replicas;
+        self.derivation.branch = Branch::NoMetrics;
+        let computed = match self.compute_replicas_for_metrics(scale, &mut desired.metrics) {
+            Ok(computed) => computed,
+            Err(error) => {
+                return Err(self.failed_compute(current_replicas, desired.metrics, error));
+            }
+        };
+        self.derivation.branch = Branch::Metrics;
+        desired.error = computed.error;
+        let mut metric = None;
+        if computed.replicas > desired.replicas {
+            desired.replicas = computed.replicas;
+            metric = computed.metric;
+        }
+        self.derivation.winner = metric;
+        self.derivation.proposal = Some(desired.replicas);
+        if desired.replicas > current_replicas {
+            let metric = metric.and_then(|index| self.hpa.spec.metrics.get(index));
+            desired.reason = match metric {
+                Some(metric) => format!("{} above target", MetricName(metric)).into(),
+                None => " above target".into(),
+            };
+        }
+        if desired.replicas < current_replicas {
+            desired.reason = "All metrics below target".into();
+        }
+        desired.replicas = match &self.hpa.spec.behavior {
+            None => {
+                self.normalize_desired_replicas(current_replicas, desired.replicas, min_replicas)
+            }
+            Some(behavior) => self.normalize_desired_replicas_with_behaviors(
+                behavior,
+                current_replicas,
+                desired.replicas,
+                min_replicas,
+            ),
+        };
+        let revived = current_replicas == 0 && min_replicas != 0 && scaled_to_zero;
+        if revived && desired.replicas < min_replicas {
+            desired.replicas = min_replicas;
+            if desired.reason.as_str().is_empty() {
+                desired.reason = "Current number of replicas below Spec.MinReplicas".into();
+            }
+        }
+        desired.rescale = desired.replicas != current_replicas;
+        Ok(desired)
+    }
+
+    fn failed_compute(
+        &mut self,
+        current_replicas: i32,
+        metrics: Vec<MetricStatus>,
+        error: Text,
+    ) -> Text {
+        self.set_current_replicas_and_metrics_in_status(current_replicas, metrics);
+        if let Err(error) = self.update_status_if_needed() {
+            self.handle_error(error);
+        }
+        self.event(
+            EventType::Warning,
+            "FailedComputeMetricsReplicas",
+            error.clone(),
+        );
+        let what = "failed to compute desired number of replicas based on listed metrics for";
+        let text = format!("{what} {}: {error}", self.reference());
+        self.derivation.error = Some(error);
+        text.into()
+    }
+
+    /// The part of reconcileAutoscaler that changes the size.
+    fn rescale(
+        &mut self,
+        current_replicas: i32,
+        min_replicas: i32,
+        desired: &Desired,
+    ) -> Result<(), Text> {
+        let Desired {
+            replicas, reason, ..
+        } = desired;
+        if let Err(error) = self.update_scale(*replicas) {
+            let message = format!("New size: {replicas}; reason: {reason}; error: {error}");
+            self.event(EventType::Warning, "FailedRescale", message.into());
+            self.set_condition(
+                ConditionType::AbleToScale,
+                false,
+                "FailedUpdateScale",
+                format_args!("the HPA controller was unable to update the target scale: {error}"),
+            );
+            let metrics = desired.metrics.clone();
+            self.set_current_replicas_and_metrics_in_status(current_replicas, metrics);
+            if let Err(error) = self.update_status_if_needed() {
+                self.handle_error(error);
+            }
+            self.derivation.desired_replicas = *replicas;
+            self.derivation.error = Some(Text::Shared(error.clone()));
+            return Err(format!("failed to rescale {}: {error}", self.reference()).into());
+        }
+        self.set_condition(
+            ConditionType::AbleToScale,
+            true,
+            "SucceededRescale",
+            format_args!("the HPA controller was able to update the target scale to {replicas}"),
+        );
+        let message = format!("New size: {replicas}; reason: {reason}");
+        self.event(EventType::Normal, "SuccessfulRescale", message.into());
+        self.store_scale_event(current_replicas, *replicas);
+        let to_zero = current_replicas > 0 && *replicas == 0 && min_replicas == 0;
+        if !self.knobs.gates.enabled(Gate::HpaScaleToZero) {
+            self.remove_condition(ConditionType::ScaledToZero);
+        } else if to_zero && self.has_object_or_external_metrics() {
+            let message = format_args!("the HPA controller scaled the workload to zero");
+            self.set_condition(ConditionType::ScaledToZero, true, "ScaledToZero", message);
+        } else {
+            let message = format_args!("the HPA controller did not scale the workload to zero");
+            self.set_condition(
+                ConditionType::ScaledToZero,
+                false,
+                "NotScaledToZero",
+                message,
+            );
+        }
+        Ok(())
+    }
+
+    /// Updates the scale, and reads it anew after each refusal; a conflict is tried again.
+    fn update_scale(&mut self, replicas: i32) -> Result<(), Arc<str>> {
+        let attempts = self.knobs.rules.scale_update_attempts;
+        let mut attempt = 1;
+        loop {
+            let refused = self.input.update_scale;
+            let error = refused.map(|error| error.message.clone());
+            self.observation
+                .scale_writes
+                .push(ScaleWrite { replicas, error });
+            let Some(refused) = refused else {
+                return Ok(());
+            };
+            if attempts > 1
+                && let Err(error) = self.read_scale()
+            {
+                let reference = self.reference();
+                let what = format!("error getting latest scale for {reference}");
+                let text = format!("{what} during conflict retry: {}", error.message);
+                self.handle_error(text.into());
+            }
+            if attempt >= attempts || !is_conflict(refused) {
+                return Err(refused.message.clone());
+            }
+            attempt += 1;
+            self.now = self.now + RETRY_WAIT;
+        }
+    }
+}
+
+/// Group and version, of which only the error matters here: the caller knows the resource.
+///
+/// Upstream: apimachinery, pkg/runtime/schema, ParseGroupVersion
+pub(super) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
+    match text.bytes().filter(|byte| *byte == b'/').count() {
+        _ if text == "/" => Ok(("", "")),
+        0 => Ok(("", text)),
+        1 => Ok(text.split_once('/').unwrap_or(("", text))),
+        _ => Err(format!("unexpected GroupVersion string: {text}")),
+    }
+}
+
+/// Upstream: apimachinery, pkg/api/errors, IsConflict
+fn is_conflict(error: &ApiError) -> bool {
+    const KNOWN: [&str; 18] = [
+        "NotFound",
+        "Unauthorized",
+        "Forbidden",
+        "AlreadyExists",
+        "Gone",
+        "Invalid",
+        "ServerTimeout",
+        "StoreReadError",
+        "Timeout",
+        "TooManyRequests",
+        "BadRequest",
+        "MethodNotAllowed",
+        "NotAcceptable",
+        "RequestEntityTooLarge",
+        "UnsupportedMediaType",
+        "InternalError",
+        "Expired",
+        "ServiceUnavailable",
+    ];
+    error.reason == "Conflict" || (error.code == 409 && !KNOWN.contains(&error.reason.as_str()))
+}

@@ -1,0 +1,1 @@
+//! The controller driven through its door.

@@ -1,0 +1,388 @@
+//! What the API server refuses, in its own words.
+//!
+//! Deliberately absent: what the types of [`HpaSpec`] can't hold (unknown enum values, other kinds
+//! of metrics), and metadata other than the name. Errors come in upstream's order: hand-written
+//! checks first, then those that upstream generates from its types and that take the place of
+//! hand-written ones.
+//!
+//! Upstream: pkg/apis/autoscaling/validation/validation.go, zz_generated.validations.go (v2) and
+//! pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go.
+
+use std::fmt;
+
+use super::reconcile::parse_group_version;
+use crate::model::api::{
+    CrossVersionObjectReference, HpaSpec, MetricSourceType, MetricSpec, MetricTarget,
+    ResourceMetricSource, ScalingRules,
+};
+use crate::model::flags::{FeatureGates, Gate};
+use crate::model::selector::is_dns1123_subdomain;
+
+const MAX_PERIOD_SECONDS: i32 = 1800;
+const MAX_STABILIZATION_WINDOW_SECONDS: i32 = 3600;
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldErrorType {
+    /// It is missing.
+    Required,
+    /// Its value is not allowed.
+    Invalid,
+    /// It must not be there.
+    Forbidden,
+}
+
+/// One thing that is wrong with an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldError {
+    /// The field's path: `spec.metrics[0].resource.name`.
+    pub field: String,
+    /// What is wrong.
+    pub type_: FieldErrorType,
+    /// The value, as upstream prints it, if it is an invalid one.
+    pub value: String,
+    /// Why.
+    pub detail: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.field)?;
+        match self.type_ {
+            FieldErrorType::Required => f.write_str(": Required value")?,
+            FieldErrorType::Forbidden => f.write_str(": Forbidden")?,
+            FieldErrorType::Invalid => write!(f, ": Invalid value: {}", self.value)?,
+        }
+        if self.detail.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ": {}", self.detail)
+        }
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+fn required(field: impl Into<String>, detail: &str) -> FieldError {
+    let (field, detail) = (field.into(), detail.to_owned());
+    FieldError {
+        field,
+        type_: FieldErrorType::Required,
+        value: String::new(),
+        detail,
+    }
+}
+
+fn forbidden(field: impl Into<String>, detail: &str) -> FieldError {
+    FieldError {
+        type_: FieldErrorType::Forbidden,
+        ..required(field, detail)
+    }
+}
+
+fn invalid(field: impl Into<String>, value: impl fmt::Display, detail: &str) -> FieldError {
+    let value = value.to_string();
+    FieldError {
+        type_: FieldErrorType::Invalid,
+        value,
+        ..required(field, detail)
+    }
+}
+
+/// Text in quotes, as upstream prints it.
+fn quoted(text: impl fmt::Display) -> String {
+    format!("{:?}", text.to_string())
+}
+
+/// What the API server says when it refuses an HPA: all errors in one message.
+///
+/// Upstream: apimachinery, pkg/api/errors, NewInvalid
+#[must_use]
+pub fn invalid_message(name: &str, errors: &[FieldError]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let all = match texts.as_slice() {
+        [single] => single.clone(),
+        many => format!("[{}]", many.join(", ")),
+    };
+    format!(
+        "HorizontalPodAutoscaler.autoscaling {} is invalid: {all}",
+        quoted(name)
+    )
+}
+
+/// What is wrong with a new HPA, after defaulting. Empty: it is stored.
+///
+/// Upstream: validation.go, ValidateHorizontalPodAutoscaler
+#[must_use]
+pub fn validate(name: &str, spec: &HpaSpec, gates: &FeatureGates) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if name.is_empty() {
+        errors.push(required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        let wrong = is_dns1123_subdomain(name);
+        errors.extend(
+            wrong
+                .iter()
+                .map(|text| invalid("metadata.name", quoted(name), text)),
+        );
+    }
+    errors.extend(validate_spec(spec, None, gates));
+    errors
+}
+
+/// What is wrong with a changed HPA, after defaulting.
+///
+/// Upstream: validation.go, ValidateHorizontalPodAutoscalerUpdate
+#[must_use]
+pub fn validate_update(new: &HpaSpec, old: &HpaSpec, gates: &FeatureGates) -> Vec<FieldError> {
+    validate_spec(new, Some(old), gates)
+}
+
+/// Upstream: validation.go, validateHorizontalPodAutoscalerSpec
+fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let had_zero = old.is_some_and(|old| old.min_replicas == Some(0));
+    let lower_bound = i32::from(!(gates.enabled(Gate::HpaScaleToZero) || had_zero));
+    // Checks that upstream generates from its types. They come last, and are not repeated for a
+    // field that did not change; then the hand-written ones stand, at their own place.
+    let mut generated = Vec::new();
+    if let Some(min) = spec.min_replicas.filter(|min| *min < lower_bound) {
+        let detail = format!("must be greater than or equal to {lower_bound}");
+        let error = invalid("spec.minReplicas", min, &detail);
+        let unchanged = old.is_some_and(|old| old.min_replicas == spec.min_replicas);
+        if unchanged {
+            &mut errors
+        } else {
+            &mut generated
+        }
+        .push(error);
+    }
+    let max = spec.max_replicas;
+    if max < 1 {
+        let unchanged = old.is_some_and(|old| old.max_replicas == max);
+        match (max, unchanged) {
+            (0, true) => {
+                errors.push(required(
+                    "spec.maxReplicas",
+                    "must be set and greater than 0",
+                ));
+            }
+            (0, false) => generated.push(required("spec.maxReplicas", "")),
+            _ => {
+                let detail = "must be greater than or equal to 1";
+                let error = invalid("spec.maxReplicas", max, detail);
+                if unchanged {
+                    &mut errors
+                } else {
+                    &mut generated
+                }
+                .push(error);
+            }
+        }
+    }
+    if spec.min_replicas.is_some_and(|min| max < min) {
+        let detail = "must be greater than or equal to `minReplicas`";
+        errors.push(invalid("spec.maxReplicas", max, detail));
+    }
+    let old_target = old.map(|old| &old.scale_target_ref);
+    validate_target(&spec.scale_target_ref, old_target, &mut errors);
+    validate_metrics(&spec.metrics, spec.min_replicas, &mut errors);
+    if let Some(behavior) = &spec.behavior {
+        validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
+        validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);
+    }
+    errors.append(&mut generated);
+    errors
+}
+
+/// Upstream: validation.go, ValidateCrossVersionObjectReference
+fn validate_target(
+    target: &CrossVersionObjectReference,
+    old: Option<&CrossVersionObjectReference>,
+    errors: &mut Vec<FieldError>,
+) {
+    for (name, value) in [("kind", &target.kind), ("name", &target.name)] {
+        let field = format!("spec.scaleTargetRef.{name}");
+        if value.is_empty() {
+            errors.push(required(field, ""));
+            continue;
+        }
+        for text in is_path_segment_name(value) {
+            errors.push(invalid(field.as_str(), quoted(value), &text));
+        }
+    }
+    let api_version = target.api_version.as_deref().unwrap_or("");
+    let unchanged = old.is_some_and(|old| {
+        old.kind == target.kind && old.api_version.as_deref().unwrap_or("") == api_version
+    });
+    if unchanged {
+        return;
+    }
+    let wrong = match parse_group_version(api_version) {
+        Err(error) => error,
+        Ok(("", _)) if target.kind != "ReplicationController" => {
+            "apiVersion must specify API group".to_owned()
+        }
+        Ok(_) => return,
+    };
+    errors.push(invalid(
+        "spec.scaleTargetRef.apiVersion",
+        quoted(api_version),
+        &wrong,
+    ));
+}
+
+/// Upstream: apimachinery, content/path.go, IsPathSegmentName
+fn is_path_segment_name(name: &str) -> Vec<String> {
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    let wrong = ["/", "%"]
+        .into_iter()
+        .filter(|illegal| name.contains(illegal));
+    wrong
+        .map(|illegal| format!("may not contain '{illegal}'"))
+        .collect()
+}
+
+/// Upstream: validation.go, validateMetrics
+fn validate_metrics(
+    metrics: &[MetricSpec],
+    min_replicas: Option<i32>,
+    errors: &mut Vec<FieldError>,
+) {
+    let mut has_object_or_external_metrics = false;
+    for (index, spec) in metrics.iter().enumerate() {
+        let path = format!("spec.metrics[{index}]");
+        if let Some(source) = &spec.resource {
+            validate_resource_source(source, &format!("{path}.resource"), errors);
+        }
+        match spec.type_ {
+            MetricSourceType::Resource => {
+                has_object_or_external_metrics |= false;
+                if spec.resource.is_none() {
+                    let detail = "must populate information for the given metric source";
+                    errors.push(required(format!("{path}.resource"), detail));
+                }
+            }
+        }
+    }
+    if min_replicas == Some(0) && !has_object_or_external_metrics {
+        let detail = "must specify at least one Object or External metric to support scaling to \
+                      zero replicas";
+        errors.push(forbidden("spec.metrics", detail));
+    }
+}
+
+/// Upstream: validation.go, validateResourceSource
+fn validate_resource_source(
+    source: &ResourceMetricSource,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    if source.name.is_empty() {
+        errors.push(required(
+            format!("{path}.name"),
+            "must specify a resource name",
+        ));
+    }
+    let target = &source.target;
+    validate_metric_target(target, &format!("{path}.target"), errors);
+    match (target.average_utilization, &target.average_value) {
+        (None, None) => errors.push(required(
+            format!("{path}.target.averageUtilization"),
+            "must set either a target raw value or a target utilization",
+        )),
+        (Some(_), Some(_)) => errors.push(forbidden(
+            format!("{path}.target.averageValue"),
+            "may not set both a target raw value and a target utilization",
+        )),
+        _ => {}
+    }
+}
+
+/// Upstream: validation.go, validateMetricTarget
+fn validate_metric_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
+    for (name, value) in [
+        ("value", &target.value),
+        ("averageValue", &target.average_value),
+    ] {
+        if let Some(value) = value.as_ref().filter(|value| value.sign() != 1) {
+            errors.push(invalid(
+                format!("{path}.{name}"),
+                quoted(value),
+                "must be positive",
+            ));
+        }
+    }
+    if let Some(utilization) = target.average_utilization.filter(|value| *value < 1) {
+        let field = format!("{path}.averageUtilization");
+        errors.push(invalid(field, utilization, "must be greater than 0"));
+    }
+}
+
+/// Upstream: validation.go, validateScalingRules and validateScalingPolicy
+fn validate_scaling_rules(
+    rules: Option<&ScalingRules>,
+    direction: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(rules) = rules else { return };
+    let path = format!("spec.behavior.{direction}");
+    if let Some(window) = rules.stabilization_window_seconds {
+        let field = format!("{path}.stabilizationWindowSeconds");
+        if window < 0 {
+            errors.push(invalid(
+                field,
+                window,
+                "must be greater than or equal to zero",
+            ));
+        } else if window > MAX_STABILIZATION_WINDOW_SECONDS {
+            let detail =
+                format!("must be less than or equal to {MAX_STABILIZATION_WINDOW_SECONDS}");
+            errors.push(invalid(field, window, &detail));
+        }
+    }
+    let policies = rules.policies.as_deref().unwrap_or_default();
+    if policies.is_empty() {
+        errors.push(required(
+            format!("{path}.policies"),
+            "must specify at least one Policy",
+        ));
+    }
+    for (index, policy) in policies.iter().enumerate() {
+        let path = format!("{path}.policies[{index}]");
+        if policy.value <= 0 {
+            let detail = "must be greater than zero";
+            errors.push(invalid(format!("{path}.value"), policy.value, detail));
+        }
+        let field = format!("{path}.periodSeconds");
+        if policy.period_seconds <= 0 {
+            errors.push(invalid(
+                field,
+                policy.period_seconds,
+                "must be greater than zero",
+            ));
+        } else if policy.period_seconds > MAX_PERIOD_SECONDS {
+            let detail = format!("must be less than or equal to {MAX_PERIOD_SECONDS}");
+            errors.push(invalid(field, policy.period_seconds, &detail));
+        }
+    }
+    if let Some(tolerance) = rules.tolerance.as_ref().filter(|it| it.sign() < 0) {
+        let field = format!("{path}.tolerance");
+        errors.push(invalid(
+            field,
+            quoted(tolerance),
+            "must be greater than or equal to 0",
+        ));
+    }
+}
