@@ -185,6 +185,13 @@ pub struct Sampling {
     pub resolution: Option<Span>,
 }
 
+/// As with metrics-server's default resolution, but always fresh.
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }
+    }
+}
+
 /// A set of pods by ordinal (the order of their creation, from 0).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PodSet {
