@@ -256,14 +256,14 @@ fn compile(build: &Build<'_>, release: Release, progress: Progress<'_>) -> Resul
 }
 
 /// Runs a command in a process group of its own that ends with its input: if this process is
-/// killed, or lets go of the pipe, the whole group is interrupted and its folder removed. Go itself
-/// removes what it has put elsewhere.
+/// killed, or lets go of the pipe, the whole group is ended and its folder removed, in which Go's own
+/// scratch files are, too.
 const GUARD: &str = r#"
 folder=$1
 shift
 exec 3<&0
-trap 'interrupted=1' INT
-( trap '' INT; cat <&3 >/dev/null; kill -INT 0; sleep 2; rm -rf -- "$folder" ) >/dev/null 2>&1 &
+trap 'interrupted=1' TERM
+( trap '' TERM; cat <&3 >/dev/null; kill -TERM 0; sleep 1; rm -rf -- "$folder" ) >/dev/null 2>&1 &
 guard=$!
 "$@" </dev/null 3<&-
 status=$?
@@ -301,6 +301,7 @@ fn go(
         // A workspace or flags of the user's own project must not leak in.
         .env("GOWORK", "off")
         .env("GOFLAGS", "")
+        .env("GOTMPDIR", build.sources)
         .env("CGO_ENABLED", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
