@@ -45,11 +45,15 @@ type podInformer struct{ cache.SharedIndexInformer }
 
 func (i podInformer) Informer() cache.SharedIndexInformer { return i }
 
-func (i podInformer) Lister() corelisters.PodLister { return corelisters.NewPodLister(i.GetIndexer()) }
+func (i podInformer) Lister() corelisters.PodLister {
+	return corelisters.NewPodLister(i.GetIndexer())
+}
 
 // startController starts a controller with informers of its own. The function returned stops them
 // and waits for their end.
-func startController(ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper) (stop func()) {
+func startController(
+	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper,
+) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	client := clientset{cluster: c}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
