@@ -166,11 +166,7 @@ impl Dec {
     /// The unscaled number as Go's `big.Int.Int64` gives it: the lowest 64 bits, with the sign.
     pub(super) fn unscaled_i64(&self) -> i64 {
         let low = self.magnitude.low_u64() as i64;
-        if self.negative {
-            low.wrapping_neg()
-        } else {
-            low
-        }
+        if self.negative { low.wrapping_neg() } else { low }
     }
 
     /// Compares absolute values with an integer's.
@@ -192,10 +188,6 @@ impl Dec {
             return (false, magnitude, 0);
         }
         let times = magnitude.remove_factors(10);
-        (
-            self.negative,
-            magnitude,
-            self.scale.wrapping_sub_unsigned(times),
-        )
+        (self.negative, magnitude, self.scale.wrapping_sub_unsigned(times))
     }
 }

@@ -21,16 +21,10 @@ impl Derivation {
             Branch::NoScale => parts.push("scale not read".to_owned()),
             Branch::Disabled => parts.push("size 0 -> disabled".to_owned()),
             Branch::AboveMax => {
-                parts.push(format!(
-                    "size {current} above max {0} -> {0}",
-                    self.max_replicas
-                ));
+                parts.push(format!("size {current} above max {0} -> {0}", self.max_replicas));
             }
             Branch::BelowMin => {
-                parts.push(format!(
-                    "size {current} below min {0} -> {0}",
-                    self.min_replicas
-                ));
+                parts.push(format!("size {current} below min {0} -> {0}", self.min_replicas));
             }
             Branch::NoMetrics | Branch::Metrics => {
                 parts.extend(self.metrics.iter().map(MetricDerivation::summary));
@@ -42,9 +36,7 @@ impl Derivation {
             parts.push(stabilization.summary());
         }
         if let Some(limits) = &self.limits
-            && self
-                .stabilization
-                .is_none_or(|stabilized| stabilized.result != limits.result)
+            && self.stabilization.is_none_or(|stabilized| stabilized.result != limits.result)
         {
             parts.push(self.limits_summary(limits));
         }
@@ -133,10 +125,7 @@ impl Derivation {
             && let Some(winner) = self.winner.and_then(|index| self.metrics.get(index))
         {
             let proposal = self.proposal.unwrap_or(0);
-            steps.push(format!(
-                "The largest proposal wins: {proposal}, from {}.",
-                winner.resource
-            ));
+            steps.push(format!("The largest proposal wins: {proposal}, from {}.", winner.resource));
         }
         if self.branch == Branch::Metrics && self.winner.is_none() {
             steps.push("No metric proposes more than 0, so 0 is what goes on.".to_owned());
@@ -151,10 +140,7 @@ impl Derivation {
             steps.push(format!("It ends with an error: {error}."));
         }
         steps.push(if self.rescaled {
-            format!(
-                "The size is changed from {current} to {}.",
-                self.desired_replicas
-            )
+            format!("The size is changed from {current} to {}.", self.desired_replicas)
         } else {
             format!("The size stays {current}.")
         });
@@ -192,14 +178,7 @@ impl MetricDerivation {
     fn summary(&self) -> String {
         let mut text = format!("resource {}", self.resource);
         if let Some(usage) = &self.usage {
-            let _ = write!(
-                text,
-                " {}",
-                Compared {
-                    metric: self,
-                    usage
-                }
-            );
+            let _ = write!(text, " {}", Compared { metric: self, usage });
             let _ = write!(text, " (ratio {}", Ratio(usage.ratio));
             if let Some(second) = &usage.second {
                 let _ = write!(text, ", refilled {}", Ratio(second.ratio));
@@ -313,10 +292,7 @@ impl MetricDerivation {
             });
         }
         if second.unready_as_zero {
-            filled.push(format!(
-                "{} that are not ready as using nothing",
-                self.pods.unready
-            ));
+            filled.push(format!("{} that are not ready as using nothing", self.pods.unready));
         }
         format!(
             "To be cautious, pods count besides: {}. The ratio of these {} pods is {}.",
@@ -330,12 +306,7 @@ impl MetricDerivation {
 impl Stabilization {
     fn summary(&self) -> String {
         match self.held_by {
-            Some(HeldBy {
-                replicas,
-                at,
-                age,
-                up,
-            }) => {
+            Some(HeldBy { replicas, at, age, up }) => {
                 let window = if up { self.up_window } else { self.down_window };
                 let (at, result) = (at.since_start(), self.result);
                 format!(
@@ -356,12 +327,7 @@ impl Stabilization {
         let (seen, result) = (self.considered, self.result);
         let begin = format!("Stabilization ({windows}) looks at {seen} earlier recommendations");
         match self.held_by {
-            Some(HeldBy {
-                replicas,
-                at,
-                age,
-                up,
-            }) => {
+            Some(HeldBy { replicas, at, age, up }) => {
                 let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
                 let stays = if result == current && result != replicas {
                     format!(", so the size stays {current}")
@@ -386,25 +352,12 @@ fn explain_policies(
     limit: i32,
     steps: &mut Vec<String>,
 ) {
-    let (direction, verb) = if up {
-        ("up", "grow")
-    } else {
-        ("down", "shrink")
-    };
+    let (direction, verb) = if up { ("up", "grow") } else { ("down", "shrink") };
     if select == SelectPolicy::Disabled {
-        steps.push(format!(
-            "Scaling {direction} is disabled: the size stays {limit}."
-        ));
+        steps.push(format!("Scaling {direction} is disabled: the size stays {limit}."));
         return;
     }
-    for PolicyDerivation {
-        policy,
-        added,
-        removed,
-        period_start,
-        proposed,
-    } in policies
-    {
+    for PolicyDerivation { policy, added, removed, period_start, proposed } in policies {
         let unit = match policy.type_ {
             ScalingPolicyType::Pods => "pods",
             ScalingPolicyType::Percent => "percent",
@@ -416,14 +369,8 @@ fn explain_policies(
         ));
     }
     if policies.len() > 1 {
-        let which = if select == SelectPolicy::Min {
-            "least"
-        } else {
-            "most"
-        };
-        steps.push(format!(
-            "The policy that allows the {which} change counts: {limit}."
-        ));
+        let which = if select == SelectPolicy::Min { "least" } else { "most" };
+        steps.push(format!("The policy that allows the {which} change counts: {limit}."));
     }
 }
 

@@ -106,11 +106,7 @@ impl fmt::Display for GateError {
         match self {
             GateError::Unknown(name) => write!(f, "unrecognized feature gate: {name}"),
             GateError::Absent(gate) => {
-                write!(
-                    f,
-                    "feature gate {} does not exist in this release",
-                    gate.name()
-                )
+                write!(f, "feature gate {} does not exist in this release", gate.name())
             }
             GateError::Locked { gate, value } => write!(
                 f,
@@ -129,10 +125,7 @@ impl FeatureGates {
     #[must_use]
     pub fn of(rules: &Rules) -> FeatureGates {
         let rules = rules.feature_gates;
-        FeatureGates {
-            rules,
-            on: rules.map(GateRule::default_value),
-        }
+        FeatureGates { rules, on: rules.map(GateRule::default_value) }
     }
 
     /// Whether a gate is on.
@@ -148,10 +141,7 @@ impl FeatureGates {
         match self.rules[gate as usize] {
             GateRule::Absent => return Err(GateError::Absent(gate)),
             GateRule::Locked(locked) if locked != value => {
-                return Err(GateError::Locked {
-                    gate,
-                    value: locked,
-                });
+                return Err(GateError::Locked { gate, value: locked });
             }
             GateRule::Locked(_) | GateRule::Default(_) => {}
         }
@@ -161,16 +151,14 @@ impl FeatureGates {
 
     /// The gates that can be set in this release, with their present values.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
-        let there = Gate::ALL
-            .into_iter()
-            .filter(|gate| self.rules[*gate as usize] != GateRule::Absent);
+        let there =
+            Gate::ALL.into_iter().filter(|gate| self.rules[*gate as usize] != GateRule::Absent);
         there.map(|gate| (gate, self.enabled(gate)))
     }
 
     /// The gates that differ from the release's defaults.
     pub fn changed(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
-        self.iter()
-            .filter(|(gate, on)| self.rules[*gate as usize].default_value() != *on)
+        self.iter().filter(|(gate, on)| self.rules[*gate as usize].default_value() != *on)
     }
 }
 

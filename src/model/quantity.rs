@@ -93,15 +93,7 @@ impl Quantity {
     /// A quantity of so many thousandths, as the controller writes usage into an HPA's status.
     #[must_use]
     pub fn from_milli(milli: i64, format: Format) -> Quantity {
-        Quantity {
-            milli,
-            amount: Amount::Int {
-                value: milli,
-                scale: MILLI,
-            },
-            format,
-            text: None,
-        }
+        Quantity { milli, amount: Amount::Int { value: milli, scale: MILLI }, format, text: None }
     }
 
     /// The value in thousandths, rounded and overflowing as upstream does. Precomputed.
@@ -120,22 +112,11 @@ impl Quantity {
         let (base, exponent) = match &self.amount {
             Amount::Int { value, scale } => (*value as f64, *scale),
             Amount::Dec(dec) => {
-                let digits = dec
-                    .magnitude
-                    .to_digits()
-                    .parse::<f64>()
-                    .unwrap_or(f64::INFINITY);
-                (
-                    if dec.negative { -digits } else { digits },
-                    dec.scale.wrapping_neg(),
-                )
+                let digits = dec.magnitude.to_digits().parse::<f64>().unwrap_or(f64::INFINITY);
+                (if dec.negative { -digits } else { digits }, dec.scale.wrapping_neg())
             }
         };
-        if exponent == 0 {
-            base
-        } else {
-            base * pow10(exponent)
-        }
+        if exponent == 0 { base } else { base * pow10(exponent) }
     }
 
     /// -1, 0 or 1.
@@ -184,10 +165,7 @@ impl Quantity {
                             && !shifted.starts_with('0')
                     }
                 };
-                let amount = Amount::Int {
-                    value: result,
-                    scale: scale_of_value,
-                };
+                let amount = Amount::Int { value: result, scale: scale_of_value };
                 return Ok(Quantity::new(amount, format, as_typed.then(|| text.into())));
             }
         }
@@ -195,12 +173,7 @@ impl Quantity {
     }
 
     fn new(amount: Amount, format: Format, text: Option<Arc<str>>) -> Quantity {
-        Quantity {
-            milli: milli_value(&amount),
-            amount,
-            format,
-            text,
-        }
+        Quantity { milli: milli_value(&amount), amount, format, text }
     }
 
     fn to_dec(&self) -> Dec {
@@ -259,12 +232,7 @@ fn parse_quantity_string(text: &str) -> Result<Parts<'_>, QuantityError> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let rest = unsigned.trim_start_matches('0');
     if rest.is_empty() {
-        return Ok(Parts {
-            positive,
-            num: "0",
-            denom: "",
-            suffix: "",
-        });
+        return Ok(Parts { positive, num: "0", denom: "", suffix: "" });
     }
     let (num, rest) = split_digits(rest);
     let num = if num.is_empty() { "0" } else { num };
@@ -275,12 +243,7 @@ fn parse_quantity_string(text: &str) -> Result<Parts<'_>, QuantityError> {
     let letters = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
     let exponent = letters.strip_prefix(['-', '+']).unwrap_or(letters);
     if exponent.bytes().all(|b| b.is_ascii_digit()) {
-        Ok(Parts {
-            positive,
-            num,
-            denom,
-            suffix,
-        })
+        Ok(Parts { positive, num, denom, suffix })
     } else {
         Err(QuantityError::FormatWrong)
     }
@@ -327,11 +290,7 @@ fn parse_slowly(
     if !(-MAX_DIGITS..=MAX_DIGITS).contains(&scale) {
         return Err(QuantityError::TooLarge);
     }
-    let mut dec = Dec {
-        negative: !parts.positive && !magnitude.is_zero(),
-        magnitude,
-        scale,
-    };
+    let mut dec = Dec { negative: !parts.positive && !magnitude.is_zero(), magnitude, scale };
     if !dec.magnitude.is_zero() {
         dec.round_up(-NANO);
     }
@@ -369,11 +328,7 @@ fn negative_scale_int64(base: i64, scale: i32) -> i64 {
             break;
         }
     }
-    if fraction {
-        value + base.signum()
-    } else {
-        value
-    }
+    if fraction { value + base.signum() } else { value }
 }
 
 /// Multiplies by a power of ten; on overflow the result is what upstream's callers then use: 0 or
@@ -400,30 +355,20 @@ fn positive_scale_int64(base: i64, scale: i32) -> i64 {
             return value;
         }
     };
-    if base == i64::MIN {
-        0
-    } else {
-        base.wrapping_mul(factor)
-    }
+    if base == i64::MIN { 0 } else { base.wrapping_mul(factor) }
 }
 
 /// The milli-value of a big decimal: rounded up, wrapping. Upstream: scale_int.go, scaledValue
 fn scaled_value(dec: &Dec) -> i64 {
     let dif = dec.scale.wrapping_add(MILLI);
     if dif <= 0 {
-        return dec
-            .unscaled_i64()
-            .wrapping_mul(power_of_ten(dif.unsigned_abs()));
+        return dec.unscaled_i64().wrapping_mul(power_of_ten(dif.unsigned_abs()));
     }
     let small = dec.negative || dec.magnitude < Magnitude::from(i64::MAX.unsigned_abs());
     if small && dif < 19 {
         let (unscaled, divide) = (dec.unscaled_i64(), power_of_ten(dif.unsigned_abs()));
         let result = unscaled / divide;
-        return if unscaled % divide == 0 {
-            result
-        } else {
-            result.wrapping_add(1)
-        };
+        return if unscaled % divide == 0 { result } else { result.wrapping_add(1) };
     }
     // Euclidean division: for a negative number the quotient is rounded down first.
     let mut quotient = dec.magnitude.clone();
@@ -431,12 +376,7 @@ fn scaled_value(dec: &Dec) -> i64 {
     if inexact && dec.negative {
         quotient.mul_add(1, 1);
     }
-    let low = Dec {
-        negative: dec.negative,
-        magnitude: quotient,
-        scale: 0,
-    }
-    .unscaled_i64();
+    let low = Dec { negative: dec.negative, magnitude: quotient, scale: 0 }.unscaled_i64();
     if inexact { low.wrapping_add(1) } else { low }
 }
 
@@ -469,14 +409,8 @@ fn pow10(n: i32) -> f64 {
 impl PartialEq for Quantity {
     fn eq(&self, other: &Quantity) -> bool {
         if let (
-            Amount::Int {
-                value: ours,
-                scale: our_scale,
-            },
-            Amount::Int {
-                value: theirs,
-                scale: their_scale,
-            },
+            Amount::Int { value: ours, scale: our_scale },
+            Amount::Int { value: theirs, scale: their_scale },
         ) = (&self.amount, &other.amount)
         {
             let (ours, theirs) = (i128::from(*ours), i128::from(*theirs));

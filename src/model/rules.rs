@@ -60,11 +60,7 @@ impl FromStr for Release {
         let error = || ReleaseError(text.to_owned());
         let number = |part: &str| {
             let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-            if digits {
-                part.parse::<u32>().ok()
-            } else {
-                None
-            }
+            if digits { part.parse::<u32>().ok() } else { None }
         };
         let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');
         if parts.next() != Some("1") {
@@ -140,12 +136,7 @@ const fn change(
     link: &'static str,
     apply: fn(&mut Rules),
 ) -> Change {
-    Change {
-        since: Release { minor },
-        what,
-        link,
-        apply,
-    }
+    Change { since: Release { minor }, what, link, apply }
 }
 
 /// Every change that the model knows, oldest first. Before the first row: 1.32.
@@ -256,9 +247,7 @@ mod tests {
         for text in ["1.37", "v1.37", "v1.37.0", "1.37.2"] {
             assert_eq!(text.parse(), Ok(Release::V1_37), "{text}");
         }
-        for text in [
-            "", "37", "2.37", "1", "1.", "1.x", "1.37.x", "1.37.0.1", "1.+7",
-        ] {
+        for text in ["", "37", "2.37", "1", "1.", "1.x", "1.37.x", "1.37.0.1", "1.+7"] {
             assert!(text.parse::<Release>().is_err(), "{text}");
         }
         assert_eq!(Release::V1_37.to_string(), "1.37");

@@ -56,36 +56,22 @@ impl Selector {
     /// Upstream: selector.go, Nothing
     #[must_use]
     pub fn nothing() -> Selector {
-        Selector {
-            requirements: Vec::new(),
-            nothing: true,
-        }
+        Selector { requirements: Vec::new(), nothing: true }
     }
 
     /// Reads a selector. Empty text matches everything.
     ///
     /// Upstream: selector.go, Parse
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
-        let mut requirements = Parser {
-            tokens: scan(text),
-            position: 0,
-        }
-        .parse()?;
+        let mut requirements = Parser { tokens: scan(text), position: 0 }.parse()?;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(Selector {
-            requirements,
-            nothing: false,
-        })
+        Ok(Selector { requirements, nothing: false })
     }
 
     /// Whether an object with these labels is selected.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        !self.nothing
-            && self
-                .requirements
-                .iter()
-                .all(|requirement| requirement.matches(labels))
+        !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 }
 
@@ -315,10 +301,7 @@ impl Parser {
         }
         let errors = is_label_key(&text);
         if !errors.is_empty() {
-            return error(format!(
-                "<nil>: Invalid value: {text:?}: {}",
-                errors.join("; ")
-            ));
+            return error(format!("<nil>: Invalid value: {text:?}: {}", errors.join("; ")));
         }
         if matches!(self.lookahead().0, Token::End | Token::Comma) {
             operator = operator.or(Some(Operator::Exists));
@@ -419,11 +402,7 @@ fn new_requirement(
     values.dedup();
     let mut errors = Vec::new();
     if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
-        for (index, value) in values
-            .iter()
-            .enumerate()
-            .filter(|(_, v)| parse_int(v).is_none())
-        {
+        for (index, value) in values.iter().enumerate().filter(|(_, v)| parse_int(v).is_none()) {
             errors.push(format!(
                 "values[{index}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, \
                  the value must be an integer"
@@ -434,17 +413,11 @@ fn new_requirement(
         let wrong = is_label_value(value);
         if !wrong.is_empty() {
             let wrong = wrong.join("; ");
-            errors.push(format!(
-                "values[{index}][{key}]: Invalid value: {value:?}: {wrong}"
-            ));
+            errors.push(format!("values[{index}][{key}]: Invalid value: {value:?}: {wrong}"));
         }
     }
     match errors.as_slice() {
-        [] => Ok(Requirement {
-            key,
-            operator,
-            values,
-        }),
+        [] => Ok(Requirement { key, operator, values }),
         [single] => error(single.clone()),
         many => error(format!("[{}]", many.join(", "))),
     }
@@ -465,9 +438,7 @@ fn is_key_text(text: &str) -> bool {
     let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
     edge(bytes.first())
         && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
 }
 
 /// Upstream: content/kube.go, IsLabelKey

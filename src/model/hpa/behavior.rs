@@ -36,12 +36,8 @@ impl<'a> Direction<'a> {
         let window = rules.and_then(|rules| rules.stabilization_window_seconds);
         Direction {
             window: Span::from_secs(i64::from(window.unwrap_or(default_window))),
-            select: rules
-                .and_then(|rules| rules.select_policy)
-                .unwrap_or(SelectPolicy::Max),
-            policies: rules
-                .and_then(|rules| rules.policies.as_deref())
-                .unwrap_or_default(),
+            select: rules.and_then(|rules| rules.select_policy).unwrap_or(SelectPolicy::Max),
+            policies: rules.and_then(|rules| rules.policies.as_deref()).unwrap_or_default(),
         }
     }
 }
@@ -129,14 +125,7 @@ impl Reconcile<'_> {
             result: recommendation,
         });
         let up = args.desired_replicas >= args.current_replicas;
-        (
-            recommendation,
-            if up {
-                SCALE_UP_STABILIZED
-            } else {
-                SCALE_DOWN_STABILIZED
-            },
-        )
+        (recommendation, if up { SCALE_UP_STABILIZED } else { SCALE_DOWN_STABILIZED })
     }
 
     /// Remembers a change of the size, in place of one that no policy looks at any more.
@@ -157,11 +146,7 @@ impl Reconcile<'_> {
         let longest_policy_period = get_longest_policy_period(rules.as_ref());
         mark_scale_events_outdated(events, longest_policy_period, self.now);
         let timestamp = self.now;
-        let new = TimestampedScaleEvent {
-            replica_change,
-            timestamp,
-            outdated: false,
-        };
+        let new = TimestampedScaleEvent { replica_change, timestamp, outdated: false };
         match events.iter_mut().rev().find(|event| event.outdated) {
             Some(old) => *old = new,
             None => events.push(new),
@@ -176,25 +161,15 @@ fn mark_scale_events_outdated(
     now: Time,
 ) {
     let cutoff = now - Span::from_secs(i64::from(longest_policy_period));
-    for event in scale_events
-        .iter_mut()
-        .filter(|event| event.timestamp < cutoff)
-    {
+    for event in scale_events.iter_mut().filter(|event| event.timestamp < cutoff) {
         event.outdated = true;
     }
 }
 
 /// Upstream: horizontal.go, getLongestPolicyPeriod
 fn get_longest_policy_period(scaling_rules: Option<&ScalingRules>) -> i32 {
-    let policies = scaling_rules
-        .and_then(|rules| rules.policies.as_deref())
-        .unwrap_or_default();
-    policies
-        .iter()
-        .map(|policy| policy.period_seconds)
-        .max()
-        .unwrap_or(0)
-        .max(0)
+    let policies = scaling_rules.and_then(|rules| rules.policies.as_deref()).unwrap_or_default();
+    policies.iter().map(|policy| policy.period_seconds).max().unwrap_or(0).max(0)
 }
 
 /// Upstream: horizontal.go, getReplicasChangePerPeriod
@@ -217,13 +192,7 @@ fn convert_desired_replicas_with_behavior_rate(
     now: Time,
 ) -> (Limits, Why) {
     let (current, desired) = (args.current_replicas, args.desired_replicas);
-    let mut limits = Limits {
-        rate: None,
-        lower: None,
-        upper: None,
-        reason: "",
-        result: desired,
-    };
+    let mut limits = Limits { rate: None, lower: None, upper: None, reason: "", result: desired };
     let mut why = DESIRED_WITHIN_RANGE;
     if desired > current {
         let (limit, rate) =
@@ -282,15 +251,7 @@ fn calculate_scale_up_limit_with_scaling_rules(
         SelectPolicy::Max => all.fold(i32::MIN, i32::max),
     };
     let select = scaling_rules.select;
-    (
-        limit,
-        RateLimit::Policies {
-            up: true,
-            select,
-            policies,
-            limit,
-        },
-    )
+    (limit, RateLimit::Policies { up: true, select, policies, limit })
 }
 
 /// Upstream: horizontal.go, calculateScaleDownLimitWithBehaviors
@@ -314,15 +275,7 @@ fn calculate_scale_down_limit_with_behaviors(
         SelectPolicy::Max => all.fold(i32::MAX, i32::min),
     };
     let select = scaling_rules.select;
-    (
-        limit,
-        RateLimit::Policies {
-            up: false,
-            select,
-            policies,
-            limit,
-        },
-    )
+    (limit, RateLimit::Policies { up: false, select, policies, limit })
 }
 
 /// What each policy of a direction allows, counted from the size at the start of its period.
@@ -342,13 +295,7 @@ fn evaluate_policies(
         let removed = get_replicas_change_per_period(period, &memory.down_events, now);
         let period_start = current_replicas.wrapping_sub(added).wrapping_add(removed);
         let proposed = proposed(period_start, policy);
-        PolicyDerivation {
-            policy: policy.clone(),
-            added,
-            removed,
-            period_start,
-            proposed,
-        }
+        PolicyDerivation { policy: policy.clone(), added, removed, period_start, proposed }
     };
     scaling_rules.policies.iter().map(evaluate).collect()
 }

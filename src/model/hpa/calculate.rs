@@ -71,11 +71,7 @@ impl Reconcile<'_> {
         let specs = &self.hpa.spec.metrics;
         statuses.reserve_exact(specs.len());
         self.derivation.metrics.reserve_exact(specs.len());
-        let mut computed = Computed {
-            replicas: 0,
-            metric: None,
-            error: None,
-        };
+        let mut computed = Computed { replicas: 0, metric: None, error: None };
         let mut invalid_metrics_count = 0;
         let mut first: Option<MetricFailure> = None;
         for (index, spec) in specs.iter().enumerate() {
@@ -163,11 +159,7 @@ impl Reconcile<'_> {
         wrapped: String,
     ) -> MetricFailure {
         self.event(EventType::Warning, reason, error.clone());
-        MetricFailure {
-            reason,
-            error,
-            wrapped,
-        }
+        MetricFailure { reason, error, wrapped }
     }
 
     /// Upstream: horizontal.go, computeStatusForResourceMetric
@@ -183,10 +175,7 @@ impl Reconcile<'_> {
             if let Some(metric) = self.derivation.metrics.last_mut() {
                 metric.error = Some(error.clone());
             }
-            let wrapped = format!(
-                "failed to get {} resource metric value: {error}",
-                source.name
-            );
+            let wrapped = format!("failed to get {} resource metric value: {error}", source.name);
             self.unable_to_compute("FailedGetResourceMetric", error, wrapped)
         })
     }
@@ -210,12 +199,7 @@ impl Reconcile<'_> {
             proposal: None,
             error: None,
         });
-        let query = ResourceQuery {
-            resource: name,
-            current_replicas,
-            tolerances,
-            selector,
-        };
+        let query = ResourceQuery { resource: name, current_replicas, tolerances, selector };
         let average_utilization;
         let proposal = if let Some(value) = &target.average_value {
             self.derive_target(Target::AverageValue(value.milli()));
@@ -234,12 +218,7 @@ impl Reconcile<'_> {
             let what = "neither an average utilization target nor an average value (usage) target";
             return Err(format!("invalid resource metric source: {what} was set").into());
         };
-        let Proposal {
-            replicas,
-            usage,
-            path,
-            ..
-        } = proposal;
+        let Proposal { replicas, usage, path, .. } = proposal;
         if let Some(metric) = self.derivation.metrics.last_mut() {
             metric.usage = Some(usage);
             metric.path = path;
@@ -247,14 +226,7 @@ impl Reconcile<'_> {
         }
         let average_value = Some(self.build_quantity(name, usage.average));
         let name = name.clone();
-        Ok((
-            replicas,
-            MetricStatus::Resource {
-                name,
-                average_utilization,
-                average_value,
-            },
-        ))
+        Ok((replicas, MetricStatus::Resource { name, average_utilization, average_value }))
     }
 
     fn derive_target(&mut self, target: Target) {
@@ -275,24 +247,15 @@ impl Reconcile<'_> {
     /// Upstream: horizontal.go, tolerancesForHpa
     fn tolerances_for_hpa(&self) -> Tolerances {
         let tolerance = self.knobs.flags.tolerance;
-        let mut tolerances = Tolerances {
-            scale_down: tolerance,
-            scale_up: tolerance,
-        };
+        let mut tolerances = Tolerances { scale_down: tolerance, scale_up: tolerance };
         let Some(behavior) = &self.hpa.spec.behavior else {
             return tolerances;
         };
         if !self.knobs.gates.enabled(Gate::HpaConfigurableTolerance) {
             return tolerances;
         }
-        let down = behavior
-            .scale_down
-            .as_ref()
-            .and_then(|rules| rules.tolerance.as_ref());
-        let up = behavior
-            .scale_up
-            .as_ref()
-            .and_then(|rules| rules.tolerance.as_ref());
+        let down = behavior.scale_down.as_ref().and_then(|rules| rules.tolerance.as_ref());
+        let up = behavior.scale_up.as_ref().and_then(|rules| rules.tolerance.as_ref());
         tolerances.scale_down = down.map_or(tolerance, Quantity::approx_f64);
         tolerances.scale_up = up.map_or(tolerance, Quantity::approx_f64);
         tolerances

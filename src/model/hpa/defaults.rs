@@ -64,11 +64,7 @@ fn generate_hpa_scale_down_rules(rules: Option<ScalingRules>) -> ScalingRules {
 }
 
 fn policy(type_: ScalingPolicyType, value: i32) -> ScalingPolicy {
-    ScalingPolicy {
-        type_,
-        value,
-        period_seconds: PERIOD_SECONDS,
-    }
+    ScalingPolicy { type_, value, period_seconds: PERIOD_SECONDS }
 }
 
 /// Upstream: defaults.go, copyHPAScalingRules

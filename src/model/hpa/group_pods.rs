@@ -61,10 +61,7 @@ impl<'a> Grouping<'a, '_> {
         let mut groups = Groups::default();
         let mut pod_matcher = Matcher::new(self.selector);
         let mut metric_matcher = Matcher::new(self.selector);
-        let mut requests = Requests {
-            resource: self.resource,
-            last: None,
-        };
+        let mut requests = Requests { resource: self.resource, last: None };
         let is_cpu = self.resource == "cpu";
         let mut metrics = self.metrics.iter().peekable();
         for pod in self.pods {
@@ -78,9 +75,7 @@ impl<'a> Grouping<'a, '_> {
                 if order == Ordering::Greater {
                     break;
                 }
-                let metric = metrics
-                    .next()
-                    .filter(|it| metric_matcher.matches(&it.labels));
+                let metric = metrics.next().filter(|it| metric_matcher.matches(&it.labels));
                 let value = metric.and_then(|it| Some((it, pod_value(it, self.resource)?)));
                 match (order, value) {
                     (Ordering::Equal, value) => found = value,
@@ -130,11 +125,7 @@ impl<'a> Grouping<'a, '_> {
         } else {
             is_false && start_time + self.delay_of_initial_readiness_status > transition
         };
-        if unready {
-            Group::Unready
-        } else {
-            Group::Ready
-        }
+        if unready { Group::Unready } else { Group::Ready }
     }
 }
 
@@ -173,11 +164,7 @@ impl Groups<'_> {
 }
 
 fn compare_names(a: &Arc<str>, b: &Arc<str>) -> Ordering {
-    if Arc::ptr_eq(a, b) {
-        Ordering::Equal
-    } else {
-        a.cmp(b)
-    }
+    if Arc::ptr_eq(a, b) { Ordering::Equal } else { a.cmp(b) }
 }
 
 /// The usage of a pod: the sum over its containers, if each of them reports the resource.
@@ -186,10 +173,7 @@ fn compare_names(a: &Arc<str>, b: &Arc<str>) -> Ordering {
 fn pod_value(metric: &PodMetrics, resource: &str) -> Option<i64> {
     let mut sum: Option<i64> = None;
     for container in metric.containers.iter() {
-        let (_, usage) = container
-            .usage
-            .iter()
-            .find(|(name, _)| name.as_ref() == resource)?;
+        let (_, usage) = container.usage.iter().find(|(name, _)| name.as_ref() == resource)?;
         sum = Some(sum.unwrap_or(0).wrapping_add(usage.milli()));
     }
     sum

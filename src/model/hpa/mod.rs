@@ -33,7 +33,9 @@ use super::rules::{FirstReconcile, Rules};
 use super::time::{Span, Time};
 
 pub use defaults::set_defaults;
-pub use validation::{FieldError, FieldErrorType, invalid_message, validate, validate_update};
+pub use validation::{
+    FieldError, FieldErrorType, admit, invalid_message, validate, validate_update,
+};
 
 use queue::Queue;
 use reconcile::Reconcile;
@@ -142,8 +144,7 @@ impl Controller {
         match self.rules.first_reconcile {
             FirstReconcile::Immediate => self.queue.add(key, now),
             FirstReconcile::AfterSyncPeriod => {
-                self.queue
-                    .add_rate_limited(key, now, self.flags.sync_period);
+                self.queue.add_rate_limited(key, now, self.flags.sync_period);
             }
         }
     }
@@ -155,8 +156,7 @@ impl Controller {
         if generation_changed && self.gates.enabled(Gate::HpaGeneration) {
             self.hpa_added(key, now);
         } else {
-            self.queue
-                .add_rate_limited(key, now, self.flags.sync_period);
+            self.queue.add_rate_limited(key, now, self.flags.sync_period);
         }
     }
 
@@ -217,11 +217,7 @@ impl Controller {
         }
         let memory = self.memory.get_mut(key)?;
         let mut reconcile = Reconcile::new(
-            reconcile::Knobs {
-                rules: &self.rules,
-                flags: &self.flags,
-                gates: &self.gates,
-            },
+            reconcile::Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates },
             memory,
             &mut self.selectors,
             key,
@@ -230,8 +226,7 @@ impl Controller {
         );
         reconcile.run();
         let (decision, end) = reconcile.finish();
-        self.queue
-            .add_rate_limited(key, end, self.flags.sync_period);
+        self.queue.add_rate_limited(key, end, self.flags.sync_period);
         Some(decision)
     }
 }

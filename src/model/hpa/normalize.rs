@@ -10,26 +10,18 @@ use crate::model::time::Span;
 /// Reason and message of a condition.
 pub(super) type Why = (&'static str, &'static str);
 
-pub(super) const SCALE_UP_LIMIT: Why = (
-    "ScaleUpLimit",
-    "the desired replica count is increasing faster than the maximum scale rate",
-);
+pub(super) const SCALE_UP_LIMIT: Why =
+    ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate");
 pub(super) const SCALE_DOWN_LIMIT: Why = (
     "ScaleDownLimit",
     "the desired replica count is decreasing faster than the maximum scale rate",
 );
-pub(super) const TOO_MANY_REPLICAS: Why = (
-    "TooManyReplicas",
-    "the desired replica count is more than the maximum replica count",
-);
-pub(super) const TOO_FEW_REPLICAS: Why = (
-    "TooFewReplicas",
-    "the desired replica count is less than the minimum replica count",
-);
-pub(super) const DESIRED_WITHIN_RANGE: Why = (
-    "DesiredWithinRange",
-    "the desired count is within the acceptable range",
-);
+pub(super) const TOO_MANY_REPLICAS: Why =
+    ("TooManyReplicas", "the desired replica count is more than the maximum replica count");
+pub(super) const TOO_FEW_REPLICAS: Why =
+    ("TooFewReplicas", "the desired replica count is less than the minimum replica count");
+pub(super) const DESIRED_WITHIN_RANGE: Why =
+    ("DesiredWithinRange", "the desired count is within the acceptable range");
 const READY_FOR_NEW_SCALE: Why = ("ReadyForNewScale", "recommended size matches current size");
 pub(super) const SCALE_DOWN_STABILIZED: Why = (
     "ScaleDownStabilized",
@@ -51,10 +43,7 @@ impl Reconcile<'_> {
         min_replicas: i32,
     ) -> i32 {
         let stabilized = self.stabilize_recommendation(prenormalized_desired_replicas);
-        self.set_stabilized(
-            stabilized != prenormalized_desired_replicas,
-            SCALE_DOWN_STABILIZED,
-        );
+        self.set_stabilized(stabilized != prenormalized_desired_replicas, SCALE_DOWN_STABILIZED);
         let limits = convert_desired_replicas_with_rules(
             current_replicas,
             stabilized,
@@ -115,10 +104,7 @@ impl Reconcile<'_> {
     /// Records a recommendation, in place of an old one if there is one.
     pub(super) fn remember(&mut self, old_sample_index: Option<usize>, recommendation: i32) {
         let recommendations = &mut self.memory.recommendations;
-        let new = TimestampedRecommendation {
-            recommendation,
-            timestamp: self.now,
-        };
+        let new = TimestampedRecommendation { recommendation, timestamp: self.now };
         match old_sample_index.and_then(|index| recommendations.get_mut(index)) {
             Some(old) => *old = new,
             None => recommendations.push(new),
@@ -128,12 +114,7 @@ impl Reconcile<'_> {
 
 impl TimestampedRecommendation {
     pub(super) fn held(&self, now: crate::model::time::Time, up: bool) -> HeldBy {
-        HeldBy {
-            replicas: self.recommendation,
-            at: self.timestamp,
-            age: now - self.timestamp,
-            up,
-        }
+        HeldBy { replicas: self.recommendation, at: self.timestamp, age: now - self.timestamp, up }
     }
 }
 

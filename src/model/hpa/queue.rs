@@ -27,10 +27,7 @@ pub(super) struct Queue {
 impl Queue {
     /// An empty queue whose workers start later.
     pub(super) fn starting_at(workers_start: Time) -> Queue {
-        Queue {
-            workers_start: Some(workers_start),
-            ..Queue::default()
-        }
+        Queue { workers_start: Some(workers_start), ..Queue::default() }
     }
 
     /// Makes a key ready now. What it was waiting for stays.

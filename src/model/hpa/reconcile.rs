@@ -81,16 +81,8 @@ impl<'a> Reconcile<'a> {
             hpa,
             now: at,
             status: hpa.status.clone(),
-            observation: Observation {
-                at,
-                hpa: name,
-                reads,
-                ..Observation::default()
-            },
-            derivation: Derivation {
-                at,
-                ..Derivation::default()
-            },
+            observation: Observation { at, hpa: name, reads, ..Observation::default() },
+            derivation: Derivation { at, ..Derivation::default() },
         }
     }
 
@@ -103,10 +95,7 @@ impl<'a> Reconcile<'a> {
 
     /// What came of it, and when it ended.
     pub(super) fn finish(self) -> (Decision, Time) {
-        let decision = Decision {
-            observation: self.observation,
-            derivation: self.derivation,
-        };
+        let decision = Decision { observation: self.observation, derivation: self.derivation };
         (decision, self.now)
     }
 
@@ -145,12 +134,7 @@ impl<'a> Reconcile<'a> {
         }
         self.derivation.desired_replicas = desired.replicas;
         self.derivation.rescaled = desired.rescale;
-        self.set_status(
-            current_replicas,
-            desired.replicas,
-            desired.metrics,
-            desired.rescale,
-        );
+        self.set_status(current_replicas, desired.replicas, desired.metrics, desired.rescale);
         self.update_status_if_needed()?;
         desired.error.map_or(Ok(()), Err)
     }
@@ -159,13 +143,7 @@ impl<'a> Reconcile<'a> {
     ///
     /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
     fn get_scale(&mut self) -> Result<&'a Scale, Text> {
-        let api_version = self
-            .hpa
-            .spec
-            .scale_target_ref
-            .api_version
-            .as_deref()
-            .unwrap_or("");
+        let api_version = self.hpa.spec.scale_target_ref.api_version.as_deref().unwrap_or("");
         if let Err(error) = parse_group_version(api_version) {
             let text = format!("invalid API version in scale target reference: {error}");
             return Err(self.failed_get_scale(error.into(), text));
@@ -186,23 +164,14 @@ impl<'a> Reconcile<'a> {
         let target = &self.hpa.spec.scale_target_ref.name;
         let name = match &self.memory.cache.target_name {
             Some(name) if name.as_ref() == target => name.clone(),
-            _ => self
-                .memory
-                .cache
-                .target_name
-                .insert(target.as_str().into())
-                .clone(),
+            _ => self.memory.cache.target_name.insert(target.as_str().into()).clone(),
         };
         let answer = match self.input.scale {
             Ok(scale) => Ok((scale.replicas, scale.status_replicas)),
             Err(error) => Err(error.message.clone()),
         };
         let resource = self.input.scale_resource.clone();
-        self.observation.reads.push(Read::Scale {
-            resource,
-            name,
-            answer,
-        });
+        self.observation.reads.push(Read::Scale { resource, name, answer });
         self.input.scale
     }
 
@@ -235,13 +204,9 @@ impl<'a> Reconcile<'a> {
 
     /// Upstream: horizontal.go, hasObjectOrExternalMetrics
     fn has_object_or_external_metrics(&self) -> bool {
-        self.hpa
-            .spec
-            .metrics
-            .iter()
-            .any(|metric| match metric.type_ {
-                MetricSourceType::Resource => false,
-            })
+        self.hpa.spec.metrics.iter().any(|metric| match metric.type_ {
+            MetricSourceType::Resource => false,
+        })
     }
 
     /// The part of reconcileAutoscaler that decides on a size.
@@ -356,11 +321,7 @@ impl<'a> Reconcile<'a> {
         if let Err(error) = self.update_status_if_needed() {
             self.handle_error(error);
         }
-        self.event(
-            EventType::Warning,
-            "FailedComputeMetricsReplicas",
-            error.clone(),
-        );
+        self.event(EventType::Warning, "FailedComputeMetricsReplicas", error.clone());
         let what = "failed to compute desired number of replicas based on listed metrics for";
         let text = format!("{what} {}: {error}", self.reference());
         self.derivation.error = Some(error);
@@ -374,9 +335,7 @@ impl<'a> Reconcile<'a> {
         min_replicas: i32,
         desired: &Desired,
     ) -> Result<(), Text> {
-        let Desired {
-            replicas, reason, ..
-        } = desired;
+        let Desired { replicas, reason, .. } = desired;
         if let Err(error) = self.update_scale(*replicas) {
             let message = format!("New size: {replicas}; reason: {reason}; error: {error}");
             self.event(EventType::Warning, "FailedRescale", message.into());
@@ -412,12 +371,7 @@ impl<'a> Reconcile<'a> {
             self.set_condition(ConditionType::ScaledToZero, true, "ScaledToZero", message);
         } else {
             let message = format_args!("the HPA controller did not scale the workload to zero");
-            self.set_condition(
-                ConditionType::ScaledToZero,
-                false,
-                "NotScaledToZero",
-                message,
-            );
+            self.set_condition(ConditionType::ScaledToZero, false, "NotScaledToZero", message);
         }
         Ok(())
     }
@@ -429,9 +383,7 @@ impl<'a> Reconcile<'a> {
         loop {
             let refused = self.input.update_scale;
             let error = refused.map(|error| error.message.clone());
-            self.observation
-                .scale_writes
-                .push(ScaleWrite { replicas, error });
+            self.observation.scale_writes.push(ScaleWrite { replicas, error });
             let Some(refused) = refused else {
                 return Ok(());
             };

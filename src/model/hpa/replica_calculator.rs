@@ -61,25 +61,19 @@ impl<'a> Reconcile<'a> {
         };
         let usage = get_resource_utilization_ratio(&sums, target_utilization)?;
         let low = (groups.missing_low_value, Filled::Percent(fallback));
-        replicas(
-            query,
-            &groups,
-            usage,
-            low,
-            |(missing, unready), filled_value| {
-                let mut sums = sums;
-                sums.total = sums.total.wrapping_add(filled_value);
-                if missing {
-                    sums.requests = sums.requests.wrapping_add(groups.missing_request);
-                    sums.entries += groups.counts.missing;
-                }
-                if unready {
-                    sums.requests = sums.requests.wrapping_add(groups.unready_request);
-                    sums.entries += groups.counts.unready;
-                }
-                get_resource_utilization_ratio(&sums, target_utilization).map(|usage| usage.ratio)
-            },
-        )
+        replicas(query, &groups, usage, low, |(missing, unready), filled_value| {
+            let mut sums = sums;
+            sums.total = sums.total.wrapping_add(filled_value);
+            if missing {
+                sums.requests = sums.requests.wrapping_add(groups.missing_request);
+                sums.entries += groups.counts.missing;
+            }
+            if unready {
+                sums.requests = sums.requests.wrapping_add(groups.unready_request);
+                sums.entries += groups.counts.unready;
+            }
+            get_resource_utilization_ratio(&sums, target_utilization).map(|usage| usage.ratio)
+        })
     }
 
     /// The proposal for a target per pod.
@@ -99,19 +93,13 @@ impl<'a> Reconcile<'a> {
         let usage = get_metric_usage_ratio(&sums, target_usage);
         let low_value = target_usage.wrapping_mul(i64::from(groups.counts.missing));
         let low = (low_value, Filled::Target);
-        replicas(
-            query,
-            &groups,
-            usage,
-            low,
-            |(missing, unready), filled_value| {
-                let mut sums = sums;
-                sums.total = sums.total.wrapping_add(filled_value);
-                sums.entries += if missing { groups.counts.missing } else { 0 };
-                sums.entries += if unready { groups.counts.unready } else { 0 };
-                Ok(get_metric_usage_ratio(&sums, target_usage).ratio)
-            },
-        )
+        replicas(query, &groups, usage, low, |(missing, unready), filled_value| {
+            let mut sums = sums;
+            sums.total = sums.total.wrapping_add(filled_value);
+            sums.entries += if missing { groups.counts.missing } else { 0 };
+            sums.entries += if unready { groups.counts.unready } else { 0 };
+            Ok(get_metric_usage_ratio(&sums, target_usage).ratio)
+        })
     }
 
     /// Queries the metrics and groups the pods; fails if nothing is left to calculate with.
@@ -160,18 +148,16 @@ impl<'a> Reconcile<'a> {
         };
         let items = answer.as_ref().ok().copied();
         let selector = query.selector.query.clone();
-        self.observation
-            .reads
-            .push(Read::PodMetrics { selector, answer });
+        self.observation.reads.push(Read::PodMetrics { selector, answer });
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match self.input.pod_metrics {
             Err(error) => {
                 let what = "unable to fetch metrics from resource metrics API";
                 Err(format!("{unable}: {what}: {}", error.message))
             }
-            Ok(_) if items == Some(0) => Err(format!(
-                "{unable}: no metrics returned from resource metrics API"
-            )),
+            Ok(_) if items == Some(0) => {
+                Err(format!("{unable}: no metrics returned from resource metrics API"))
+            }
             Ok(metrics) => Ok(metrics),
         }
     }
@@ -192,18 +178,10 @@ fn replicas(
     let scale_up_with_unready = counts.unready > 0 && usage_ratio > 1.0;
     if !scale_up_with_unready && counts.missing == 0 {
         if query.tolerances.is_within(usage_ratio) {
-            return Ok(Proposal {
-                replicas: current,
-                usage,
-                path: Path::WithinTolerance,
-            });
+            return Ok(Proposal { replicas: current, usage, path: Path::WithinTolerance });
         }
         let replicas = go_i32((usage_ratio * f64::from(counts.ready)).ceil());
-        return Ok(Proposal {
-            replicas,
-            usage,
-            path: Path::Ready,
-        });
+        return Ok(Proposal { replicas, usage, path: Path::Ready });
     }
     let mut filled_value = 0;
     let mut missing_as = None;
@@ -215,16 +193,8 @@ fn replicas(
     }
     let ratio = recompute((missing_as.is_some(), scale_up_with_unready), filled_value)?;
     let mut pods = groups.metrics_left();
-    pods += if missing_as.is_some() {
-        counts.missing
-    } else {
-        0
-    };
-    pods += if scale_up_with_unready {
-        counts.unready
-    } else {
-        0
-    };
+    pods += if missing_as.is_some() { counts.missing } else { 0 };
+    pods += if scale_up_with_unready { counts.unready } else { 0 };
     let proposal = go_i32((ratio * f64::from(pods)).ceil());
     usage.second = Some(SecondRatio {
         ratio,
@@ -242,24 +212,13 @@ fn replicas(
     } else {
         Path::Second
     };
-    let replicas = if path == Path::Second {
-        proposal
-    } else {
-        current
-    };
-    Ok(Proposal {
-        replicas,
-        usage,
-        path,
-    })
+    let replicas = if path == Path::Second { proposal } else { current };
+    Ok(Proposal { replicas, usage, path })
 }
 
 fn count_items(query: &ResourceQuery<'_>, metrics: &[PodMetrics]) -> u32 {
     let mut matcher = Matcher::new(&query.selector.selector);
-    metrics
-        .iter()
-        .filter(|metric| matcher.matches(&metric.labels))
-        .count() as u32
+    metrics.iter().filter(|metric| matcher.matches(&metric.labels)).count() as u32
 }
 
 /// Upstream: metrics/utilization.go, GetResourceUtilizationRatio

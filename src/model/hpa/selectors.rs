@@ -92,10 +92,7 @@ pub(super) struct Matcher<'a> {
 
 impl<'a> Matcher<'a> {
     pub(super) fn new(selector: &'a Selector) -> Matcher<'a> {
-        Matcher {
-            selector,
-            last: None,
-        }
+        Matcher { selector, last: None }
     }
 
     pub(super) fn matches(&mut self, labels: &'a Labels) -> bool {
@@ -122,12 +119,7 @@ impl Reconcile<'_> {
             let error = Text::from("selector is required");
             self.event(EventType::Warning, "SelectorRequired", error.clone());
             let message = format_args!("the HPA target's scale is missing a selector");
-            self.set_condition(
-                ConditionType::ScalingActive,
-                false,
-                "InvalidSelector",
-                message,
-            );
+            self.set_condition(ConditionType::ScalingActive, false, "InvalidSelector", message);
             return Err(error);
         }
         let parsed = match self.parse_selector(text) {
@@ -171,11 +163,7 @@ impl Reconcile<'_> {
             format!("{what}: {error}")
         })?;
         let query = selector.to_string().into();
-        let parsed = ParsedSelector {
-            text: text.clone(),
-            selector: Arc::new(selector),
-            query,
-        };
+        let parsed = ParsedSelector { text: text.clone(), selector: Arc::new(selector), query };
         self.memory.cache.selector = Some(parsed.clone());
         Ok(parsed)
     }

@@ -11,11 +11,7 @@ use crate::model::time::Time;
 impl Reconcile<'_> {
     /// Records an event on the HPA.
     pub(super) fn event(&mut self, type_: EventType, reason: &'static str, message: Text) {
-        self.observation.events.push(Event {
-            type_,
-            reason: reason.into(),
-            message,
-        });
+        self.observation.events.push(Event { type_, reason: reason.into(), message });
     }
 
     /// Sets a condition, at the present instant.
@@ -46,17 +42,13 @@ impl Reconcile<'_> {
 
     /// Upstream: horizontal.go, removeCondition
     pub(super) fn remove_condition(&mut self, type_: ConditionType) {
-        self.status
-            .conditions
-            .retain(|condition| condition.type_ != type_);
+        self.status.conditions.retain(|condition| condition.type_ != type_);
     }
 
     /// Upstream: horizontal.go, getScaledToZeroConditionStatus
     pub(super) fn get_scaled_to_zero_condition_status(&self) -> bool {
         let conditions = &self.status.conditions;
-        let found = conditions
-            .iter()
-            .find(|it| it.type_ == ConditionType::ScaledToZero);
+        let found = conditions.iter().find(|it| it.type_ == ConditionType::ScaledToZero);
         found.is_some_and(|condition| condition.status)
     }
 
@@ -108,16 +100,8 @@ impl Reconcile<'_> {
             error: refused.map(|error| error.message.clone()),
         });
         let Some(error) = refused else { return Ok(()) };
-        self.event(
-            EventType::Warning,
-            "FailedUpdateStatus",
-            Text::Shared(error.message.clone()),
-        );
-        Err(format!(
-            "failed to update status for {}: {}",
-            self.hpa.name, error.message
-        )
-        .into())
+        self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error.message.clone()));
+        Err(format!("failed to update status for {}: {}", self.hpa.name, error.message).into())
     }
 }
 
@@ -172,18 +156,10 @@ fn condition_in_list<'a>(
     reason: &'static str,
     now: Time,
 ) -> &'a mut Condition {
-    let found = conditions
-        .iter()
-        .position(|condition| condition.type_ == type_);
+    let found = conditions.iter().position(|condition| condition.type_ == type_);
     let index = found.unwrap_or_else(|| {
         let (reason, message) = (reason.into(), "".into());
-        conditions.push(Condition {
-            type_,
-            status,
-            reason,
-            message,
-            last_transition_time: now,
-        });
+        conditions.push(Condition { type_, status, reason, message, last_transition_time: now });
         conditions.len() - 1
     });
     let condition = &mut conditions[index];

@@ -53,11 +53,7 @@ impl fmt::Display for FieldError {
             FieldErrorType::Forbidden => f.write_str(": Forbidden")?,
             FieldErrorType::Invalid => write!(f, ": Invalid value: {}", self.value)?,
         }
-        if self.detail.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.detail)
-        }
+        if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
     }
 }
 
@@ -65,28 +61,16 @@ impl std::error::Error for FieldError {}
 
 fn required(field: impl Into<String>, detail: &str) -> FieldError {
     let (field, detail) = (field.into(), detail.to_owned());
-    FieldError {
-        field,
-        type_: FieldErrorType::Required,
-        value: String::new(),
-        detail,
-    }
+    FieldError { field, type_: FieldErrorType::Required, value: String::new(), detail }
 }
 
 fn forbidden(field: impl Into<String>, detail: &str) -> FieldError {
-    FieldError {
-        type_: FieldErrorType::Forbidden,
-        ..required(field, detail)
-    }
+    FieldError { type_: FieldErrorType::Forbidden, ..required(field, detail) }
 }
 
 fn invalid(field: impl Into<String>, value: impl fmt::Display, detail: &str) -> FieldError {
     let value = value.to_string();
-    FieldError {
-        type_: FieldErrorType::Invalid,
-        value,
-        ..required(field, detail)
-    }
+    FieldError { type_: FieldErrorType::Invalid, value, ..required(field, detail) }
 }
 
 /// Text in quotes, as upstream prints it.
@@ -110,10 +94,22 @@ pub fn invalid_message(name: &str, errors: &[FieldError]) -> String {
         [single] => single.clone(),
         many => format!("[{}]", many.join(", ")),
     };
-    format!(
-        "HorizontalPodAutoscaler.autoscaling {} is invalid: {all}",
-        quoted(name)
-    )
+    format!("HorizontalPodAutoscaler.autoscaling {} is invalid: {all}", quoted(name))
+}
+
+/// What the API server says of a new or changed HPA, after defaulting: nothing, or the message with
+/// which it refuses it.
+pub fn admit(
+    name: &str,
+    spec: &HpaSpec,
+    old: Option<&HpaSpec>,
+    gates: &FeatureGates,
+) -> Result<(), String> {
+    let errors = match old {
+        None => validate(name, spec, gates),
+        Some(old) => validate_update(spec, old, gates),
+    };
+    if errors.is_empty() { Ok(()) } else { Err(invalid_message(name, &errors)) }
 }
 
 /// What is wrong with a new HPA, after defaulting. Empty: it is stored.
@@ -123,17 +119,10 @@ pub fn invalid_message(name: &str, errors: &[FieldError]) -> String {
 pub fn validate(name: &str, spec: &HpaSpec, gates: &FeatureGates) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if name.is_empty() {
-        errors.push(required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        errors.push(required("metadata.name", "name or generateName is required"));
     } else {
         let wrong = is_dns1123_subdomain(name);
-        errors.extend(
-            wrong
-                .iter()
-                .map(|text| invalid("metadata.name", quoted(name), text)),
-        );
+        errors.extend(wrong.iter().map(|text| invalid("metadata.name", quoted(name), text)));
     }
     errors.extend(validate_spec(spec, None, gates));
     errors
@@ -159,33 +148,20 @@ fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) ->
         let detail = format!("must be greater than or equal to {lower_bound}");
         let error = invalid("spec.minReplicas", min, &detail);
         let unchanged = old.is_some_and(|old| old.min_replicas == spec.min_replicas);
-        if unchanged {
-            &mut errors
-        } else {
-            &mut generated
-        }
-        .push(error);
+        if unchanged { &mut errors } else { &mut generated }.push(error);
     }
     let max = spec.max_replicas;
     if max < 1 {
         let unchanged = old.is_some_and(|old| old.max_replicas == max);
         match (max, unchanged) {
             (0, true) => {
-                errors.push(required(
-                    "spec.maxReplicas",
-                    "must be set and greater than 0",
-                ));
+                errors.push(required("spec.maxReplicas", "must be set and greater than 0"));
             }
             (0, false) => generated.push(required("spec.maxReplicas", "")),
             _ => {
                 let detail = "must be greater than or equal to 1";
                 let error = invalid("spec.maxReplicas", max, detail);
-                if unchanged {
-                    &mut errors
-                } else {
-                    &mut generated
-                }
-                .push(error);
+                if unchanged { &mut errors } else { &mut generated }.push(error);
             }
         }
     }
@@ -234,11 +210,7 @@ fn validate_target(
         }
         Ok(_) => return,
     };
-    errors.push(invalid(
-        "spec.scaleTargetRef.apiVersion",
-        quoted(api_version),
-        &wrong,
-    ));
+    errors.push(invalid("spec.scaleTargetRef.apiVersion", quoted(api_version), &wrong));
 }
 
 /// Upstream: apimachinery, content/path.go, IsPathSegmentName
@@ -246,12 +218,8 @@ fn is_path_segment_name(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
-    let wrong = ["/", "%"]
-        .into_iter()
-        .filter(|illegal| name.contains(illegal));
-    wrong
-        .map(|illegal| format!("may not contain '{illegal}'"))
-        .collect()
+    let wrong = ["/", "%"].into_iter().filter(|illegal| name.contains(illegal));
+    wrong.map(|illegal| format!("may not contain '{illegal}'")).collect()
 }
 
 /// Upstream: validation.go, validateMetrics
@@ -290,10 +258,7 @@ fn validate_resource_source(
     errors: &mut Vec<FieldError>,
 ) {
     if source.name.is_empty() {
-        errors.push(required(
-            format!("{path}.name"),
-            "must specify a resource name",
-        ));
+        errors.push(required(format!("{path}.name"), "must specify a resource name"));
     }
     let target = &source.target;
     validate_metric_target(target, &format!("{path}.target"), errors);
@@ -312,16 +277,9 @@ fn validate_resource_source(
 
 /// Upstream: validation.go, validateMetricTarget
 fn validate_metric_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
-    for (name, value) in [
-        ("value", &target.value),
-        ("averageValue", &target.average_value),
-    ] {
+    for (name, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
         if let Some(value) = value.as_ref().filter(|value| value.sign() != 1) {
-            errors.push(invalid(
-                format!("{path}.{name}"),
-                quoted(value),
-                "must be positive",
-            ));
+            errors.push(invalid(format!("{path}.{name}"), quoted(value), "must be positive"));
         }
     }
     if let Some(utilization) = target.average_utilization.filter(|value| *value < 1) {
@@ -341,11 +299,7 @@ fn validate_scaling_rules(
     if let Some(window) = rules.stabilization_window_seconds {
         let field = format!("{path}.stabilizationWindowSeconds");
         if window < 0 {
-            errors.push(invalid(
-                field,
-                window,
-                "must be greater than or equal to zero",
-            ));
+            errors.push(invalid(field, window, "must be greater than or equal to zero"));
         } else if window > MAX_STABILIZATION_WINDOW_SECONDS {
             let detail =
                 format!("must be less than or equal to {MAX_STABILIZATION_WINDOW_SECONDS}");
@@ -354,10 +308,7 @@ fn validate_scaling_rules(
     }
     let policies = rules.policies.as_deref().unwrap_or_default();
     if policies.is_empty() {
-        errors.push(required(
-            format!("{path}.policies"),
-            "must specify at least one Policy",
-        ));
+        errors.push(required(format!("{path}.policies"), "must specify at least one Policy"));
     }
     for (index, policy) in policies.iter().enumerate() {
         let path = format!("{path}.policies[{index}]");
@@ -367,11 +318,7 @@ fn validate_scaling_rules(
         }
         let field = format!("{path}.periodSeconds");
         if policy.period_seconds <= 0 {
-            errors.push(invalid(
-                field,
-                policy.period_seconds,
-                "must be greater than zero",
-            ));
+            errors.push(invalid(field, policy.period_seconds, "must be greater than zero"));
         } else if policy.period_seconds > MAX_PERIOD_SECONDS {
             let detail = format!("must be less than or equal to {MAX_PERIOD_SECONDS}");
             errors.push(invalid(field, policy.period_seconds, &detail));
@@ -379,10 +326,6 @@ fn validate_scaling_rules(
     }
     if let Some(tolerance) = rules.tolerance.as_ref().filter(|it| it.sign() < 0) {
         let field = format!("{path}.tolerance");
-        errors.push(invalid(
-            field,
-            quoted(tolerance),
-            "must be greater than or equal to 0",
-        ));
+        errors.push(invalid(field, quoted(tolerance), "must be greater than or equal to 0"));
     }
 }
