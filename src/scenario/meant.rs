@@ -185,6 +185,13 @@ pub struct Sampling {
     pub resolution: Option<Span>,
 }
 
+/// Each query takes fresh samples over 30 seconds.
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }
+    }
+}
+
 /// A set of pods by ordinal (the order of their creation, from 0).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PodSet {
