@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -127,7 +128,7 @@ fn model(criterion: &mut Criterion) {
 }
 
 fn upstream(criterion: &mut Criterion) {
-    let program = match build::ensure(RELEASE, &mut |_, _| {}) {
+    let program = match build::ensure(RELEASE, &AtomicBool::new(false), &mut |_, _| {}) {
         Ok(program) => program,
         Err(error) => {
             say(&format!("SKIPPED: upstream's engine: {error}"));

@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use kube_lockstep::engine::Engine as _;
 use kube_lockstep::engine::recorded;
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
 
 fn program() -> Result<PathBuf, String> {
     let mut last = String::new();
-    build::ensure(Release::V1_37, &mut |what, _| {
+    build::ensure(Release::V1_37, &AtomicBool::new(false), &mut |what, _| {
         // One line a stage, not one a package: this is read in logs.
         let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
         if stage != last {

@@ -63,7 +63,11 @@ impl Simulation {
         let (name, gates) = (self.name.clone(), self.gates);
         let admission = |spec: &mut HpaSpec| {
             hpa::set_defaults(spec);
-            hpa::admit(&name, spec, spec_before.as_deref(), &gates)
+            let errors = match &spec_before {
+                None => hpa::validate(&name, spec, &gates),
+                Some(before) => hpa::validate_update(spec, before, &gates),
+            };
+            if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(&name, &errors)) }
         };
         let answer = self.cluster.apply(change, &admission);
         let answer = answer.expect("the world defines a template before it uses it");

@@ -94,7 +94,7 @@ fn choose(
         let mut progress = |what: &str, fraction: Option<f64>| {
             sink(Event::Preparing { what: what.to_owned(), fraction });
         };
-        build::ensure(plan.release, &mut progress).map(Chosen::Upstream)
+        build::ensure(plan.release, &plan.stop, &mut progress).map(Chosen::Upstream)
     };
     match plan.engine {
         EngineChoice::Upstream => Ok((upstream()?, None)),

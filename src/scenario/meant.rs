@@ -185,7 +185,7 @@ pub struct Sampling {
     pub resolution: Option<Span>,
 }
 
-/// Each query takes fresh samples over 30 seconds.
+/// As with metrics-server's default resolution, but always fresh.
 impl Default for Sampling {
     fn default() -> Sampling {
         Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }

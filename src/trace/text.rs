@@ -45,7 +45,7 @@ enum Line {
     Api(ApiLine),
 }
 
-/// The tick before, so many times more, at equal distances.
+/// What the tick before did, its writes aside, so many times more, at equal distances.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgainLine {
@@ -177,15 +177,19 @@ fn push(text: &mut String, line: &Line) -> Result<(), serde_json::Error> {
     Ok(())
 }
 
-/// How many ticks from here on equal the one before in all but the time, and their distance.
+/// How many ticks from here on only do what the one before did, its writes aside, and how far
+/// apart they are.
 fn repeats(ticks: &[Observation], before: Option<&Observation>) -> Option<(usize, Span)> {
     let before = before?;
     let every = ticks.first()?.at - before.at;
     let mut at = before.at;
     let same = |tick: &&Observation| {
         at = at + every;
-        let comparable = Observation { at: before.at, ..(*tick).clone() };
-        tick.at == at && tick.status_write.is_none() && comparable == *before
+        tick.at == at
+            && tick.status_write.is_none()
+            && tick.scale_writes.is_empty()
+            && (&tick.hpa, &tick.reads) == (&before.hpa, &before.reads)
+            && (&tick.events, &tick.errors) == (&before.events, &before.errors)
     };
     let times = ticks.iter().take_while(same).count();
     (times > 0).then_some((times, every))
@@ -356,11 +360,14 @@ fn read_line(trace: &mut Trace, status: &mut HpaStatus, line: Line) -> Result<()
         Line::Again(line) => {
             let every = span(&line.every)?;
             let last = trace.ticks.last().ok_or("nothing to repeat")?.clone();
-            // Only what repeats is repeated: a tick that wrote a status is never the pattern.
             let mut at = last.at;
             for _ in 0..line.again {
                 at = at + every;
-                trace.ticks.push(Observation { at, status_write: None, ..last.clone() });
+                let mut tick = last.clone();
+                tick.at = at;
+                tick.scale_writes.clear();
+                tick.status_write = None;
+                trace.ticks.push(tick);
             }
         }
     }

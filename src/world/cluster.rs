@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, PodState, ScaleTarget};
-use super::hpas::{HpaAnswer, Hpas};
+use super::hpas::{Admission, HpaAnswer, Hpas};
 use crate::model::api::{
-    ApiError, Hpa, HpaSpec, HpaStatus, Labels, Pod, PodMetrics, PodSpec, Scale,
+    ApiError, Hpa, HpaStatus, Labels, Pod, PodMetrics, PodSpec, Scale,
 };
 use crate::model::time::{Span, Time};
 
@@ -45,7 +45,7 @@ impl Cluster {
         }
     }
 
-    /// Applies a change. What is done to an HPA gets the API server's answer; `defaulting` is the
+    /// Applies a change. What is done to an HPA gets the API server's answer; `admission` is the
     /// API server's for HPAs. A restart of the controller changes nothing here.
     ///
     /// # Errors
@@ -53,12 +53,12 @@ impl Cluster {
     pub fn apply(
         &mut self,
         change: &Change,
-        defaulting: &dyn Fn(&mut HpaSpec),
+        admission: Admission<'_>,
     ) -> Result<Option<HpaAnswer>, UnknownTemplate> {
         match change {
-            Change::CreateHpa(manifest) => return Ok(Some(self.hpas.create(manifest, defaulting))),
+            Change::CreateHpa(manifest) => return Ok(Some(self.hpas.create(manifest, admission))),
             Change::PatchHpa { name, patch } => {
-                return Ok(Some(self.hpas.patch(name, patch, defaulting)));
+                return Ok(Some(self.hpas.patch(name, patch, admission)));
             }
             Change::DeleteHpa { name } => return Ok(Some(self.hpas.delete(name))),
             Change::SetScale(target) => self.set_scale(target),

@@ -35,6 +35,10 @@ pub enum HpaOutcome {
     Deleted,
 }
 
+/// What the API server makes of a spec before it is stored: defaults filled in, or the message with
+/// which it is refused.
+pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec) -> Result<(), String>;
+
 #[derive(Clone, Debug)]
 pub(super) struct Hpas {
     generations: bool,
@@ -75,7 +79,7 @@ impl Hpas {
     pub(super) fn create(
         &mut self,
         manifest: &Value,
-        defaulting: &dyn Fn(&mut HpaSpec),
+        admission: Admission<'_>,
     ) -> HpaAnswer {
         let metadata = |field: &str| manifest["metadata"][field].as_str();
         let name: Arc<str> = metadata("name").unwrap_or_default().into();
@@ -86,7 +90,9 @@ impl Hpas {
             Ok(spec) => spec,
             Err(message) => return refused(&name, message),
         };
-        defaulting(&mut spec);
+        if let Err(message) = admission(&mut spec) {
+            return refused(&name, message);
+        }
         let hpa = Hpa {
             namespace: metadata("namespace").unwrap_or("default").into(),
             name: name.clone(),
@@ -105,7 +111,7 @@ impl Hpas {
         &mut self,
         name: &Arc<str>,
         patch: &Value,
-        defaulting: &dyn Fn(&mut HpaSpec),
+        admission: Admission<'_>,
     ) -> HpaAnswer {
         let Some(hpa) = self.stored.get_mut(name) else {
             return refused(name, answer(name, "not found"));
@@ -120,7 +126,9 @@ impl Hpas {
             Ok(spec) => spec,
             Err(message) => return refused(name, message),
         };
-        defaulting(&mut spec);
+        if let Err(message) = admission(&mut spec) {
+            return refused(name, message);
+        }
         if spec != *hpa.spec {
             hpa.spec = Arc::new(spec);
             hpa.generation += i64::from(self.generations);

@@ -19,5 +19,5 @@ mod usage;
 
 pub use change::{Change, Faults, PodMetricsChange, PodState, Sample, ScaleTarget};
 pub use cluster::{Cluster, UnknownTemplate};
-pub use hpas::{HpaAnswer, HpaOutcome};
+pub use hpas::{Admission, HpaAnswer, HpaOutcome};
 pub use simulation::{MAX_PODS, World};

@@ -5,8 +5,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use etcetera::BaseStrategy;
 use include_dir::{Dir, include_dir};
@@ -112,11 +116,16 @@ pub fn built(release: Release) -> Result<Option<PathBuf>, EngineError> {
     Ok(program.is_file().then_some(program))
 }
 
-/// The program of that release: built now if it was not built before.
+/// The program of that release: built now if it was not built before. `stop` ends a build that is
+/// under way.
 ///
 /// # Errors
 /// If there is no Go, the release is unknown, or the build fails (with what the compiler said).
-pub fn ensure(release: Release, progress: Progress<'_>) -> Result<PathBuf, EngineError> {
+pub fn ensure(
+    release: Release,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<PathBuf, EngineError> {
     if !supports(release) {
         return Err(unavailable(
             format!("upstream's code of release {release} is not known to it"),
@@ -129,7 +138,7 @@ pub fn ensure(release: Release, progress: Progress<'_>) -> Result<PathBuf, Engin
     if program.is_file() {
         return Ok(program);
     }
-    let result = build(&cache, &program, release, progress);
+    let result = build(&cache, &program, release, stop, progress);
     result.map(|()| program)
 }
 
@@ -162,6 +171,7 @@ fn build(
     cache: &Path,
     program: &Path,
     release: Release,
+    stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<(), EngineError> {
     let failed = |what: &str, error: &io::Error| {
@@ -190,7 +200,7 @@ fn build(
         .tempdir_in(cache)
         .map_err(|error| failed("no folder for sources", &error))?;
     SOURCES.extract(sources.path()).map_err(|error| failed("sources can't be unpacked", &error))?;
-    compile(sources.path(), release, progress)?;
+    compile(&Build { sources: sources.path(), stop }, release, progress)?;
     fs::rename(sources.path().join(OUTPUT), program)
         .map_err(|error| failed("the engine can't be put into place", &error))
 }
@@ -208,9 +218,15 @@ fn remove_leftovers(cache: &Path) {
     }
 }
 
+/// A build that is under way.
+struct Build<'a> {
+    sources: &'a Path,
+    stop: &'a AtomicBool,
+}
+
 /// Compiles the host of a release. The packages first, one by one, since that tells the progress;
 /// then the test binary, which `testing/synctest` asks for.
-fn compile(sources: &Path, release: Release, progress: Progress<'_>) -> Result<(), EngineError> {
+fn compile(build: &Build<'_>, release: Release, progress: Progress<'_>) -> Result<(), EngineError> {
     let modfile = format!("-modfile={}", mod_file(release));
     let tags = (6..=release.minor).map(|minor| format!("k1.{minor}")).collect::<Vec<_>>().join(",");
     let tags = format!("-tags={tags}");
@@ -219,7 +235,7 @@ fn compile(sources: &Path, release: Release, progress: Progress<'_>) -> Result<(
 
     progress(&format!("{label}: resolving modules"), None);
     let mut packages = 0_usize;
-    go(sources, &["list", "-deps"], &common, &["./virtual"], &mut |line, out| {
+    go(build, &["list", "-deps"], &common, &mut |line, out| {
         if out {
             packages += 1;
         } else if let Some(module) = line.strip_prefix("go: downloading ") {
@@ -227,7 +243,7 @@ fn compile(sources: &Path, release: Release, progress: Progress<'_>) -> Result<(
         }
     })?;
     let mut compiled = 0_usize;
-    go(sources, &["build", "-v"], &common, &["./virtual"], &mut |line, _| {
+    go(build, &["build", "-v"], &common, &mut |line, _| {
         if !line.starts_with("go: ") {
             compiled += 1;
         }
@@ -235,17 +251,37 @@ fn compile(sources: &Path, release: Release, progress: Progress<'_>) -> Result<(
         progress(&format!("{label}: compiling {line}"), Some(fraction.min(0.99)));
     })?;
     progress(&format!("{label}: linking"), Some(0.99));
-    let flags = ["-c", "-vet=off", "-ldflags=-s -w", "-o", OUTPUT];
-    let command: Vec<&str> = std::iter::once("test").chain(flags).collect();
-    go(sources, &command, &common, &["./virtual"], &mut |_, _| {})
+    let command = ["test", "-c", "-vet=off", "-ldflags=-s -w", "-o", OUTPUT];
+    go(build, &command, &common, &mut |_, _| {})
 }
 
-/// Runs a command of Go's, handing on each line: of standard output (`true`) and of errors.
+/// Runs a command in a process group of its own that ends with its input: if this process is
+/// killed, or lets go of the pipe, the whole group is ended and its folder removed, in which Go's own
+/// scratch files are, too.
+const GUARD: &str = r#"
+folder=$1
+shift
+exec 3<&0
+trap 'interrupted=1' TERM
+( trap '' TERM; cat <&3 >/dev/null; kill -TERM 0; sleep 1; rm -rf -- "$folder" ) >/dev/null 2>&1 &
+guard=$!
+"$@" </dev/null 3<&-
+status=$?
+[ -n "$interrupted" ] || kill -KILL $guard
+exit $status
+"#;
+
+/// How often a build looks whether it is to stop.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A line of a child: of standard output (`true`) or of errors.
+type Line = (String, bool);
+
+/// Runs a command of Go's, handing on each line.
 fn go(
-    folder: &Path,
+    build: &Build<'_>,
     command: &[&str],
     common: &[&str],
-    packages: &[&str],
     line: &mut dyn FnMut(&str, bool),
 ) -> Result<(), EngineError> {
     let failed = |why: String, output: &[String]| EngineError::Broken {
@@ -253,41 +289,68 @@ fn go(
         why: format!("`go {}` {why}", command.join(" ")),
         output: output.join("\n"),
     };
-    let mut child = Command::new("go")
+    let mut child = Command::new("sh")
+        .args(["-c", GUARD, "guard"])
+        .arg(build.sources)
+        .arg("go")
         .args(command)
         .args(common)
-        .args(packages)
-        .current_dir(folder)
+        .arg("./virtual")
+        .current_dir(build.sources)
+        .process_group(0)
         // A workspace or flags of the user's own project must not leak in.
         .env("GOWORK", "off")
         .env("GOFLAGS", "")
+        .env("GOTMPDIR", build.sources)
         .env("CGO_ENABLED", "0")
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(format!("can't be started: {error}"), &[]))?;
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(failed("has no pipes".to_owned(), &[]));
-    };
-    let out = std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let mut guard = child.stdin.take();
+    let (sender, lines) = mpsc::channel();
+    if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+        forward(stdout, true, sender.clone());
+        forward(stderr, false, sender);
+    }
     let mut errors: Vec<String> = Vec::new();
-    for text in BufReader::new(stderr).lines().map_while(Result::ok) {
-        line(&text, false);
-        errors.push(text);
-        // The last lines say why; all of them could be thousands.
-        if errors.len() > 40 {
-            errors.remove(0);
+    loop {
+        if build.stop.load(Ordering::Relaxed) {
+            drop(guard.take());
+        }
+        match lines.recv_timeout(GLANCE) {
+            Ok((text, out)) => {
+                line(&text, out);
+                if !out {
+                    errors.push(text);
+                }
+                // The last lines say why; all of them could be thousands.
+                if errors.len() > 40 {
+                    errors.remove(0);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    for text in out.join().unwrap_or_default() {
-        line(&text, true);
-    }
     match child.wait() {
+        _ if build.stop.load(Ordering::Relaxed) => Err(failed("was interrupted".to_owned(), &[])),
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(failed(format!("fails ({status})"), &errors)),
         Err(error) => Err(failed(format!("can't be waited for: {error}"), &errors)),
     }
+}
+
+fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender<Line>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            // Nobody listens any more: then nobody wants the rest.
+            if sender.send((line, out)).is_err() {
+                return;
+            }
+        }
+    });
 }
 
 fn unavailable(why: String, hint: String) -> EngineError {
