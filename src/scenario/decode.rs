@@ -326,7 +326,10 @@ struct Entries<'n> {
 impl<'n> MapAccess<'n> for Entries<'n> {
     type Error = Fault;
 
-    fn next_key_seed<K: DeserializeSeed<'n>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'n>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Fault> {
         let Some((key, value)) = self.rest.next() else { return Ok(None) };
         self.value = Some(value);
         let text: StrDeserializer<'_, Fault> = StrDeserializer::new(&key.text);

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_flag_without_its_prefix_is_found() {
-        let flags = ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
+        let flags =
+            ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
         let hint = suggest("sync-period", flags);
         assert_eq!(hint.as_deref(), Some("did you mean `horizontal-pod-autoscaler-sync-period`?"));
     }

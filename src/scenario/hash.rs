@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn canonical_json_is_sorted() {
-        let value: Value = serde_json::from_str(r#"{"b":[1,{"d":null,"c":"x"}],"a":0.5}"#)
-            .expect("it is JSON");
+        let value: Value =
+            serde_json::from_str(r#"{"b":[1,{"d":null,"c":"x"}],"a":0.5}"#).expect("it is JSON");
         let mut text = String::new();
         canonical(&value, &mut text);
         assert_eq!(text, r#"{"a":0.5,"b":[1,{"c":"x","d":null}]}"#);

@@ -150,7 +150,8 @@ pub(super) fn resolve(text: &str) -> Scalar<'_> {
     {
         return Scalar::Int(number);
     }
-    let floats = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    let floats =
+        digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     match text.parse::<f64>() {
         Ok(number) if floats && number.is_finite() => Scalar::Float(number),
         _ => Scalar::Text(text),

@@ -37,7 +37,8 @@ fn file(scenario: &Scenario) -> File {
         kind: "Scenario".to_owned(),
         requirement: scenario.requirement.clone(),
         upstream: scenario.upstream.clone(),
-        releases: (!scenario.releases.is_all()).then(|| ReleasesText(scenario.releases.to_string())),
+        releases: (!scenario.releases.is_all())
+            .then(|| ReleasesText(scenario.releases.to_string())),
         controller: (controller != Controller::default()).then_some(controller),
         hpa: scenario.manifest.clone(),
         workload: workload(&scenario.workload),
@@ -100,7 +101,8 @@ fn workload(meant: &meant::Workload) -> Workload {
         ),
     };
     let default_labels = BTreeMap::from([("app".to_owned(), meant.name.to_string())]);
-    let labels = if meant.labels == default_labels { BTreeMap::new() } else { meant.labels.clone() };
+    let labels =
+        if meant.labels == default_labels { BTreeMap::new() } else { meant.labels.clone() };
     let all = meant.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let all = all.collect::<Vec<_>>().join(",");
     let startup = startup(meant.startup);

@@ -48,7 +48,8 @@ impl FromStr for ReleaseRange {
         if let Some(to) = text.strip_prefix("<=") {
             return Ok(ReleaseRange { from: None, to: Some(release(to)?) });
         }
-        if let Some(operator) = ['>', '<', '^', '~', '='].into_iter().find(|c| text.starts_with(*c)) {
+        if let Some(operator) = ['>', '<', '^', '~', '='].into_iter().find(|c| text.starts_with(*c))
+        {
             return Err(RangeError {
                 what: format!("{text:?} is no range of releases"),
                 hint: Some(format!("`{operator}` is not known here: use >= or <=, both inclusive")),

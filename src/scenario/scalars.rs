@@ -123,8 +123,9 @@ as_written! {
 }
 
 /// Nothing more to say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
-#[derive(JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(deny_unknown_fields, expecting = "an empty map, {}")]
 #[schemars(description = "Nothing more to say: `{}`.")]
 pub(super) struct Empty {}

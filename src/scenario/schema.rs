@@ -1,8 +1,8 @@
 //! The JSON Schema of scenario files, from the types in `file`.
 
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::Schema;
 use serde_json::Value;
 
 use super::file::File;
@@ -57,4 +57,3 @@ impl Transform for NoNulls {
         }
     }
 }
-

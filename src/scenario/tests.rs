@@ -51,7 +51,8 @@ fn defaults_are_filled_in() {
     assert_eq!(&*workload.selector, "app=web");
     assert_eq!(&*workload.spec.containers[0].name, "app");
     assert_eq!(workload.age, Span::from_mins(60));
-    let at_once = Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
+    let at_once =
+        Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
     assert_eq!(workload.startup, at_once);
     assert_eq!(scenario.metrics.sampling.window, Span::from_secs(30));
     assert_eq!((scenario.until, scenario.line), (Time::from_secs(60), 6));
@@ -154,8 +155,10 @@ fn a_manifest_of_ones_own_is_taken_from_its_file() {
 fn all_that_makes_no_sense_is_told_at_once_by_line() {
     let text = SHORT.replace("replicas: 3", "replicas: -3\n  age: 5").replace("1m", "1x");
     let error = refused(&text);
-    let places: Vec<&str> =
-        error.lines().filter_map(|line| line.strip_prefix("test.yaml:")?.split(' ').next()).collect();
+    let places: Vec<&str> = error
+        .lines()
+        .filter_map(|line| line.strip_prefix("test.yaml:")?.split(' ').next())
+        .collect();
     assert_eq!(places, ["14:13:", "15:8:", "16:8:"], "{error}");
 }
 

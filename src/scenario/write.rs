@@ -95,7 +95,8 @@ fn flow(value: &Value) -> String {
             format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", "))
         }
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| format!("{}: {}", scalar(name), flow(value));
+            let field =
+                |(name, value): (&String, &Value)| format!("{}: {}", scalar(name), flow(value));
             format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
         }
         Value::String(text) => scalar(text),

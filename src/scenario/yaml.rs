@@ -91,7 +91,13 @@ impl Loader {
         }
     }
 
-    fn begin(&mut self, line: usize, column: usize, anchor: usize, map: bool) -> Result<(), Problem> {
+    fn begin(
+        &mut self,
+        line: usize,
+        column: usize,
+        anchor: usize,
+        map: bool,
+    ) -> Result<(), Problem> {
         if self.open.len() >= MAX_DEPTH {
             let what = format!("nested more than {MAX_DEPTH} levels deep");
             return Err(problem(line, column, what, None));

@@ -25,7 +25,8 @@ pub(super) fn lower(
     let Some(controller) = &file.controller else { return (Flags::default(), gates, overrides) };
     let at = at.key("controller");
     let flags = controller.flags.as_ref();
-    let flags = flags.map_or_else(Flags::default, |typed| flags_of(typed, at.key("flags"), problems));
+    let flags =
+        flags.map_or_else(Flags::default, |typed| flags_of(typed, at.key("flags"), problems));
     for (name, on) in &controller.feature_gates.0 {
         let at = at.key("featureGates");
         match gates.set(name, *on) {

@@ -18,15 +18,8 @@ const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited",
 /// What says when something is expected.
 const WHENS: [&str; 6] = ["tick", "at", "always", "never", "within", "atMost"];
 /// What says what is expected.
-const WHATS: [&str; 7] = [
-    "replicas",
-    "desiredReplicas",
-    "currentReplicas",
-    "conditions",
-    "events",
-    "rescaled",
-    "error",
-];
+const WHATS: [&str; 7] =
+    ["replicas", "desiredReplicas", "currentReplicas", "conditions", "events", "rescaled", "error"];
 
 /// More reconciles than this there can't be: those of the period, and those that edits and
 /// restarts cause.
@@ -231,7 +224,8 @@ fn bounds_of(typed: &Bounds, at: At<'_>, problems: &mut Problems) -> Option<Numb
     }
     let range = NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) };
     if range.min > range.max {
-        problems.plain(at, format!("no number is at least {} and at most {}", range.min, range.max));
+        problems
+            .plain(at, format!("no number is at least {} and at most {}", range.min, range.max));
         return None;
     }
     Some(range)

@@ -115,13 +115,13 @@ fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
                 let hint = "`kubectl get hpa.v2.autoscaling NAME -o yaml` shows any HPA as v2";
                 Some(hint.to_owned())
             }
-            Some(other) => suggest(other, ["autoscaling/v2"]).filter(|hint| hint.starts_with("did")),
+            Some(other) => {
+                suggest(other, ["autoscaling/v2"]).filter(|hint| hint.starts_with("did"))
+            }
             None => None,
         };
-        let what = format!(
-            "only apiVersion autoscaling/v2 is supported, found {}",
-            version.describe()
-        );
+        let what =
+            format!("only apiVersion autoscaling/v2 is supported, found {}", version.describe());
         problems.add(at.key("apiVersion").problem(what, hint));
         return None;
     }
@@ -241,6 +241,7 @@ fn valid(at: At<'_>, typed: &Manifest, gates: &FeatureGates, problems: &mut Prob
     set_defaults(&mut spec);
     let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
     for error in validate(name.unwrap_or_default(), &spec, gates) {
-        problems.plain(at.follow(&error.field), format!("the API server refuses this HPA: {error}"));
+        problems
+            .plain(at.follow(&error.field), format!("the API server refuses this HPA: {error}"));
     }
 }

@@ -50,7 +50,8 @@ fn usage_of(
             .map(|total| UsageSource::Load { total, limit: limit.flatten() }),
         _ => {
             let found = if given.is_empty() { "none".to_owned() } else { given.join(", ") };
-            let what = format!("expected exactly one of perPod, containers and load, found {found}");
+            let what =
+                format!("expected exactly one of perPod, containers and load, found {found}");
             problems.plain(at, what);
             None
         }

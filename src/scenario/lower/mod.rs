@@ -10,8 +10,8 @@ mod timeline;
 mod values;
 mod workload;
 
-pub(super) use self::workload::AGE;
 use self::cursor::{At, Problems};
+pub(super) use self::workload::AGE;
 use super::error::{Problem, suggest};
 use super::file::File;
 use super::meant::{ReleaseRange, Scenario};
@@ -77,7 +77,9 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
     let at = At::root(root);
     if !at.is_map() {
         let hint = format!("a scenario begins with `apiVersion: {API_VERSION}`");
-        return Err(at.problem(format!("expected a scenario, found {}", root.describe()), Some(hint)));
+        return Err(
+            at.problem(format!("expected a scenario, found {}", root.describe()), Some(hint))
+        );
     }
     for (field, wanted) in [("apiVersion", API_VERSION), ("kind", "Scenario")] {
         let Some((_, value)) = root.entry(field) else { continue };

@@ -65,7 +65,9 @@ fn what(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Opti
     let [name] = given.as_slice() else {
         let what = match given.as_slice() {
             [] => "nothing happens here: one field besides `at` and `for` is missing".to_owned(),
-            more => format!("expected one thing to happen, found {}: {}", more.len(), more.join(", ")),
+            more => {
+                format!("expected one thing to happen, found {}: {}", more.len(), more.join(", "))
+            }
         };
         let hint = "for instance {at: 60s, for: 2m, podsUnready: \"0-2\"}; see the reference";
         let hint = if given.is_empty() { hint } else { "write an entry for each of them" };
@@ -90,7 +92,8 @@ fn what(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Opti
         (&typed.update_scale_error, What::UpdateScaleError),
         (&typed.update_status_error, What::UpdateStatusError),
     ];
-    if let Some((error, make)) = errors.iter().find_map(|(error, make)| error.as_ref().zip(Some(make)))
+    if let Some((error, make)) =
+        errors.iter().find_map(|(error, make)| error.as_ref().zip(Some(make)))
     {
         return api_error(error, value, problems).map(make);
     }

@@ -90,7 +90,11 @@ pub(super) fn time(
 }
 
 /// A quantity.
-pub(super) fn quantity(text: &QuantityText, at: At<'_>, problems: &mut Problems) -> Option<Quantity> {
+pub(super) fn quantity(
+    text: &QuantityText,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<Quantity> {
     match Quantity::parse(&text.0) {
         Ok(quantity) => Some(quantity),
         Err(error) => {
@@ -146,9 +150,10 @@ pub(super) fn pods(text: &PodSetText, at: At<'_>, problems: &mut Problems) -> Op
             let hint = match text {
                 "*" | "any" | "every" | "ALL" | "All" => Some("did you mean all?".to_owned()),
                 "none" => Some("leave the entry out".to_owned()),
-                _ if text.contains("..") => {
-                    Some(format!("did you mean \"{}\"?", text.replace("..=", "-").replace("..", "-")))
-                }
+                _ if text.contains("..") => Some(format!(
+                    "did you mean \"{}\"?",
+                    text.replace("..=", "-").replace("..", "-")
+                )),
                 _ => None,
             };
             problems.add(at.problem(error.to_string(), hint));
@@ -180,12 +185,8 @@ fn shape_of(shape: &SignalShape, at: At<'_>, problems: &mut Problems) -> Option<
         .collect();
     if let &[name] = given.as_slice() {
         return match (name, &shape.sine) {
-            ("steps", _) => {
-                points(&shape.steps, at.key("steps"), problems).map(Signal::Steps)
-            }
-            ("points", _) => {
-                points(&shape.points, at.key("points"), problems).map(Signal::Points)
-            }
+            ("steps", _) => points(&shape.steps, at.key("steps"), problems).map(Signal::Steps),
+            ("points", _) => points(&shape.points, at.key("points"), problems).map(Signal::Points),
             (_, Some(sine)) => {
                 let at = at.key("sine");
                 let mean = quantity(&sine.mean, at.key("mean"), problems);
@@ -201,7 +202,9 @@ fn shape_of(shape: &SignalShape, at: At<'_>, problems: &mut Problems) -> Option<
     }
     let what = match given.as_slice() {
         [] => "an empty signal: expected exactly one of steps, points and sine".to_owned(),
-        more => format!("expected exactly one of steps, points and sine, found {}", more.join(", ")),
+        more => {
+            format!("expected exactly one of steps, points and sine, found {}", more.join(", "))
+        }
     };
     problems.plain(at, what);
     None

@@ -88,7 +88,8 @@ fn containers(typed: &[file::Container], at: At<'_>, problems: &mut Problems) ->
 }
 
 fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) -> Startup {
-    let at_once = Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
+    let at_once =
+        Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
     let Some(typed) = typed else { return at_once };
     let never = |text: &DurationOrNever| text.0 == "never";
     let mut span_or_never = |text: Option<&DurationOrNever>, name: &str, default| match text {
@@ -100,7 +101,9 @@ fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) ->
     let ready = span_or_never(typed.ready.as_ref(), "ready", pending);
     let metrics = span_or(typed.metrics.as_ref(), Span::ZERO, at.key("metrics"), problems);
     match (pending, ready) {
-        (None, Some(_)) => problems.plain(at.key("ready"), "a pod that is pending never gets ready"),
+        (None, Some(_)) => {
+            problems.plain(at.key("ready"), "a pod that is pending never gets ready")
+        }
         (Some(pending), Some(ready)) if ready < pending => {
             let what = format!("ready after {ready}, but pending for {pending}");
             problems.hint(at.key("ready"), what, "both are counted from the pod's creation");
@@ -118,7 +121,8 @@ fn selector(
     problems: &mut Problems,
 ) -> Arc<str> {
     let Some(text) = typed else {
-        let parts: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let parts: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         return parts.join(",").into();
     };
     // An empty or malformed selector is a case that the controller has an answer for, and one that
@@ -128,7 +132,8 @@ fn selector(
         && !selector.matches(labels)
         && !labels.is_empty()
     {
-        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let what = format!("the selector {text:?} does not match the pods' labels");
         problems.hint(at, what, format!("the pods have {}", labels.join(",")));
     }
