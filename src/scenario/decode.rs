@@ -1,0 +1,383 @@
+//! From a tree with positions to typed structs, by serde.
+//!
+//! Each error gets the position of the innermost node it arose at. Serde stops at the first error,
+//! so a file with a misspelt field shows that one alone; what lowering finds is shown all at once.
+
+use std::fmt::Display;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
+};
+
+use super::error::{Problem, suggest};
+use super::node::{Key, Kind, Node, Scalar, shorten};
+
+/// The name of a newtype whose visitor gets a scalar as it was written, also if it is a number.
+pub(super) const AS_WRITTEN: &str = "\0as written";
+/// As [`AS_WRITTEN`], for what may be a map instead.
+pub(super) const TEXT_OR_MAP: &str = "\0text or map";
+
+/// How `null` is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nulls {
+    /// A field without a value is a mistake: in scenarios.
+    Refused,
+    /// As in the Kubernetes API, where null is the same as absent: in manifests.
+    Absent,
+}
+
+/// Reads a tree as a type.
+pub(super) fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Problem> {
+    T::deserialize(Decoder { node, nulls }).map_err(|fault| {
+        let (line, column) = fault.at.unwrap_or((node.line, node.column));
+        Problem { file: None, line, column, what: fault.what, hint: fault.hint }
+    })
+}
+
+/// An error that may not know its place yet.
+#[derive(Debug)]
+pub(super) struct Fault {
+    at: Option<(usize, usize)>,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Fault {
+    fn new(what: String, hint: Option<String>) -> Fault {
+        Fault { at: None, what, hint }
+    }
+
+    fn at(mut self, line: usize, column: usize) -> Fault {
+        self.at.get_or_insert((line, column));
+        self
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl serde::de::Error for Fault {
+    fn custom<T: Display>(message: T) -> Fault {
+        Fault::new(message.to_string(), None)
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        Fault::new(format!("expected {}, found {found}", in_words(expected)), None)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        match found {
+            Unexpected::Signed(number) => Fault::out_of_range(number, expected),
+            _ => Fault::invalid_type(found, expected),
+        }
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
+        let hint = suggest(field, expected.iter().copied());
+        Fault::new(format!("unknown field `{field}`"), hint)
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Fault {
+        let hint = suggest(variant, expected.iter().copied());
+        Fault::new(format!("unknown value {}", shorten(variant)), hint)
+    }
+
+    fn missing_field(field: &'static str) -> Fault {
+        Fault::new(format!("missing field `{field}`"), None)
+    }
+}
+
+impl Fault {
+    fn out_of_range(number: i64, expected: &dyn Expected) -> Fault {
+        let range = match expected.to_string().as_str() {
+            "i32" => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
+            "u32" => format!("a whole number from 0 to {}", u32::MAX),
+            "u16" => format!("a whole number from 0 to {}", u16::MAX),
+            "usize" | "u64" => "a whole number, not negative".to_owned(),
+            other => other.to_owned(),
+        };
+        Fault::new(format!("{number} is out of range: expected {range}"), None)
+    }
+}
+
+/// What serde expects, in words of the file.
+fn in_words(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "i32" | "i64" | "u16" | "u32" | "u64" | "usize" => "a whole number".to_owned(),
+        "f64" => "a number".to_owned(),
+        "a string" | "string" | "string or map" => "text".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        _ if text.starts_with("variant of enum") => "one of the known words".to_owned(),
+        _ => text,
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Decoder<'n> {
+    node: &'n Node,
+    nulls: Nulls,
+}
+
+impl<'n> Decoder<'n> {
+    fn mismatch(&self, expected: &dyn Expected) -> Fault {
+        let expected = in_words(expected);
+        let hint = match self.node.scalar() {
+            Some(Scalar::Null) => Some("a value is missing after the colon".to_owned()),
+            Some(Scalar::Text(text)) if expected == "true or false" => match text {
+                "yes" | "on" | "Yes" | "On" => Some("did you mean `true`?".to_owned()),
+                "no" | "off" | "No" | "Off" => Some("did you mean `false`?".to_owned()),
+                _ => None,
+            },
+            Some(Scalar::Text(text)) if expected.ends_with("number") => {
+                let number = text.trim().parse::<f64>().is_ok();
+                number.then(|| "write the number without quotes".to_owned())
+            }
+            Some(_) if expected == "text" => Some("put it in quotes".to_owned()),
+            _ => None,
+        };
+        let what = format!("expected {expected}, found {}", self.node.describe());
+        Fault::new(what, hint).at(self.node.line, self.node.column)
+    }
+
+    fn here<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+        result.map_err(|fault| fault.at(self.node.line, self.node.column))
+    }
+
+    fn list<V: Visitor<'n>>(self, items: &'n [Node], visitor: V) -> Result<V::Value, Fault> {
+        self.here(visitor.visit_seq(Items { rest: items.iter(), nulls: self.nulls }))
+    }
+
+    fn map<V: Visitor<'n>>(self, of: &'n [(Key, Node)], visitor: V) -> Result<V::Value, Fault> {
+        let access = Entries { rest: of.iter(), value: None, nulls: self.nulls };
+        self.here(visitor.visit_map(access))
+    }
+}
+
+/// Methods of the trait that want exactly one kind of node.
+macro_rules! numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+            match self.node.scalar() {
+                Some(Scalar::Int(number)) => self.here(visitor.visit_i64(number)),
+                Some(Scalar::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                    self.here(visitor.visit_i64(number as i64))
+                }
+                _ => Err(self.mismatch(&visitor)),
+            }
+        }
+    )*};
+}
+
+impl<'n> Deserializer<'n> for Decoder<'n> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            Kind::List(items) => self.list(items, visitor),
+            Kind::Map(entries) => self.map(entries, visitor),
+            Kind::Scalar { .. } => self.here(match self.node.scalar() {
+                Some(Scalar::Bool(value)) => visitor.visit_bool(value),
+                Some(Scalar::Int(number)) => visitor.visit_i64(number),
+                Some(Scalar::Float(number)) => visitor.visit_f64(number),
+                Some(Scalar::Text(text)) => visitor.visit_str(text),
+                Some(Scalar::Null) | None => visitor.visit_unit(),
+            }),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Bool(value)) => self.here(visitor.visit_bool(value)),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
+    fn deserialize_f64<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Int(number)) => self.here(visitor.visit_f64(number as f64)),
+            Some(Scalar::Float(number)) => self.here(visitor.visit_f64(number)),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_f32<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Text(text)) => self.here(visitor.visit_str(text)),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match (self.node.is_null(), self.nulls) {
+            (true, Nulls::Absent) => self.here(visitor.visit_none()),
+            (true, Nulls::Refused) => {
+                let hint = "a value is missing after the colon; write `{}` for an empty map";
+                let what = "expected a value, found nothing".to_owned();
+                Err(Fault::new(what, Some(hint.to_owned())).at(self.node.line, self.node.column))
+            }
+            (false, _) => self.here(visitor.visit_some(self)),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'n>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            Kind::Scalar { text, .. } if name == AS_WRITTEN && !self.node.is_null() => {
+                self.here(visitor.visit_str(text))
+            }
+            Kind::Map(entries) if name == TEXT_OR_MAP => self.map(entries, visitor),
+            Kind::Scalar { text, .. } if name == TEXT_OR_MAP && !self.node.is_null() => {
+                self.here(visitor.visit_str(text))
+            }
+            _ if name == AS_WRITTEN || name == TEXT_OR_MAP => Err(self.mismatch(&visitor)),
+            _ => self.here(visitor.visit_newtype_struct(self)),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            Kind::List(items) => self.list(items, visitor),
+            Kind::Scalar { .. } | Kind::Map(_) => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            Kind::Map(entries) => self.map(entries, visitor),
+            Kind::Scalar { .. } | Kind::List(_) => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'n>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'n>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Text(text)) => self.here(visitor.visit_enum(Word(text))),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        <V: Visitor<'n>>
+        char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any i128 u128
+    }
+}
+
+struct Items<'n> {
+    rest: std::slice::Iter<'n, Node>,
+    nulls: Nulls,
+}
+
+impl<'n> SeqAccess<'n> for Items<'n> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'n>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Fault> {
+        let decoder = self.rest.next().map(|node| Decoder { node, nulls: self.nulls });
+        decoder.map(|decoder| decoder.here(seed.deserialize(decoder))).transpose()
+    }
+}
+
+struct Entries<'n> {
+    rest: std::slice::Iter<'n, (Key, Node)>,
+    value: Option<&'n Node>,
+    nulls: Nulls,
+}
+
+impl<'n> MapAccess<'n> for Entries<'n> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'n>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Fault> {
+        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        self.value = Some(value);
+        let text: StrDeserializer<'_, Fault> = StrDeserializer::new(&key.text);
+        seed.deserialize(text).map(Some).map_err(|fault| fault.at(key.line, key.column))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
+        let decoder = Decoder { node, nulls: self.nulls };
+        decoder.here(seed.deserialize(decoder))
+    }
+}
+
+/// A word that stands for a variant without content.
+struct Word<'n>(&'n str);
+
+impl<'n> EnumAccess<'n> for Word<'n> {
+    type Error = Fault;
+    type Variant = Unit;
+
+    fn variant_seed<V: DeserializeSeed<'n>>(self, seed: V) -> Result<(V::Value, Unit), Fault> {
+        let text: StrDeserializer<'_, Fault> = StrDeserializer::new(self.0);
+        seed.deserialize(text).map(|value| (value, Unit))
+    }
+}
+
+struct Unit;
+
+impl<'n> VariantAccess<'n> for Unit {
+    type Error = Fault;
+
+    fn unit_variant(self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'n>>(self, _seed: T) -> Result<T::Value, Fault> {
+        Err(Fault::custom("this word takes no value"))
+    }
+
+    fn tuple_variant<V: Visitor<'n>>(self, _len: usize, _visitor: V) -> Result<V::Value, Fault> {
+        Err(Fault::custom("this word takes no value"))
+    }
+
+    fn struct_variant<V: Visitor<'n>>(
+        self,
+        _fields: &'static [&'static str],
+        _visitor: V,
+    ) -> Result<V::Value, Fault> {
+        Err(Fault::custom("this word takes no value"))
+    }
+}

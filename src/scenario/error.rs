@@ -1,0 +1,109 @@
+//! What is wrong with a file: where, what, and what was probably meant.
+
+use std::fmt;
+
+/// A file that is no valid scenario, with everything that was found wrong with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Error {
+    /// The file as the user named it.
+    pub path: String,
+    /// What is wrong, sorted by position. Never empty.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The file, if it is not the scenario's own but the manifest that it names.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// What is wrong and what was expected.
+    pub what: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// One `file:line:column: what` a problem, its hint indented below.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            let file = problem.file.as_ref().unwrap_or(&self.path);
+            write!(f, "{file}:{}:{}: {}", problem.line, problem.column, problem.what)?;
+            if let Some(hint) = &problem.hint {
+                write!(f, "\n  hint: {hint}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// "did you mean", or else what there is to choose from.
+pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let known: Vec<&str> = known.into_iter().collect();
+    if let Some(best) = nearest(typed, &known) {
+        return Some(format!("did you mean `{best}`?"));
+    }
+    match known.as_slice() {
+        [] => None,
+        [only] => Some(format!("only `{only}` is known here")),
+        many => Some(format!("known here: {}", many.join(", "))),
+    }
+}
+
+/// The known word that was probably meant, if one is near enough.
+fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |text: &str| -> String {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    let typed = plain(typed);
+    if typed.is_empty() {
+        return None;
+    }
+    // A flag without its long prefix, or a field with a word too many.
+    let contained = |word: &str| {
+        typed.len() >= 4 && word.ends_with(&typed) || word.len() >= 4 && typed.ends_with(word)
+    };
+    let distance = |word: &str| {
+        if contained(word) { 1 } else { strsim::osa_distance(&typed, word) }
+    };
+    let (distance, best) =
+        known.iter().map(|word| (distance(&plain(word)), *word)).min_by_key(|(far, _)| *far)?;
+    (distance <= typed.chars().count().div_ceil(3)).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_finds_its_neighbour() {
+        let fields = ["averageUtilization", "averageValue", "type", "value"];
+        for (typed, meant) in [
+            ("averageUtilisation", "averageUtilization"),
+            ("AverageValue", "averageValue"),
+            ("average_value", "averageValue"),
+            ("tpye", "type"),
+        ] {
+            assert_eq!(suggest(typed, fields), Some(format!("did you mean `{meant}`?")));
+        }
+        let none = suggest("quota", fields).expect("a list");
+        assert_eq!(none, "known here: averageUtilization, averageValue, type, value");
+    }
+
+    #[test]
+    fn a_flag_without_its_prefix_is_found() {
+        let flags =
+            ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
+        let hint = suggest("sync-period", flags);
+        assert_eq!(hint.as_deref(), Some("did you mean `horizontal-pod-autoscaler-sync-period`?"));
+    }
+}

@@ -1,0 +1,422 @@
+//! Scenario files as typed. The JSON Schema comes from these types, its descriptions from their
+//! documentation; so what is written here is read by authors of scenarios in their editors.
+//!
+//! Plain structs with optional fields, so that messages stay simple; which of several fields must
+//! be there, and what values make sense, is checked by `lower`. `vpa`, rolling updates in the
+//! timeline and further kinds of metrics will be further optional fields.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::expect_file::Expect;
+use super::manifest::{Manifest, Patch};
+use super::scalars::{
+    Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
+};
+
+/// A scenario of kube-lockstep: an autoscaler, the world around it over time, and what is expected.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
+#[schemars(title = "kube-lockstep scenario")]
+pub(super) struct File {
+    /// `kube-lockstep.dev/v1alpha1`.
+    #[schemars(extend("const" = "kube-lockstep.dev/v1alpha1"))]
+    pub(super) api_version: String,
+    /// `Scenario`.
+    #[schemars(extend("const" = "Scenario"))]
+    pub(super) kind: String,
+    /// What must hold, in one sentence.
+    #[schemars(length(min = 1))]
+    pub(super) requirement: String,
+    /// Where that is said or decided: a link to upstream's source, a KEP, an issue.
+    #[schemars(regex(pattern = r"^https?://"))]
+    pub(super) upstream: String,
+    /// The releases on which it holds. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) releases: Option<ReleasesText>,
+    /// The kube-controller-manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) controller: Option<Controller>,
+    /// The HorizontalPodAutoscaler, a whole `autoscaling/v2` manifest; or `file`, the path of one.
+    #[schemars(with = "Manifest")]
+    #[serde(deserialize_with = "any_map")]
+    pub(super) hpa: Value,
+    /// What is scaled.
+    pub(super) workload: Workload,
+    /// What the metrics API answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics: Option<Metrics>,
+    /// What happens, and when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) timeline: Vec<Happening>,
+    /// When the scenario ends: reconciles up to and including this time count.
+    pub(super) until: Duration,
+    /// What the controller is expected to do. Without it, model and controller are only compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) expect: Vec<Expect>,
+}
+
+/// Any map: the manifest is checked on its own.
+fn any_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Entries::<Value>::deserialize(deserializer)
+        .map(|entries| Value::Object(entries.0.into_iter().collect()))
+}
+
+/// The kube-controller-manager.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a map of flags and gates")]
+pub(super) struct Controller {
+    /// Command-line flags, under upstream's names without the leading dashes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) flags: Option<Flags>,
+    /// Feature gates of controller and API server.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) feature_gates: Entries<bool>,
+}
+
+/// Flags of the kube-controller-manager.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, expecting = "a map of flags")]
+pub(super) struct Flags {
+    /// The time between two reconciles of an HPA. Default 15s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_sync_period: Option<Duration>,
+    /// How long a higher recommendation holds back a scale-down. Default 5m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_downscale_stabilization: Option<Duration>,
+    /// How far from 1 the ratio of usage to target may be without effect. Default 0.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub(super) horizontal_pod_autoscaler_tolerance: Option<f64>,
+    /// How long after its start a pod's cpu samples may be skipped. Default 5m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_cpu_initialization_period: Option<Duration>,
+    /// How long after its start a change of readiness counts as the pod's first. Default 30s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Duration>,
+    /// How many HPAs are reconciled at once. Default 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub(super) concurrent_horizontal_pod_autoscaler_syncs: Option<i32>,
+}
+
+/// What is scaled: the target of the HPA's `scaleTargetRef`, and its pods.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a workload (a map)")]
+pub(super) struct Workload {
+    /// The size at the start.
+    #[schemars(range(min = 0))]
+    pub(super) replicas: i32,
+    /// The containers of each pod. Default: one container `app` without requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) containers: Vec<Container>,
+    /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) labels: Entries<String>,
+    /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) selector: Option<String>,
+    /// How long before the start the first pods were created, started and got ready. Default 1h.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) age: Option<Duration>,
+    /// How new pods come up. Default: they are ready at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) startup: Option<Startup>,
+    /// Which pods go first when the size shrinks. Default replicaSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) victims: Option<Victims>,
+    /// How long a deleted pod stays Terminating. Default 0s: it is gone at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) termination: Option<Duration>,
+}
+
+/// A container and its requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a container (a map)")]
+pub(super) struct Container {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// What it requests of each resource, for instance `cpu: 500m`.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) requests: Entries<QuantityText>,
+}
+
+/// How a new pod comes up.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map, for instance {pending: 2s, ready: 10s}")]
+pub(super) struct Startup {
+    /// For how long it is Pending; or `never` to leave that phase. Default 0s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(title = "pending")]
+    pub(super) pending: Option<DurationOrNever>,
+    /// How long after its creation it is ready; or `never`. Default: as soon as it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ready: Option<DurationOrNever>,
+    /// How long after its start it has metrics. Default 0s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics: Option<Duration>,
+}
+
+/// Which pods go first when the size shrinks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Victims {
+    /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
+    ReplicaSet,
+    /// The newest, as a StatefulSet.
+    Newest,
+    /// The oldest.
+    Oldest,
+}
+
+/// What the metrics API answers.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "metrics (a map)")]
+pub(super) struct Metrics {
+    /// metrics.k8s.io: the usage of cpu and memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) resource: Vec<ResourceUsage>,
+    /// How samples of usage are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sampling: Option<Sampling>,
+}
+
+/// The usage of one resource: exactly one of `perPod`, `containers` and `load`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a resource's usage (a map)")]
+pub(super) struct ResourceUsage {
+    /// `cpu` or `memory`.
+    #[schemars(extend("enum" = ["cpu", "memory"]))]
+    pub(super) name: String,
+    /// The usage of each pod, in its first container; the other containers use nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) per_pod: Option<Signal>,
+    /// The usage of each pod, by container.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) containers: Entries<Signal>,
+    /// A total that the ready pods share evenly: more pods use less each (a closed loop).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) load: Option<Signal>,
+    /// With `load`: no pod uses more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<QuantityText>,
+    /// Pods that differ. Later entries win.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pods: Vec<Exception>,
+}
+
+/// Pods whose usage differs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{pods: …, value: …}")]
+pub(super) struct Exception {
+    /// Which pods.
+    pub(super) pods: PodSetText,
+    /// Their usage, in their first container.
+    pub(super) value: Signal,
+}
+
+/// A value over time: a quantity that stays the same, or a map with exactly one of `steps`,
+/// `points` and `sine`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Signal(pub(super) ScalarOr<QuantityText, SignalShape>);
+
+impl From<String> for QuantityText {
+    fn from(text: String) -> QuantityText {
+        QuantityText(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Signal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
+        let expected = "a quantity such as 500m, or a map with steps, points or sine";
+        ScalarOr::read(deserializer, expected).map(Signal)
+    }
+}
+
+impl JsonSchema for Signal {
+    fn schema_name() -> Cow<'static, str> {
+        "Signal".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let scalar = generator.subschema_for::<QuantityText>();
+        let map = generator.subschema_for::<SignalShape>();
+        json_schema!({
+            "description": "A value over time: a quantity that stays the same, or a map with \
+                            exactly one of steps, points and sine.",
+            "anyOf": [scalar, map],
+        })
+    }
+}
+
+/// A value that changes: exactly one of these.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+pub(super) struct SignalShape {
+    /// Jumps: each value holds from its time on, the first one also before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub(super) steps: Vec<Point>,
+    /// Straight lines from point to point; constant before the first and after the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub(super) points: Vec<Point>,
+    /// A wave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sine: Option<Sine>,
+}
+
+/// A value at a time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{at: …, value: …}")]
+pub(super) struct Point {
+    /// When, from the start.
+    pub(super) at: Duration,
+    /// The value.
+    pub(super) value: QuantityText,
+}
+
+/// `mean + amplitude * sin(2π (t - offset) / period)`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "{mean: …, amplitude: …, period: …}")]
+pub(super) struct Sine {
+    /// The middle.
+    pub(super) mean: QuantityText,
+    /// Half of the height.
+    pub(super) amplitude: QuantityText,
+    /// The time of one wave.
+    pub(super) period: Duration,
+    /// The time of a rising crossing of the middle. Default 0s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) offset: Option<Duration>,
+}
+
+/// How samples of usage are taken.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "sampling (a map)")]
+pub(super) struct Sampling {
+    /// The time over which a sample is taken: the `window` of each sample. Default 30s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) window: Option<Duration>,
+    /// How old the newest sample is: its timestamp, and the usage it tells. Default 0s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lag: Option<Duration>,
+    /// Samples are only taken at multiples of this. Default: with each query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resolution: Option<Duration>,
+}
+
+/// Something that happens: `at`, maybe `for`, and exactly one other field.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "something that happens, for instance {at: 60s, scale: 7}")]
+#[schemars(extend("minProperties" = 2, "maxProperties" = 3))]
+pub(super) struct Happening {
+    /// When, from the start.
+    pub(super) at: Duration,
+    /// For how long. Default: until the end of the scenario.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub(super) for_: Option<Duration>,
+    /// Pods lose readiness, and get it back when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pods_unready: Option<PodSetText>,
+    /// Pods go to phase Failed and are replaced, as evicted ones are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pods_failed: Option<PodSetText>,
+    /// Pods are deleted, and replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pods_deleted: Option<PodSetText>,
+    /// Pods are deleted but held by a finalizer: Terminating until it ends. They are replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pods_stuck_terminating: Option<PodSetText>,
+    /// Pods have no entry in the metrics API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_missing: Option<PodSetText>,
+    /// The samples of pods stay as they were, with their timestamps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_stale: Option<PodSetText>,
+    /// The metrics API answers with an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_error: Option<ApiError>,
+    /// The metrics API answers with an empty list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_empty: Option<Empty>,
+    /// One container of pods has no usage; the entry of the pod stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) container_metrics_missing: Option<ContainerOfPods>,
+    /// One resource of pods is not reported; the entry of the pod stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resource_missing: Option<ResourceOfPods>,
+    /// Reading the target's scale fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) get_scale_error: Option<ApiError>,
+    /// Writing the target's scale fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) update_scale_error: Option<ApiError>,
+    /// Writing the HPA's status fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) update_status_error: Option<ApiError>,
+    /// Somebody scales the target to this size (`kubectl scale`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub(super) scale: Option<i32>,
+    /// Somebody edits the HPA: a JSON merge patch, for instance `{spec: {maxReplicas: 20}}`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_map")]
+    #[schemars(with = "Option<Patch>")]
+    pub(super) edit_hpa: Option<Value>,
+    /// Somebody deletes the HPA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) delete_hpa: Option<Empty>,
+    /// Somebody creates the HPA again, from the scenario's manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) create_hpa: Option<Empty>,
+    /// The controller is restarted: what it had in memory is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) restart_controller: Option<Empty>,
+}
+
+fn some_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    any_map(deserializer).map(Some)
+}
+
+/// An error answer of the API server.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "{code: …, reason: …, message: …}")]
+pub(super) struct ApiError {
+    /// The HTTP status code.
+    #[schemars(range(min = 400, max = 599))]
+    pub(super) code: u16,
+    /// The reason of the Status object. Default: the usual one for the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// The message, which the controller quotes.
+    pub(super) message: String,
+}
+
+/// A container of some pods.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{pods: …, container: …}")]
+pub(super) struct ContainerOfPods {
+    /// Which pods.
+    pub(super) pods: PodSetText,
+    /// The container's name.
+    pub(super) container: String,
+}
+
+/// A resource of some pods.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{pods: …, resource: …}")]
+pub(super) struct ResourceOfPods {
+    /// Which pods.
+    pub(super) pods: PodSetText,
+    /// `cpu` or `memory`.
+    pub(super) resource: String,
+}

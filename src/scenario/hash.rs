@@ -1,0 +1,82 @@
+//! The content hash of a scenario: changes when, and only when, a run may change.
+//!
+//! It is taken of the normal form, so it knows neither comments nor order of fields nor spelling.
+//! Deliberately not `std`'s hasher, whose results may change with the compiler.
+
+use serde_json::Value;
+
+use super::meant::Scenario;
+use super::raise;
+
+/// What only people read, or what is asked of a run and does not change it.
+const NOT_HASHED: [&str; 4] = ["requirement", "upstream", "releases", "expect"];
+
+/// 16 hexadecimal digits.
+pub(super) fn of(scenario: &Scenario) -> String {
+    let mut value = raise::to_value(scenario);
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|name, _| !NOT_HASHED.contains(&name.as_str()));
+    }
+    let mut text = String::new();
+    canonical(&value, &mut text);
+    format!("{:016x}", fnv1a(text.as_bytes()))
+}
+
+/// JSON with sorted keys and without spaces.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| name.as_str());
+            out.push('{');
+            for (index, (name, value)) in fields.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(name.as_str()).to_string());
+                out.push(':');
+                canonical(value, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                canonical(item, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+/// FNV-1a, 64 bits.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fnv1a_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn canonical_json_is_sorted() {
+        let value: Value =
+            serde_json::from_str(r#"{"b":[1,{"d":null,"c":"x"}],"a":0.5}"#).expect("it is JSON");
+        let mut text = String::new();
+        canonical(&value, &mut text);
+        assert_eq!(text, r#"{"a":0.5,"b":[1,{"c":"x","d":null}]}"#);
+    }
+}

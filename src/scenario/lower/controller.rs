@@ -1,0 +1,104 @@
+//! Flags and feature gates of the kube-controller-manager.
+
+use std::collections::BTreeMap;
+
+use super::cursor::{At, Problems};
+use super::values::{positive, span};
+use crate::model::flags::{FeatureGates, Flags, Gate, GateError};
+use crate::model::rules::{Release, Rules};
+use crate::model::time::Span;
+use crate::scenario::error::suggest;
+use crate::scenario::file::{File, Flags as TypedFlags};
+use crate::scenario::meant::ReleaseRange;
+
+pub(super) fn lower(
+    file: &File,
+    at: At<'_>,
+    releases: Option<ReleaseRange>,
+    problems: &mut Problems,
+) -> (Flags, FeatureGates, BTreeMap<String, bool>) {
+    // A gate must exist on the newest release on which the scenario holds.
+    let newest = releases.and_then(|range| range.to).unwrap_or_else(Release::newest);
+    let newest = newest.min(Release::newest());
+    let mut gates = FeatureGates::of(&Rules::of(newest));
+    let mut overrides = BTreeMap::new();
+    let Some(controller) = &file.controller else { return (Flags::default(), gates, overrides) };
+    let at = at.key("controller");
+    let flags = controller.flags.as_ref();
+    let flags =
+        flags.map_or_else(Flags::default, |typed| flags_of(typed, at.key("flags"), problems));
+    for (name, on) in &controller.feature_gates.0 {
+        let at = at.key("featureGates");
+        match gates.set(name, *on) {
+            Ok(()) => {
+                overrides.insert(name.clone(), *on);
+            }
+            Err(GateError::Unknown(_)) => {
+                let known = Gate::ALL.map(Gate::name);
+                let what = format!("unknown feature gate `{name}`");
+                problems.add(at.key_position(name).problem(what, suggest(name, known)));
+            }
+            Err(error @ GateError::Locked { .. }) => {
+                problems.plain(at.key(name), format!("{error} in {newest}"));
+            }
+            Err(GateError::Absent(_)) => {
+                let what = format!("feature gate {name} does not exist in {newest}");
+                problems.plain(at.key_position(name), what);
+            }
+        }
+    }
+    (flags, gates, overrides)
+}
+
+fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
+    let mut flags = Flags::default();
+    let name = "horizontal-pod-autoscaler-sync-period";
+    if let Some(text) = &typed.horizontal_pod_autoscaler_sync_period
+        && let Some(period) = positive(text, at.key(name), problems)
+    {
+        if period < Span::from_millis(100) {
+            let what = format!("a sync period of {period} is too short: at least 100ms");
+            problems.plain(at.key(name), what);
+        }
+        flags.sync_period = period;
+    }
+    let spans: [(&str, _, &mut Span); 3] = [
+        (
+            "horizontal-pod-autoscaler-downscale-stabilization",
+            &typed.horizontal_pod_autoscaler_downscale_stabilization,
+            &mut flags.downscale_stabilization,
+        ),
+        (
+            "horizontal-pod-autoscaler-cpu-initialization-period",
+            &typed.horizontal_pod_autoscaler_cpu_initialization_period,
+            &mut flags.cpu_initialization_period,
+        ),
+        (
+            "horizontal-pod-autoscaler-initial-readiness-delay",
+            &typed.horizontal_pod_autoscaler_initial_readiness_delay,
+            &mut flags.initial_readiness_delay,
+        ),
+    ];
+    for (name, text, flag) in spans {
+        if let Some(text) = text
+            && let Some(span) = span(text, at.key(name), problems)
+        {
+            *flag = span;
+        }
+    }
+    if let Some(tolerance) = typed.horizontal_pod_autoscaler_tolerance {
+        if tolerance < 0.0 {
+            let at = at.key("horizontal-pod-autoscaler-tolerance");
+            problems.plain(at, format!("a tolerance of {tolerance} is negative"));
+        }
+        flags.tolerance = tolerance;
+    }
+    if let Some(syncs) = typed.concurrent_horizontal_pod_autoscaler_syncs {
+        if syncs < 1 {
+            let at = at.key("concurrent-horizontal-pod-autoscaler-syncs");
+            problems.plain(at, format!("expected at least 1 worker, found {syncs}"));
+        }
+        flags.concurrent_syncs = syncs;
+    }
+    flags
+}

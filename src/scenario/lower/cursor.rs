@@ -1,0 +1,116 @@
+//! Where something stands in the file, and what is wrong there.
+
+use crate::scenario::error::Problem;
+use crate::scenario::node::{Kind, Node};
+
+/// A place in the tree: a node, or the nearest that there is.
+#[derive(Clone, Copy)]
+pub(super) struct At<'n> {
+    node: Option<&'n Node>,
+    /// Line, from 1.
+    pub(super) line: usize,
+    /// Column, from 1.
+    pub(super) column: usize,
+}
+
+impl<'n> At<'n> {
+    pub(super) fn root(node: &'n Node) -> At<'n> {
+        At { node: Some(node), line: node.line, column: node.column }
+    }
+
+    /// The value of a field; if there is none, the place of the map.
+    pub(super) fn key(self, name: &str) -> At<'n> {
+        match self.node.and_then(|node| node.entry(name)) {
+            // An empty value has no place of its own worth showing.
+            Some((key, node)) if node.is_null() => {
+                At { node: Some(node), line: key.line, column: key.column }
+            }
+            Some((_, node)) => At::root(node),
+            None => At { node: None, ..self },
+        }
+    }
+
+    /// The name of a field; if there is none, the place of the map.
+    pub(super) fn key_position(self, name: &str) -> At<'n> {
+        match self.node.and_then(|node| node.entry(name)) {
+            Some((key, _)) => At { node: None, line: key.line, column: key.column },
+            None => At { node: None, ..self },
+        }
+    }
+
+    /// An element of a list; if there is none, the place of the list.
+    pub(super) fn index(self, index: usize) -> At<'n> {
+        match self.node.and_then(|node| node.item(index)) {
+            Some(node) => At::root(node),
+            None => At { node: None, ..self },
+        }
+    }
+
+    /// The node, if it is there.
+    pub(super) fn node(self) -> Option<&'n Node> {
+        self.node
+    }
+
+    pub(super) fn is_map(self) -> bool {
+        self.node.is_some_and(|node| matches!(node.kind, Kind::Map(_)))
+    }
+
+    /// Follows a path as the API server writes them: `spec.metrics[0].resource`.
+    pub(super) fn follow(self, path: &str) -> At<'n> {
+        let mut at = self;
+        for part in path.split(['.', '[']).filter(|part| !part.is_empty()) {
+            let index = part.strip_suffix(']').and_then(|index| index.parse().ok());
+            let next = index.map_or_else(|| at.key(part), |index| at.index(index));
+            if next.node.is_none() {
+                break;
+            }
+            at = next;
+        }
+        at
+    }
+
+    pub(super) fn problem(self, what: impl Into<String>, hint: Option<String>) -> Problem {
+        let At { line, column, .. } = self;
+        Problem { file: None, line, column, what: what.into(), hint }
+    }
+}
+
+/// What was found wrong so far.
+#[derive(Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    /// Something wrong, without a hint.
+    pub(super) fn plain(&mut self, at: At<'_>, what: impl Into<String>) {
+        self.add(at.problem(what, None));
+    }
+
+    /// Something wrong, and what to do about it.
+    pub(super) fn hint(&mut self, at: At<'_>, what: impl Into<String>, hint: impl Into<String>) {
+        self.add(at.problem(what, Some(hint.into())));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Names the file of the problems from a number on.
+    pub(super) fn in_file(&mut self, from: usize, file: &str) {
+        for problem in self.0.iter_mut().skip(from) {
+            problem.file = Some(file.to_owned());
+        }
+    }
+
+    /// The problems, sorted by place; those of another file last.
+    pub(super) fn into_result(mut self) -> Result<(), Vec<Problem>> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        self.0.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        Err(self.0)
+    }
+}

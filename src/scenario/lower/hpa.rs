@@ -1,0 +1,247 @@
+//! The HPA's manifest: kept verbatim, and checked as the API server will check it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Reader;
+use super::cursor::{At, Problems};
+use crate::model::api::HpaSpec;
+use crate::model::flags::FeatureGates;
+use crate::model::hpa::{set_defaults, validate};
+use crate::scenario::decode::{Nulls, decode};
+use crate::scenario::error::suggest;
+use crate::scenario::manifest::{Manifest, MetricType};
+use crate::scenario::node::{Kind, Node};
+use crate::scenario::yaml;
+
+/// What the scenario takes from the manifest.
+pub(super) struct Hpa {
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) manifest: Value,
+    pub(super) target: Target,
+}
+
+/// The target as its reference names it.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) resource: String,
+    pub(super) name: Arc<str>,
+}
+
+/// The kinds of targets that can be played, with their group, version and resource.
+const KINDS: [(&str, &str, &str, &str); 4] = [
+    ("Deployment", "apps", "v1", "deployments"),
+    ("ReplicaSet", "apps", "v1", "replicasets"),
+    ("StatefulSet", "apps", "v1", "statefulsets"),
+    ("ReplicationController", "", "v1", "replicationcontrollers"),
+];
+
+/// Lowers the manifest, inline or from the file that `hpa.file` names.
+pub(super) fn lower(
+    at: At<'_>,
+    read: Reader<'_>,
+    gates: &FeatureGates,
+    problems: &mut Problems,
+) -> Option<Hpa> {
+    let typed: Manifest = shape(at, problems)?;
+    let Some(path) = typed.file else { return manifest(at, &typed, gates, problems) };
+    if let Some(Kind::Map(entries)) = at.node().map(|node| &node.kind)
+        && entries.len() > 1
+    {
+        let what = "expected either `file` or a manifest, found both";
+        problems.plain(at.key_position("file"), what);
+        return None;
+    }
+    let at = at.key("file");
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(why) => {
+            let hint = "the path is relative to the scenario";
+            problems.hint(at, format!("{path} can't be read: {why}"), hint);
+            return None;
+        }
+    };
+    let before = problems.len();
+    let hpa = only_hpa(&path, &text, at, problems).and_then(|root| {
+        let inside = problems.len();
+        let at = At::root(&root);
+        let hpa = shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
+        problems.in_file(inside, &path);
+        hpa
+    });
+    if problems.len() == before { hpa } else { None }
+}
+
+/// The one HorizontalPodAutoscaler among the documents of a file.
+fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Option<Node> {
+    let documents = match yaml::documents(text) {
+        Ok(documents) => documents,
+        Err(mut problem) => {
+            problem.file = Some(path.to_owned());
+            problems.add(problem);
+            return None;
+        }
+    };
+    if let [_] = documents.as_slice() {
+        return documents.into_iter().next();
+    }
+    let is_hpa = |node: &Node| {
+        let kind = node.entry("kind").map(|(_, kind)| kind.to_json());
+        kind.is_some_and(|kind| kind == "HorizontalPodAutoscaler")
+    };
+    let mut found: Vec<Node> = documents.into_iter().filter(is_hpa).collect();
+    if found.len() != 1 {
+        let what = format!("expected one HorizontalPodAutoscaler in {path}, found {}", found.len());
+        problems.plain(at, what);
+        return None;
+    }
+    found.pop()
+}
+
+/// The manifest's shape: misspelt fields and wrong types.
+fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
+    // apiVersion first: in an older version other fields are right.
+    let node = at.node()?;
+    if let Some((_, version)) = node.entry("apiVersion")
+        && version.to_json() != "autoscaling/v2"
+    {
+        let hint = match version.to_json().as_str() {
+            Some("autoscaling/v1" | "autoscaling/v2beta1" | "autoscaling/v2beta2") => {
+                let hint = "`kubectl get hpa.v2.autoscaling NAME -o yaml` shows any HPA as v2";
+                Some(hint.to_owned())
+            }
+            Some(other) => {
+                suggest(other, ["autoscaling/v2"]).filter(|hint| hint.starts_with("did"))
+            }
+            None => None,
+        };
+        let what =
+            format!("only apiVersion autoscaling/v2 is supported, found {}", version.describe());
+        problems.add(at.key("apiVersion").problem(what, hint));
+        return None;
+    }
+    match decode(node, Nulls::Absent) {
+        Ok(typed) => Some(typed),
+        Err(problem) => {
+            problems.add(problem);
+            None
+        }
+    }
+}
+
+fn manifest(
+    at: At<'_>,
+    typed: &Manifest,
+    gates: &FeatureGates,
+    problems: &mut Problems,
+) -> Option<Hpa> {
+    let before = problems.len();
+    required(at, typed, problems);
+    if typed.kind.as_deref().is_some_and(|kind| kind != "HorizontalPodAutoscaler") {
+        let what = format!(
+            "expected kind HorizontalPodAutoscaler, found {}",
+            typed.kind.as_deref().unwrap_or_default()
+        );
+        problems.plain(at.key("kind"), what);
+    }
+    metric_types(at.key("spec").key("metrics"), typed, problems);
+    if problems.len() > before {
+        return None;
+    }
+    let node = at.node()?;
+    let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
+    valid(at, typed, gates, problems);
+    let metadata = typed.metadata.as_ref()?;
+    Some(Hpa {
+        namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
+        name: metadata.name.as_deref()?.into(),
+        manifest: node.to_json(),
+        target: target?,
+    })
+}
+
+/// Fields without which there is nothing that the API server could look at.
+fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
+    let mut missing = |at: At<'_>, there: bool, field: &str| {
+        if !there {
+            problems.plain(at, format!("missing field `{field}` of the HPA"));
+        }
+    };
+    missing(at, typed.api_version.is_some(), "apiVersion");
+    missing(at, typed.kind.is_some(), "kind");
+    let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_ref());
+    missing(at.key("metadata"), name.is_some(), "metadata.name");
+    let spec = typed.spec.as_ref();
+    missing(at, spec.is_some(), "spec");
+    if let Some(spec) = spec {
+        let at = at.key("spec");
+        missing(at, spec.max_replicas.is_some(), "spec.maxReplicas");
+        let target = spec.scale_target_ref.as_ref();
+        missing(at, target.is_some(), "spec.scaleTargetRef");
+        if let Some(target) = target {
+            let at = at.key("scaleTargetRef");
+            missing(at, target.kind.is_some(), "spec.scaleTargetRef.kind");
+            missing(at, target.name.is_some(), "spec.scaleTargetRef.name");
+        }
+    }
+}
+
+/// Metric types that the model does not know yet are refused by name.
+fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
+    let metrics = typed.spec.as_ref().and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
+    for (index, metric) in metrics.iter().enumerate() {
+        let at = at.index(index);
+        match metric.type_ {
+            Some(MetricType::Resource) => {}
+            Some(other) => {
+                let what = format!("metrics of type {other:?} are not supported yet");
+                problems.hint(at.key("type"), what, "only Resource metrics are, cpu and memory");
+            }
+            None => problems.plain(at, "missing field `type` of the metric"),
+        }
+    }
+}
+
+fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Target> {
+    let reference = typed.spec.as_ref()?.scale_target_ref.as_ref()?;
+    let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
+    let Some((_, group, version, resource)) = KINDS.into_iter().find(|(known, ..)| *known == kind)
+    else {
+        let known = KINDS.map(|(kind, ..)| kind);
+        let what = format!("targets of kind {kind} are not supported");
+        problems.add(at.key("kind").problem(what, suggest(kind, known)));
+        return None;
+    };
+    let wanted = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let found = reference.api_version.as_deref().unwrap_or_default();
+    if found != wanted {
+        let what = match found {
+            "" => format!("missing apiVersion of the {kind}"),
+            found => format!("a {kind} of apiVersion {found} is not supported"),
+        };
+        problems.hint(at.key("apiVersion"), what, format!("did you mean {wanted}?"));
+        return None;
+    }
+    let (group, version, resource) = (group.to_owned(), version.to_owned(), resource.to_owned());
+    Some(Target { group, version, kind: kind.to_owned(), resource, name: name.into() })
+}
+
+/// What the API server would refuse, in its words.
+fn valid(at: At<'_>, typed: &Manifest, gates: &FeatureGates, problems: &mut Problems) {
+    let Some(node) = at.key("spec").node() else { return };
+    let mut spec: HpaSpec = match decode(node, Nulls::Absent) {
+        Ok(spec) => spec,
+        Err(problem) => return problems.add(problem),
+    };
+    set_defaults(&mut spec);
+    let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
+    for error in validate(name.unwrap_or_default(), &spec, gates) {
+        problems
+            .plain(at.follow(&error.field), format!("the API server refuses this HPA: {error}"));
+    }
+}

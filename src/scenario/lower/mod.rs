@@ -1,0 +1,131 @@
+//! From the file as typed to the scenario as meant: text is read, defaults are filled in, and what
+//! makes no sense is refused. All that is wrong is found at once, each with its place.
+
+mod controller;
+mod cursor;
+mod expect;
+mod hpa;
+mod metrics;
+mod timeline;
+mod values;
+mod workload;
+
+use self::cursor::{At, Problems};
+pub(super) use self::workload::AGE;
+use super::error::{Problem, suggest};
+use super::file::File;
+use super::meant::{ReleaseRange, Scenario};
+use super::node::Node;
+use super::{decode, hash};
+use crate::model::time::Time;
+
+/// What `apiVersion` must be.
+const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
+
+/// Reads other files: `hpa.file`.
+pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// Lowers a file.
+pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
+    check_kind(root).map_err(|problem| vec![problem])?;
+    let file: File =
+        decode::decode(root, decode::Nulls::Refused).map_err(|problem| vec![problem])?;
+    let mut problems = Problems::default();
+    let at = At::root(root);
+    head(&file, at, &mut problems);
+    let releases = releases(&file, at, &mut problems);
+    let until = until(&file, at, &mut problems);
+    let (flags, gates, gate_overrides) = controller::lower(&file, at, releases, &mut problems);
+    let hpa = hpa::lower(at.key("hpa"), read, &gates, &mut problems);
+    let target = hpa.as_ref().map(|hpa| &hpa.target);
+    let workload = workload::lower(&file.workload, at.key("workload"), target, &mut problems);
+    let metrics = metrics::lower(&file, at.key("metrics"), &mut problems);
+    let timeline = timeline::lower(&file, at.key("timeline"), until, &mut problems);
+    let ticks = expect::most_ticks(&file, until, flags.sync_period);
+    let expect = expect::lower(&file, at.key("expect"), until, ticks, &mut problems);
+    problems.into_result()?;
+    let (Some(hpa), Some(workload), Some(until)) = (hpa, workload, until) else {
+        let what = "a problem without a message: please report this file";
+        return Err(vec![at.problem(what, None)]);
+    };
+    let mut scenario = Scenario {
+        id: path.to_owned(),
+        path: path.to_owned(),
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone(),
+        releases: releases.unwrap_or_default(),
+        flags,
+        gates,
+        gate_overrides,
+        namespace: hpa.namespace,
+        hpa_name: hpa.name,
+        manifest: hpa.manifest,
+        workload,
+        metrics,
+        timeline,
+        until,
+        expect,
+        hash: String::new(),
+        line: at.key_position("hpa").line,
+    };
+    scenario.hash = hash::of(&scenario);
+    Ok(scenario)
+}
+
+/// `apiVersion` and `kind`, before all else: another kind of file has other fields.
+fn check_kind(root: &Node) -> Result<(), Problem> {
+    let at = At::root(root);
+    if !at.is_map() {
+        let hint = format!("a scenario begins with `apiVersion: {API_VERSION}`");
+        return Err(
+            at.problem(format!("expected a scenario, found {}", root.describe()), Some(hint))
+        );
+    }
+    for (field, wanted) in [("apiVersion", API_VERSION), ("kind", "Scenario")] {
+        let Some((_, value)) = root.entry(field) else { continue };
+        let found = value.to_json();
+        if found.as_str() != Some(wanted) {
+            let what = format!("expected {field} `{wanted}`, found {}", value.describe());
+            let hint = match found.as_str() {
+                Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
+                    Some("a manifest belongs below `hpa:`".to_owned())
+                }
+                Some(found) => suggest(found, [wanted]).filter(|hint| hint.starts_with("did")),
+                None => None,
+            };
+            return Err(at.key(field).problem(what, hint));
+        }
+    }
+    Ok(())
+}
+
+fn head(file: &File, at: At<'_>, problems: &mut Problems) {
+    if file.requirement.trim().is_empty() {
+        let hint = "say in one sentence what must hold";
+        problems.hint(at.key("requirement"), "an empty requirement", hint);
+    }
+    let link = ["https://", "http://"].iter().find_map(|scheme| file.upstream.strip_prefix(scheme));
+    if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
+        let what = format!("expected a link, found {}", super::node::shorten(&file.upstream));
+        let hint = "link upstream's source, a KEP or an issue: https://…";
+        problems.hint(at.key("upstream"), what, hint);
+    }
+}
+
+fn releases(file: &File, at: At<'_>, problems: &mut Problems) -> Option<ReleaseRange> {
+    let text = file.releases.as_ref()?;
+    match text.0.parse() {
+        Ok(range) => Some(range),
+        Err(super::releases::RangeError { what, hint }) => {
+            problems.add(at.key("releases").problem(what, hint));
+            None
+        }
+    }
+}
+
+fn until(file: &File, at: At<'_>, problems: &mut Problems) -> Option<Time> {
+    let at = at.key("until");
+    // 0s is allowed: the first reconcile alone.
+    let span = values::span(&file.until, at, problems)?;
+    Some(Time::ZERO + span)
+}

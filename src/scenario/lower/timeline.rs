@@ -1,0 +1,254 @@
+//! What happens, in order of time.
+
+use super::cursor::{At, Problems};
+use super::values::{pods, positive, resource, time};
+use crate::model::api;
+use crate::model::time::Time;
+use crate::scenario::decode::{Nulls, decode};
+use crate::scenario::error::suggest;
+use crate::scenario::file::{ApiError, File, Happening as Typed};
+use crate::scenario::manifest::Patch;
+use crate::scenario::meant::{Happening, What};
+use crate::scenario::node::Kind;
+
+pub(super) fn lower(
+    file: &File,
+    at: At<'_>,
+    until: Option<Time>,
+    problems: &mut Problems,
+) -> Vec<Happening> {
+    let mut happenings = Vec::with_capacity(file.timeline.len());
+    for (index, typed) in file.timeline.iter().enumerate() {
+        let at = at.index(index);
+        let start = time(&typed.at, until, at.key("at"), problems);
+        let lasts = typed.for_.as_ref().map(|text| positive(text, at.key("for"), problems));
+        let what = what(file, typed, at, problems);
+        if let Some(what) = &what
+            && lasts.is_some()
+            && !can_end(what)
+        {
+            let hint = "leave `for` out: it happens at one instant";
+            problems.hint(at.key_position("for"), format!("`{}` has no end", name(at)), hint);
+        }
+        if let (Some(start), Some(what)) = (start, what) {
+            happenings.push(Happening { at: start, lasts: lasts.flatten(), what, line: at.line });
+        }
+    }
+    happenings.sort_by_key(|happening| happening.at);
+    hpa_is_there(&happenings, at, problems);
+    happenings
+}
+
+/// The fields that say what happens, in the order of the file.
+fn actions(at: At<'_>) -> Vec<&str> {
+    match at.node().map(|node| &node.kind) {
+        Some(Kind::Map(entries)) => {
+            let names = entries.iter().map(|(key, _)| key.text.as_str());
+            names.filter(|name| !matches!(*name, "at" | "for")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn name(at: At<'_>) -> &str {
+    match at.node().map(|node| &node.kind) {
+        Some(Kind::Map(entries)) => {
+            let mut names = entries.iter().map(|(key, _)| key.text.as_str());
+            names.find(|name| !matches!(*name, "at" | "for")).unwrap_or_default()
+        }
+        _ => "",
+    }
+}
+
+fn what(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<What> {
+    let given = actions(at);
+    let [name] = given.as_slice() else {
+        let what = match given.as_slice() {
+            [] => "nothing happens here: one field besides `at` and `for` is missing".to_owned(),
+            more => {
+                format!("expected one thing to happen, found {}: {}", more.len(), more.join(", "))
+            }
+        };
+        let hint = "for instance {at: 60s, for: 2m, podsUnready: \"0-2\"}; see the reference";
+        let hint = if given.is_empty() { hint } else { "write an entry for each of them" };
+        problems.hint(at, what, hint);
+        return None;
+    };
+    let value = at.key(name);
+    let sets = [
+        (&typed.pods_unready, What::PodsUnready as fn(_) -> _),
+        (&typed.pods_failed, What::PodsFailed),
+        (&typed.pods_deleted, What::PodsDeleted),
+        (&typed.pods_stuck_terminating, What::PodsStuckTerminating),
+        (&typed.metrics_missing, What::MetricsMissing),
+        (&typed.metrics_stale, What::MetricsStale),
+    ];
+    if let Some((text, make)) = sets.iter().find_map(|(text, make)| text.as_ref().zip(Some(make))) {
+        return pods(text, value, problems).map(make);
+    }
+    let errors = [
+        (&typed.metrics_error, What::MetricsError as fn(_) -> _),
+        (&typed.get_scale_error, What::GetScaleError),
+        (&typed.update_scale_error, What::UpdateScaleError),
+        (&typed.update_status_error, What::UpdateStatusError),
+    ];
+    if let Some((error, make)) =
+        errors.iter().find_map(|(error, make)| error.as_ref().zip(Some(make)))
+    {
+        return api_error(error, value, problems).map(make);
+    }
+    if let Some(replicas) = typed.scale {
+        if replicas < 0 {
+            problems.plain(value, format!("expected 0 or more replicas, found {replicas}"));
+        }
+        return Some(What::Scale(replicas));
+    }
+    if typed.edit_hpa.is_some() {
+        return edit(value, problems);
+    }
+    let simple = [
+        (typed.metrics_empty, What::MetricsEmpty),
+        (typed.delete_hpa, What::DeleteHpa),
+        (typed.create_hpa, What::CreateHpa),
+        (typed.restart_controller, What::RestartController),
+    ];
+    if let Some(what) = simple.into_iter().find_map(|(given, what)| given.map(|_| what)) {
+        return Some(what);
+    }
+    parts_of_pods(file, typed, value, problems)
+}
+
+/// Containers and resources of pods.
+fn parts_of_pods(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<What> {
+    if let Some(part) = &typed.container_metrics_missing {
+        let containers = &file.workload.containers;
+        let mut known: Vec<&str> = containers.iter().map(|known| known.name.as_str()).collect();
+        if known.is_empty() {
+            known.push("app");
+        }
+        if !known.contains(&part.container.as_str()) {
+            let what = format!("the workload has no container `{}`", part.container);
+            let hint = suggest(&part.container, known);
+            problems.add(at.key("container").problem(what, hint));
+        }
+        let set = pods(&part.pods, at.key("pods"), problems)?;
+        return Some(What::ContainerMetricsMissing(set, part.container.as_str().into()));
+    }
+    let part = typed.resource_missing.as_ref()?;
+    resource(&part.resource, at.key("resource"), problems);
+    let set = pods(&part.pods, at.key("pods"), problems)?;
+    Some(What::ResourceMissing(set, part.resource.as_str().into()))
+}
+
+/// Whether something can come to an end.
+fn can_end(what: &What) -> bool {
+    match what {
+        What::PodsUnready(_)
+        | What::PodsStuckTerminating(_)
+        | What::MetricsMissing(_)
+        | What::ContainerMetricsMissing(..)
+        | What::ResourceMissing(..)
+        | What::MetricsStale(_)
+        | What::MetricsError(_)
+        | What::MetricsEmpty
+        | What::GetScaleError(_)
+        | What::UpdateScaleError(_)
+        | What::UpdateStatusError(_) => true,
+        What::PodsFailed(_)
+        | What::PodsDeleted(_)
+        | What::Scale(_)
+        | What::EditHpa(_)
+        | What::DeleteHpa
+        | What::CreateHpa
+        | What::RestartController => false,
+    }
+}
+
+/// The usual reasons of error answers.
+fn usual_reason(code: u16) -> Option<&'static str> {
+    Some(match code {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => return None,
+    })
+}
+
+fn api_error(typed: &ApiError, at: At<'_>, problems: &mut Problems) -> Option<api::ApiError> {
+    if !(400..=599).contains(&typed.code) {
+        let what = format!("{} is no status code of an error: expected 400 to 599", typed.code);
+        problems.plain(at.key("code"), what);
+        return None;
+    }
+    let usual = usual_reason(typed.code).map(str::to_owned);
+    let Some(reason) = typed.reason.clone().or(usual) else {
+        let what = format!("missing field `reason`: code {} has no usual one", typed.code);
+        problems.plain(at, what);
+        return None;
+    };
+    Some(api::ApiError { code: typed.code, reason, message: typed.message.as_str().into() })
+}
+
+/// A merge patch: its shape is checked, and that it leaves the name alone.
+fn edit(at: At<'_>, problems: &mut Problems) -> Option<What> {
+    let node = at.node()?;
+    let patch: Patch = match decode(node, Nulls::Absent) {
+        Ok(patch) => patch,
+        Err(problem) => {
+            problems.add(problem);
+            return None;
+        }
+    };
+    if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+        let hint = "for instance {spec: {maxReplicas: 20}}";
+        problems.hint(at, "an empty edit", hint);
+        return None;
+    }
+    if let Some(metadata) = &patch.metadata
+        && (metadata.name.is_some() || metadata.namespace.is_some())
+    {
+        let what = "an HPA can't be renamed or moved to another namespace";
+        problems.plain(at.key("metadata"), what);
+        return None;
+    }
+    Some(What::EditHpa(node.to_json()))
+}
+
+/// Nobody can edit what is not there, or create what is.
+fn hpa_is_there(happenings: &[Happening], timeline: At<'_>, problems: &mut Problems) {
+    let mut there = true;
+    for happening in happenings {
+        let wrong = match (&happening.what, there) {
+            (What::EditHpa(_), false) => Some("there is no HPA to edit at"),
+            (What::DeleteHpa, false) => Some("there is no HPA to delete at"),
+            (What::CreateHpa, true) => Some("the HPA is there already at"),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            let entries = match timeline.node().map(|node| &node.kind) {
+                Some(Kind::List(entries)) => entries.as_slice(),
+                _ => &[],
+            };
+            let at = entries.iter().position(|entry| entry.line == happening.line);
+            let at = at.map_or(timeline, |index| timeline.index(index));
+            problems.plain(at, format!("{wrong} {}", happening.at));
+        }
+        there = match happening.what {
+            What::DeleteHpa => false,
+            What::CreateHpa => true,
+            _ => there,
+        };
+    }
+}

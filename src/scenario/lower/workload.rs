@@ -1,0 +1,141 @@
+//! The target and its pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cursor::{At, Problems};
+use super::hpa::Target;
+use super::values::{amount, span_of, span_or};
+use crate::model::api::{Container, PodSpec};
+use crate::model::selector::Selector;
+use crate::model::time::Span;
+use crate::scenario::file::{self, Startup as TypedStartup, Workload as TypedWorkload};
+use crate::scenario::meant::{Startup, Victims, Workload};
+use crate::scenario::scalars::DurationOrNever;
+
+/// The age of the first pods, unless the scenario says otherwise.
+pub(in crate::scenario) const AGE: Span = Span::from_mins(60);
+
+pub(super) fn lower(
+    typed: &TypedWorkload,
+    at: At<'_>,
+    target: Option<&Target>,
+    problems: &mut Problems,
+) -> Option<Workload> {
+    if typed.replicas < 0 {
+        let what = format!("expected 0 or more replicas, found {}", typed.replicas);
+        problems.plain(at.key("replicas"), what);
+    }
+    let spec = containers(&typed.containers, at.key("containers"), problems);
+    let age = span_or(typed.age.as_ref(), AGE, at.key("age"), problems);
+    let startup = startup(typed.startup.as_ref(), at.key("startup"), problems);
+    let termination = typed.termination.as_ref();
+    let termination = span_or(termination, Span::ZERO, at.key("termination"), problems);
+    let target = target?.clone();
+    let mut labels: BTreeMap<String, String> = typed.labels.0.iter().cloned().collect();
+    if labels.is_empty() {
+        labels.insert("app".to_owned(), target.name.to_string());
+    }
+    let selector = selector(typed.selector.as_deref(), &labels, at.key("selector"), problems);
+    let Target { group, version, kind, resource, name } = target;
+    Some(Workload {
+        group,
+        version,
+        kind,
+        resource,
+        name,
+        replicas: typed.replicas,
+        selector,
+        labels,
+        spec: Arc::new(spec),
+        age,
+        startup,
+        victims: match typed.victims {
+            None | Some(file::Victims::ReplicaSet) => Victims::ReplicaSet,
+            Some(file::Victims::Newest) => Victims::Newest,
+            Some(file::Victims::Oldest) => Victims::Oldest,
+        },
+        termination,
+    })
+}
+
+fn containers(typed: &[file::Container], at: At<'_>, problems: &mut Problems) -> PodSpec {
+    if typed.is_empty() {
+        if at.node().is_some() {
+            problems.plain(at, "expected at least one container");
+        }
+        let requests = BTreeMap::new();
+        return PodSpec { containers: vec![Container { name: "app".into(), requests }] };
+    }
+    let mut containers: Vec<Container> = Vec::with_capacity(typed.len());
+    for (index, container) in typed.iter().enumerate() {
+        let at = at.index(index);
+        let name = container.name.as_str();
+        if name.is_empty() {
+            problems.plain(at.key("name"), "an empty name of a container");
+        } else if containers.iter().any(|other| &*other.name == name) {
+            problems.plain(at.key("name"), format!("two containers are called {name}"));
+        }
+        let mut requests = BTreeMap::new();
+        for (resource, text) in &container.requests.0 {
+            if let Some(quantity) = amount(text, at.key("requests").key(resource), problems) {
+                requests.insert(resource.as_str().into(), quantity);
+            }
+        }
+        containers.push(Container { name: name.into(), requests });
+    }
+    PodSpec { containers }
+}
+
+fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) -> Startup {
+    let at_once =
+        Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
+    let Some(typed) = typed else { return at_once };
+    let never = |text: &DurationOrNever| text.0 == "never";
+    let mut span_or_never = |text: Option<&DurationOrNever>, name: &str, default| match text {
+        None => default,
+        Some(text) if never(text) => None,
+        Some(text) => Some(span_of(&text.0, at.key(name), problems).unwrap_or(Span::ZERO)),
+    };
+    let pending = span_or_never(typed.pending.as_ref(), "pending", Some(Span::ZERO));
+    let ready = span_or_never(typed.ready.as_ref(), "ready", pending);
+    let metrics = span_or(typed.metrics.as_ref(), Span::ZERO, at.key("metrics"), problems);
+    match (pending, ready) {
+        (None, Some(_)) => {
+            problems.plain(at.key("ready"), "a pod that is pending never gets ready")
+        }
+        (Some(pending), Some(ready)) if ready < pending => {
+            let what = format!("ready after {ready}, but pending for {pending}");
+            problems.hint(at.key("ready"), what, "both are counted from the pod's creation");
+        }
+        _ => {}
+    }
+    Startup { pending, ready, metrics }
+}
+
+/// The selector in its text form: as given, or all labels.
+fn selector(
+    typed: Option<&str>,
+    labels: &BTreeMap<String, String>,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Arc<str> {
+    let Some(text) = typed else {
+        let parts: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        return parts.join(",").into();
+    };
+    // An empty or malformed selector is a case that the controller has an answer for, and one that
+    // matches other pods than these, too: neither is a mistake of the author.
+    if let Ok(selector) = Selector::parse(text)
+        && !text.is_empty()
+        && !selector.matches(labels)
+        && !labels.is_empty()
+    {
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let what = format!("the selector {text:?} does not match the pods' labels");
+        problems.hint(at, what, format!("the pods have {}", labels.join(",")));
+    }
+    text.into()
+}

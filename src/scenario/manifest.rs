@@ -1,0 +1,256 @@
+//! `autoscaling/v2` HorizontalPodAutoscaler as typed by users: every field of the API, so that a
+//! misspelt one is refused and editors can complete them.
+//!
+//! The manifest itself goes to upstream verbatim; these types only check its shape. All fields are
+//! optional, since a patch has the same shape; what a manifest must have is checked in `lower`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::scalars::{Entries, QuantityText};
+
+/// A HorizontalPodAutoscaler, as one would give it to `kubectl apply`; or `file`, the path of such
+/// a manifest, relative to the scenario. It is handed to the API server unchanged.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(expecting = "a HorizontalPodAutoscaler manifest (a map)")]
+#[schemars(extend("anyOf" = [
+    {"required": ["apiVersion", "kind", "metadata", "spec"]},
+    {"required": ["file"], "maxProperties": 1},
+]))]
+pub(super) struct Manifest {
+    /// The path of a manifest of your own, relative to the scenario, in place of all other fields.
+    /// Of several documents in it, the one HorizontalPodAutoscaler is taken.
+    pub(super) file: Option<String>,
+    /// `autoscaling/v2`.
+    #[schemars(extend("const" = "autoscaling/v2"))]
+    pub(super) api_version: Option<String>,
+    /// `HorizontalPodAutoscaler`.
+    #[schemars(extend("const" = "HorizontalPodAutoscaler"))]
+    pub(super) kind: Option<String>,
+    /// The object's metadata.
+    #[schemars(extend("required" = ["name"]))]
+    pub(super) metadata: Option<Metadata>,
+    /// What is wanted.
+    #[schemars(extend("required" = ["scaleTargetRef", "maxReplicas"]))]
+    pub(super) spec: Option<Spec>,
+    /// Ignored by the API server on creation.
+    pub(super) status: Option<Value>,
+}
+
+/// The object's metadata.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "metadata (a map)")]
+pub(super) struct Metadata {
+    /// The HPA's name.
+    pub(super) name: Option<String>,
+    /// The HPA's namespace, and that of its target. Default `default`.
+    pub(super) namespace: Option<String>,
+    /// Labels.
+    pub(super) labels: Option<Entries<String>>,
+    /// Annotations.
+    pub(super) annotations: Option<Entries<String>>,
+    /// Finalizers.
+    pub(super) finalizers: Option<Vec<String>>,
+    /// Owners.
+    pub(super) owner_references: Option<Value>,
+    /// Not for HPAs: the name is needed here.
+    pub(super) generate_name: Option<String>,
+    /// Set by the API server.
+    pub(super) uid: Option<Value>,
+    /// Set by the API server.
+    pub(super) resource_version: Option<Value>,
+    /// Set by the API server.
+    pub(super) generation: Option<Value>,
+    /// Set by the API server.
+    pub(super) creation_timestamp: Option<Value>,
+    /// Set by the API server.
+    pub(super) deletion_timestamp: Option<Value>,
+    /// Set by the API server.
+    pub(super) deletion_grace_period_seconds: Option<Value>,
+    /// Set by the API server.
+    pub(super) managed_fields: Option<Value>,
+    /// Set by the API server.
+    pub(super) self_link: Option<Value>,
+}
+
+/// What is wanted of the autoscaler.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a spec (a map)")]
+pub(super) struct Spec {
+    /// The object that is scaled.
+    #[schemars(extend("required" = ["kind", "name"]))]
+    pub(super) scale_target_ref: Option<Reference>,
+    /// The lower limit. The API server's default is 1.
+    #[schemars(range(min = 0))]
+    pub(super) min_replicas: Option<i32>,
+    /// The upper limit.
+    #[schemars(range(min = 1))]
+    pub(super) max_replicas: Option<i32>,
+    /// The metrics: the largest of their proposals wins. Default: cpu at 80 % of the request.
+    pub(super) metrics: Option<Vec<Metric>>,
+    /// Policies, windows and tolerances of both directions.
+    pub(super) behavior: Option<Behavior>,
+}
+
+/// A reference to an object in the HPA's namespace.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
+pub(super) struct Reference {
+    /// Group and version, for instance `apps/v1`.
+    pub(super) api_version: Option<String>,
+    /// For instance `Deployment`.
+    pub(super) kind: Option<String>,
+    /// The object's name.
+    pub(super) name: Option<String>,
+}
+
+/// One metric: `type`, and the field that it names.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a metric (a map)")]
+pub(super) struct Metric {
+    /// The kind of the metric.
+    #[serde(rename = "type")]
+    pub(super) type_: Option<MetricType>,
+    /// For type Resource: cpu or memory, summed over the containers of each pod.
+    #[schemars(extend("required" = ["name", "target"]))]
+    pub(super) resource: Option<ResourceMetric>,
+    /// For type ContainerResource (not supported by this release of kube-lockstep).
+    pub(super) container_resource: Option<Value>,
+    /// For type Pods (not supported by this release of kube-lockstep).
+    pub(super) pods: Option<Value>,
+    /// For type Object (not supported by this release of kube-lockstep).
+    pub(super) object: Option<Value>,
+    /// For type External (not supported by this release of kube-lockstep).
+    pub(super) external: Option<Value>,
+}
+
+/// The kind of a metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+pub(super) enum MetricType {
+    /// CPU or memory, summed over a pod's containers.
+    Resource,
+    /// CPU or memory of one container. Not supported by this release of kube-lockstep.
+    ContainerResource,
+    /// A custom metric of the pods. Not supported by this release of kube-lockstep.
+    Pods,
+    /// A custom metric of another object. Not supported by this release of kube-lockstep.
+    Object,
+    /// A metric from outside of the cluster. Not supported by this release of kube-lockstep.
+    External,
+}
+
+/// A resource metric and its target.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a resource metric")]
+pub(super) struct ResourceMetric {
+    /// `cpu` or `memory`.
+    #[schemars(extend("examples" = ["cpu", "memory"]))]
+    pub(super) name: Option<String>,
+    /// What is wanted of it.
+    #[schemars(extend("required" = ["type"]))]
+    pub(super) target: Option<Target>,
+}
+
+/// A metric's target.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a target (a map)")]
+pub(super) struct Target {
+    /// Which of the fields below is given.
+    #[serde(rename = "type")]
+    pub(super) type_: Option<TargetType>,
+    /// For type Utilization: percent of the request, averaged over the pods.
+    #[schemars(range(min = 1))]
+    pub(super) average_utilization: Option<i32>,
+    /// For type AverageValue: an average over the pods.
+    pub(super) average_value: Option<QuantityText>,
+    /// For type Value: a total. Not for resource metrics.
+    pub(super) value: Option<QuantityText>,
+}
+
+/// What kind of number a target is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+pub(super) enum TargetType {
+    /// Percent of the request.
+    Utilization,
+    /// A total.
+    Value,
+    /// An average over the pods.
+    AverageValue,
+}
+
+/// Policies, windows and tolerances of both directions. Present, even if empty, it also replaces
+/// the limits that hold without it (twice the size, or 4 pods).
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "behavior (a map)")]
+pub(super) struct Behavior {
+    /// Rules for scaling up.
+    pub(super) scale_up: Option<ScalingRules>,
+    /// Rules for scaling down.
+    pub(super) scale_down: Option<ScalingRules>,
+}
+
+/// The rules of one direction.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "rules (a map)")]
+pub(super) struct ScalingRules {
+    /// The window over which recommendations are held back. Default: 0 upwards; downwards the
+    /// controller's flag `horizontal-pod-autoscaler-downscale-stabilization`.
+    #[schemars(range(min = 0, max = 3600))]
+    pub(super) stabilization_window_seconds: Option<i32>,
+    /// Which policy wins. Default Max.
+    pub(super) select_policy: Option<SelectPolicy>,
+    /// How much may change within a period. A list replaces all default policies.
+    pub(super) policies: Option<Vec<Policy>>,
+    /// How far from 1 the ratio may be without effect, in place of the controller's flag.
+    pub(super) tolerance: Option<QuantityText>,
+}
+
+/// Which of several policies applies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+pub(super) enum SelectPolicy {
+    /// The one that allows the largest change.
+    Max,
+    /// The one that allows the smallest change.
+    Min,
+    /// No scaling in this direction.
+    Disabled,
+}
+
+/// A limit on change within a period.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a policy (a map)")]
+#[schemars(extend("required" = ["type", "value", "periodSeconds"]))]
+pub(super) struct Policy {
+    /// Pods or percent.
+    #[serde(rename = "type")]
+    pub(super) type_: Option<PolicyType>,
+    /// How many pods, or how many percent.
+    #[schemars(range(min = 1))]
+    pub(super) value: Option<i32>,
+    /// The period in seconds.
+    #[schemars(range(min = 1, max = 1800))]
+    pub(super) period_seconds: Option<i32>,
+}
+
+/// What a policy's value counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+pub(super) enum PolicyType {
+    /// Pods.
+    Pods,
+    /// Percent of the replicas at the period's start.
+    Percent,
+}
+
+/// A JSON merge patch on the stored HPA: `null` removes a field.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a patch (a map)")]
+pub(super) struct Patch {
+    /// Labels and annotations.
+    #[schemars(with = "Option<Value>")]
+    pub(super) metadata: Option<Metadata>,
+    /// Fields of the spec that change; a list replaces the whole list.
+    #[schemars(with = "Option<Value>")]
+    pub(super) spec: Option<Spec>,
+}

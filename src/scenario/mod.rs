@@ -1,0 +1,111 @@
+//! Scenario files: as typed (`file`), as meant ([`meant`]), and the way from one to the other.
+//!
+//! A file is read once, into a tree that keeps positions (`yaml`, `node`). Typed structs are read
+//! from that tree (`decode`), and lowered (`lower`); whatever is wrong on the way is told with line
+//! and column. [`to_yaml`] goes back. Pure: files are read by the caller.
+//!
+//! Deliberately absent: noise in signals, includes, variables and templates. A scenario can be read
+//! from top to bottom by a person who has never seen another.
+
+mod decode;
+mod error;
+mod expect_file;
+mod file;
+mod hash;
+mod lower;
+mod manifest;
+pub mod meant;
+mod node;
+mod podset;
+mod raise;
+mod releases;
+mod scalars;
+mod schema;
+mod write;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use self::error::{Error, Problem};
+pub use self::meant::Scenario;
+pub use self::podset::PodSetError;
+pub use self::releases::RangeError;
+pub use self::schema::schema;
+use crate::compare::Known;
+
+/// Reads a scenario. `path` is the file as the user named it; it stands in messages, and is the id
+/// until the caller sets a better one. `read` reads the manifest that `hpa.file` names, by a path
+/// that is relative to the scenario's folder.
+///
+/// # Errors
+/// Everything that is wrong with the file, with line and column.
+pub fn parse(
+    path: &str,
+    text: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Scenario, Error> {
+    let failed = |problems| Error { path: path.to_owned(), problems };
+    let root = single(text).map_err(|problem| failed(vec![problem]))?;
+    let folder = path.rfind('/').map_or("", |end| &path[..=end]);
+    lower::lower(path, &root, read).map_err(|mut problems| {
+        for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
+            let below = file.strip_prefix("./").unwrap_or(file);
+            if !below.starts_with('/') {
+                *file = format!("{folder}{below}");
+            }
+        }
+        failed(problems)
+    })
+}
+
+/// Reads the list of known disagreements (`divergences.yaml`).
+///
+/// # Errors
+/// If it has not that form, with line and column.
+pub fn parse_known(path: &str, text: &str) -> Result<Known, Error> {
+    let failed = |problem| Error { path: path.to_owned(), problems: vec![problem] };
+    let root = single(text).map_err(failed)?;
+    decode::decode(&root, decode::Nulls::Refused).map_err(failed)
+}
+
+/// Writes a scenario as a file that is pleasant to read, and that is read back as the same.
+/// `schema` is the path of the schema, relative to the file, for the first line.
+#[must_use]
+pub fn to_yaml(scenario: &Scenario, schema: Option<&str>) -> String {
+    let mut text = String::new();
+    if let Some(schema) = schema {
+        text.push_str(&format!("# yaml-language-server: $schema={schema}\n"));
+    }
+    if let Value::Object(fields) = raise::to_value(scenario) {
+        text.push_str(&write::document(&fields));
+    }
+    text
+}
+
+/// The one document of a text.
+fn single(text: &str) -> Result<node::Node, Problem> {
+    let problem = |line, column, what: &str, hint: &str| Problem {
+        file: None,
+        line,
+        column,
+        what: what.to_owned(),
+        hint: Some(hint.to_owned()),
+    };
+    let mut documents = yaml::documents(text)?.into_iter();
+    let first = documents.next().filter(|first| !first.is_null());
+    match (first, documents.next()) {
+        (Some(only), None) => Ok(only),
+        (None, None) => {
+            let hint = "a scenario begins with `apiVersion: kube-lockstep.dev/v1alpha1`";
+            Err(problem(1, 1, "the file is empty", hint))
+        }
+        (_, Some(second)) => {
+            let (line, column) = (second.line, second.column);
+            let hint = "one file holds one scenario: remove the line `---`, or make two files";
+            Err(problem(line, column, "a second document begins here", hint))
+        }
+    }
+}

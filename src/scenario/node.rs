@@ -1,0 +1,188 @@
+//! YAML as a tree that knows its positions.
+
+use serde_json::Value;
+
+/// A value with the place where it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Line, from 1.
+    pub(super) line: usize,
+    /// Column, from 1.
+    pub(super) column: usize,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// Text; a plain (unquoted) one may stand for a number and the like.
+    Scalar {
+        /// As written, without quotes.
+        text: String,
+        /// Without quotes.
+        plain: bool,
+    },
+    /// A list.
+    List(Vec<Node>),
+    /// A map, in the order of the file, without duplicates.
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key of a map.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    /// As written, without quotes.
+    pub(super) text: String,
+    /// Line, from 1.
+    pub(super) line: usize,
+    /// Column, from 1.
+    pub(super) column: usize,
+}
+
+/// A scalar as YAML's core schema reads it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(&'a str),
+}
+
+impl Node {
+    /// What a scalar stands for; None for lists and maps.
+    pub(super) fn scalar(&self) -> Option<Scalar<'_>> {
+        match &self.kind {
+            Kind::Scalar { text, plain: true } => Some(resolve(text)),
+            Kind::Scalar { text, plain: false } => Some(Scalar::Text(text)),
+            Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// Nothing: `null`, `~`, or no value at all.
+    pub(super) fn is_null(&self) -> bool {
+        self.scalar() == Some(Scalar::Null)
+    }
+
+    /// The member of a map, with its key.
+    pub(super) fn entry(&self, name: &str) -> Option<(&Key, &Node)> {
+        match &self.kind {
+            Kind::Map(entries) => {
+                entries.iter().find(|(key, _)| key.text == name).map(|(key, node)| (key, node))
+            }
+            Kind::Scalar { .. } | Kind::List(_) => None,
+        }
+    }
+
+    /// The member of a list.
+    pub(super) fn item(&self, index: usize) -> Option<&Node> {
+        match &self.kind {
+            Kind::List(items) => items.get(index),
+            Kind::Scalar { .. } | Kind::Map(_) => None,
+        }
+    }
+
+    /// The same as JSON.
+    pub(super) fn to_json(&self) -> Value {
+        match &self.kind {
+            Kind::List(items) => items.iter().map(Node::to_json).collect(),
+            Kind::Map(entries) => {
+                Value::Object(entries.iter().map(|(k, v)| (k.text.clone(), v.to_json())).collect())
+            }
+            Kind::Scalar { .. } => match self.scalar() {
+                Some(Scalar::Bool(value)) => value.into(),
+                Some(Scalar::Int(value)) => value.into(),
+                Some(Scalar::Float(value)) => value.into(),
+                Some(Scalar::Text(text)) => text.into(),
+                Some(Scalar::Null) | None => Value::Null,
+            },
+        }
+    }
+
+    /// What it is, for messages.
+    pub(super) fn describe(&self) -> String {
+        match self.scalar() {
+            Some(Scalar::Null) => "nothing".to_owned(),
+            Some(Scalar::Bool(value)) => format!("{value}"),
+            Some(Scalar::Int(_) | Scalar::Float(_)) => match &self.kind {
+                Kind::Scalar { text, .. } => format!("the number {text}"),
+                Kind::List(_) | Kind::Map(_) => "a number".to_owned(),
+            },
+            Some(Scalar::Text(text)) => format!("the text {}", shorten(text)),
+            None if matches!(self.kind, Kind::List(_)) => "a list".to_owned(),
+            None => "a map".to_owned(),
+        }
+    }
+}
+
+/// A text in quotes, not too long for a message.
+pub(super) fn shorten(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("{short:?}")
+}
+
+/// What a plain scalar stands for in YAML 1.2's core schema.
+pub(super) fn resolve(text: &str) -> Scalar<'_> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
+        "true" | "True" | "TRUE" => return Scalar::Bool(true),
+        "false" | "False" | "FALSE" => return Scalar::Bool(false),
+        _ => {}
+    }
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Scalar::Text(text);
+    }
+    let radix = |prefix, radix| {
+        let digits = text.strip_prefix(prefix)?;
+        let unsigned = digits.bytes().all(|b| b.is_ascii_alphanumeric());
+        unsigned.then(|| i64::from_str_radix(digits, radix).ok()).flatten()
+    };
+    if let Some(number) = radix("0x", 16).or_else(|| radix("0o", 8)) {
+        return Scalar::Int(number);
+    }
+    if digits.bytes().all(|b| b.is_ascii_digit())
+        && let Ok(number) = text.parse()
+    {
+        return Scalar::Int(number);
+    }
+    let floats =
+        digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    match text.parse::<f64>() {
+        Ok(number) if floats && number.is_finite() => Scalar::Float(number),
+        _ => Scalar::Text(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_scalars_are_read_as_yaml_1_2_does() {
+        for (text, meaning) in [
+            ("", Scalar::Null),
+            ("true", Scalar::Bool(true)),
+            ("yes", Scalar::Text("yes")),
+            ("12", Scalar::Int(12)),
+            ("-3", Scalar::Int(-3)),
+            ("0x10", Scalar::Int(16)),
+            ("0.5", Scalar::Float(0.5)),
+            ("1e3", Scalar::Float(1000.0)),
+            (".5", Scalar::Float(0.5)),
+            ("1e999", Scalar::Text("1e999")),
+            ("15s", Scalar::Text("15s")),
+            ("0-4", Scalar::Text("0-4")),
+            ("1.2.3", Scalar::Text("1.2.3")),
+            ("-", Scalar::Text("-")),
+            (".", Scalar::Text(".")),
+            ("nan", Scalar::Text("nan")),
+        ] {
+            assert_eq!(resolve(text), meaning, "{text}");
+        }
+    }
+}

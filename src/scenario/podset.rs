@@ -1,0 +1,117 @@
+//! Sets of pods in text form, written as cpusets are: `0-4,7`, or `all`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::meant::PodSet;
+
+/// Text that is no set of pods.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PodSetError {
+    /// Nothing there.
+    Empty,
+    /// A part that is neither a number nor a range.
+    Malformed(String),
+    /// A range whose end is before its start.
+    Backwards(u32, u32),
+}
+
+impl fmt::Display for PodSetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PodSetError::Empty => f.write_str("an empty set of pods"),
+            PodSetError::Malformed(part) => {
+                write!(f, "{part:?} is no set of pods such as \"0-4,7\" or all")
+            }
+            PodSetError::Backwards(from, to) => {
+                write!(f, "the range {from}-{to} of pods is empty: did you mean {to}-{from}?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PodSetError {}
+
+impl FromStr for PodSet {
+    type Err = PodSetError;
+
+    fn from_str(text: &str) -> Result<PodSet, PodSetError> {
+        match text.trim() {
+            "" => return Err(PodSetError::Empty),
+            "all" => return Ok(PodSet::All),
+            _ => {}
+        }
+        let mut ranges = text.split(',').map(range).collect::<Result<Vec<_>, _>>()?;
+        ranges.sort_unstable();
+        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
+        for (from, to) in ranges {
+            match merged.last_mut() {
+                Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
+                _ => merged.push((from, to)),
+            }
+        }
+        Ok(PodSet::Ordinals(merged))
+    }
+}
+
+fn range(part: &str) -> Result<(u32, u32), PodSetError> {
+    let malformed = || PodSetError::Malformed(part.trim().to_owned());
+    let number = |text: &str| {
+        let text = text.trim();
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if digits { text.parse().map_err(|_| malformed()) } else { Err(malformed()) }
+    };
+    match part.split_once('-') {
+        None => number(part).map(|ordinal| (ordinal, ordinal)),
+        Some((from, to)) => match (number(from)?, number(to)?) {
+            (from, to) if to < from => Err(PodSetError::Backwards(from, to)),
+            range => Ok(range),
+        },
+    }
+}
+
+/// As it is written in scenarios.
+impl fmt::Display for PodSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PodSet::Ordinals(ranges) = self else { return f.write_str("all") };
+        for (index, (from, to)) in ranges.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            if from == to { write!(f, "{from}")? } else { write!(f, "{from}-{to}")? }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_sorted_and_merged() {
+        for (text, ranges, shown) in [
+            ("3", vec![(3, 3)], "3"),
+            ("0-4,7", vec![(0, 4), (7, 7)], "0-4,7"),
+            ("7, 0-4", vec![(0, 4), (7, 7)], "0-4,7"),
+            ("0-4,2-9", vec![(0, 9)], "0-9"),
+            ("0,1,2", vec![(0, 2)], "0-2"),
+            ("4294967295,0-1", vec![(0, 1), (u32::MAX, u32::MAX)], "0-1,4294967295"),
+        ] {
+            let set: PodSet = text.parse().expect(text);
+            assert_eq!(set, PodSet::Ordinals(ranges), "{text}");
+            assert_eq!(set.to_string(), shown);
+        }
+        assert_eq!("all".parse(), Ok(PodSet::All));
+        assert_eq!(PodSet::All.to_string(), "all");
+    }
+
+    #[test]
+    fn what_is_no_set_is_refused() {
+        assert_eq!("".parse::<PodSet>(), Err(PodSetError::Empty));
+        assert_eq!("4-2".parse::<PodSet>(), Err(PodSetError::Backwards(4, 2)));
+        for text in ["1-", "-1", "a", "1,,2", "1-2-3", "0..4", "ALL", "99999999999"] {
+            assert!(matches!(text.parse::<PodSet>(), Err(PodSetError::Malformed(_))), "{text}");
+        }
+    }
+}

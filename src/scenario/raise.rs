@@ -1,0 +1,292 @@
+//! From the scenario as meant back to a file: the normal form. Defaults are left out, so that a new
+//! field with a default changes no hash.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::expect_file::{
+    AtLeastAtMost, AtMost, Between, Bounds, Condition, Event, Expect, Number,
+};
+use super::file::{
+    ApiError, Container, ContainerOfPods, Controller, Exception, File, Flags, Happening, Metrics,
+    Point, ResourceOfPods, ResourceUsage, Sampling, Signal, SignalShape, Sine, Startup, Victims,
+    Workload,
+};
+use super::lower::AGE;
+use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
+use super::scalars::{
+    Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
+    StatusText,
+};
+use crate::model::api;
+use crate::model::flags;
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
+
+/// The file as JSON, in the order in which fields are written.
+pub(super) fn to_value(scenario: &Scenario) -> Value {
+    serde_json::to_value(file(scenario)).unwrap_or_default()
+}
+
+fn file(scenario: &Scenario) -> File {
+    let metrics = metrics(&scenario.metrics);
+    let controller = controller(&scenario.flags, &scenario.gate_overrides);
+    File {
+        api_version: "kube-lockstep.dev/v1alpha1".to_owned(),
+        kind: "Scenario".to_owned(),
+        requirement: scenario.requirement.clone(),
+        upstream: scenario.upstream.clone(),
+        releases: (!scenario.releases.is_all())
+            .then(|| ReleasesText(scenario.releases.to_string())),
+        controller: (controller != Controller::default()).then_some(controller),
+        hpa: scenario.manifest.clone(),
+        workload: workload(&scenario.workload),
+        metrics: (metrics != Metrics::default()).then_some(metrics),
+        timeline: scenario.timeline.iter().map(happening).collect(),
+        until: time(scenario.until),
+        expect: scenario.expect.iter().map(|expected| expect(expected, scenario.until)).collect(),
+    }
+}
+
+fn span(span: Span) -> Duration {
+    Duration(span.to_string())
+}
+
+fn time(time: Time) -> Duration {
+    Duration(time.to_string())
+}
+
+fn unless(value: Span, default: Span) -> Option<Duration> {
+    (value != default).then(|| span(value))
+}
+
+fn quantity(quantity: &Quantity) -> QuantityText {
+    QuantityText(quantity.to_string())
+}
+
+fn controller(flags: &flags::Flags, overrides: &BTreeMap<String, bool>) -> Controller {
+    let default = flags::Flags::default();
+    let typed = Flags {
+        horizontal_pod_autoscaler_sync_period: unless(flags.sync_period, default.sync_period),
+        horizontal_pod_autoscaler_downscale_stabilization: unless(
+            flags.downscale_stabilization,
+            default.downscale_stabilization,
+        ),
+        horizontal_pod_autoscaler_tolerance: (flags.tolerance != default.tolerance)
+            .then_some(flags.tolerance),
+        horizontal_pod_autoscaler_cpu_initialization_period: unless(
+            flags.cpu_initialization_period,
+            default.cpu_initialization_period,
+        ),
+        horizontal_pod_autoscaler_initial_readiness_delay: unless(
+            flags.initial_readiness_delay,
+            default.initial_readiness_delay,
+        ),
+        concurrent_horizontal_pod_autoscaler_syncs: (flags.concurrent_syncs
+            != default.concurrent_syncs)
+            .then_some(flags.concurrent_syncs),
+    };
+    Controller {
+        flags: (typed != Flags::default()).then_some(typed),
+        feature_gates: Entries(overrides.iter().map(|(name, on)| (name.clone(), *on)).collect()),
+    }
+}
+
+fn workload(meant: &meant::Workload) -> Workload {
+    let container = |container: &api::Container| Container {
+        name: container.name.to_string(),
+        requests: Entries(
+            container.requests.iter().map(|(name, of)| (name.to_string(), quantity(of))).collect(),
+        ),
+    };
+    let default_labels = BTreeMap::from([("app".to_owned(), meant.name.to_string())]);
+    let labels =
+        if meant.labels == default_labels { BTreeMap::new() } else { meant.labels.clone() };
+    let all = meant.labels.iter().map(|(key, value)| format!("{key}={value}"));
+    let all = all.collect::<Vec<_>>().join(",");
+    let startup = startup(meant.startup);
+    Workload {
+        replicas: meant.replicas,
+        containers: meant.spec.containers.iter().map(container).collect(),
+        labels: Entries(labels.into_iter().collect()),
+        selector: (*meant.selector != *all).then(|| meant.selector.to_string()),
+        age: unless(meant.age, AGE),
+        startup: (startup != Startup::default()).then_some(startup),
+        victims: match meant.victims {
+            meant::Victims::ReplicaSet => None,
+            meant::Victims::Newest => Some(Victims::Newest),
+            meant::Victims::Oldest => Some(Victims::Oldest),
+        },
+        termination: unless(meant.termination, Span::ZERO),
+    }
+}
+
+fn startup(meant: meant::Startup) -> Startup {
+    let or_never = |value: Option<Span>| {
+        DurationOrNever(value.map_or_else(|| "never".to_owned(), |span| span.to_string()))
+    };
+    Startup {
+        pending: (meant.pending != Some(Span::ZERO)).then(|| or_never(meant.pending)),
+        ready: (meant.ready != meant.pending).then(|| or_never(meant.ready)),
+        metrics: unless(meant.metrics, Span::ZERO),
+    }
+}
+
+fn metrics(meant: &meant::Metrics) -> Metrics {
+    let default = meant::Sampling::default();
+    let sampling = Sampling {
+        window: unless(meant.sampling.window, default.window),
+        lag: unless(meant.sampling.lag, default.lag),
+        resolution: meant.sampling.resolution.map(span),
+    };
+    Metrics {
+        resource: meant.resources.iter().map(usage).collect(),
+        sampling: (sampling != Sampling::default()).then_some(sampling),
+    }
+}
+
+fn usage(meant: &meant::ResourceUsage) -> ResourceUsage {
+    let exceptions = meant.exceptions.iter().map(|(pods, value)| Exception {
+        pods: PodSetText(pods.to_string()),
+        value: signal(value),
+    });
+    let mut typed = ResourceUsage {
+        name: meant.name.to_string(),
+        pods: exceptions.collect(),
+        ..ResourceUsage::default()
+    };
+    match &meant.source {
+        UsageSource::PerPod(value) => typed.per_pod = Some(signal(value)),
+        UsageSource::PerContainer(values) => {
+            let values = values.iter().map(|(name, value)| (name.to_string(), signal(value)));
+            typed.containers = Entries(values.collect());
+        }
+        UsageSource::Load { total, limit } => {
+            typed.load = Some(signal(total));
+            typed.limit = limit.as_ref().map(quantity);
+        }
+    }
+    typed
+}
+
+fn signal(meant: &meant::Signal) -> Signal {
+    let points = |points: &[(Time, Quantity)]| {
+        let point =
+            |(at, value): &(Time, Quantity)| Point { at: time(*at), value: quantity(value) };
+        points.iter().map(point).collect()
+    };
+    let mut shape = SignalShape::default();
+    match meant {
+        meant::Signal::Constant(value) => return Signal(ScalarOr::Scalar(quantity(value))),
+        meant::Signal::Steps(values) => shape.steps = points(values),
+        meant::Signal::Points(values) => shape.points = points(values),
+        meant::Signal::Sine { mean, amplitude, period, offset } => {
+            shape.sine = Some(Sine {
+                mean: quantity(mean),
+                amplitude: quantity(amplitude),
+                period: span(*period),
+                offset: unless(*offset, Span::ZERO),
+            });
+        }
+    }
+    Signal(ScalarOr::Map(shape))
+}
+
+fn happening(meant: &meant::Happening) -> Happening {
+    let mut typed =
+        Happening { at: time(meant.at), for_: meant.lasts.map(span), ..Happening::default() };
+    let pods = |set: &meant::PodSet| PodSetText(set.to_string());
+    let error = |error: &api::ApiError| ApiError {
+        code: error.code,
+        reason: Some(error.reason.clone()),
+        message: error.message.to_string(),
+    };
+    match &meant.what {
+        What::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
+        What::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
+        What::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),
+        What::PodsStuckTerminating(set) => typed.pods_stuck_terminating = Some(pods(set)),
+        What::MetricsMissing(set) => typed.metrics_missing = Some(pods(set)),
+        What::MetricsStale(set) => typed.metrics_stale = Some(pods(set)),
+        What::ContainerMetricsMissing(set, container) => {
+            let container = container.to_string();
+            typed.container_metrics_missing = Some(ContainerOfPods { pods: pods(set), container });
+        }
+        What::ResourceMissing(set, resource) => {
+            let resource = resource.to_string();
+            typed.resource_missing = Some(ResourceOfPods { pods: pods(set), resource });
+        }
+        What::MetricsError(of) => typed.metrics_error = Some(error(of)),
+        What::GetScaleError(of) => typed.get_scale_error = Some(error(of)),
+        What::UpdateScaleError(of) => typed.update_scale_error = Some(error(of)),
+        What::UpdateStatusError(of) => typed.update_status_error = Some(error(of)),
+        What::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
+        What::Scale(replicas) => typed.scale = Some(*replicas),
+        What::EditHpa(patch) => typed.edit_hpa = Some(patch.clone()),
+        What::DeleteHpa => typed.delete_hpa = Some(Empty {}),
+        What::CreateHpa => typed.create_hpa = Some(Empty {}),
+        What::RestartController => typed.restart_controller = Some(Empty {}),
+    }
+    typed
+}
+
+fn expect(meant: &Expectation, until: Time) -> Expect {
+    let mut typed = Expect::default();
+    let between = |from: Time, to: Time| Between {
+        from: (from != Time::ZERO).then(|| time(from)),
+        to: (to != until).then(|| time(to)),
+    };
+    match meant.when {
+        When::Tick(tick) => typed.tick = u32::try_from(tick).ok(),
+        When::At(at) => typed.at = Some(time(at)),
+        When::Always(from, to) => typed.always = Some(between(from, to)),
+        When::Never(from, to) => typed.never = Some(between(from, to)),
+        When::Within { of, span: within } => {
+            typed.within = Some(span(within));
+            typed.of = (of != Time::ZERO).then(|| time(of));
+        }
+        When::Whole => {}
+    }
+    let what = &meant.what;
+    let bound = |direction_changes, rescales, within: Option<Span>| {
+        Some(AtMost { direction_changes, rescales, in_: within.map(span) })
+    };
+    if let Some((count, within)) = what.at_most_direction_changes {
+        typed.at_most = bound(Some(count), None, within);
+    } else if let Some((count, within)) = what.at_most_rescales {
+        typed.at_most = bound(None, Some(count), within);
+    }
+    typed.replicas = what.replicas.map(bounds);
+    typed.desired_replicas = what.desired_replicas.map(bounds);
+    typed.current_replicas = what.current_replicas.map(bounds);
+    typed.conditions = what.conditions.iter().map(condition).collect();
+    let events = what.events.iter();
+    typed.events = events
+        .map(|event| Event { reason: event.reason.clone(), message: event.message.clone() })
+        .collect();
+    typed.rescaled = what.rescaled;
+    typed.error.clone_from(&what.error);
+    typed
+}
+
+fn condition(meant: &meant::ExpectedCondition) -> Condition {
+    let status = meant.status.map(|status| if status { "True" } else { "False" });
+    Condition {
+        type_: meant.type_.clone(),
+        status: status.map(|status| StatusText(status.to_owned())),
+        reason: meant.reason.clone(),
+        message: meant.message.clone(),
+    }
+}
+
+fn bounds(range: NumberRange) -> Bounds {
+    Bounds(if range.min == range.max {
+        ScalarOr::Scalar(Number(range.min.to_string()))
+    } else {
+        ScalarOr::Map(AtLeastAtMost {
+            at_least: (range.min != 0).then_some(range.min),
+            at_most: (range.max != i32::MAX).then_some(range.max),
+        })
+    })
+}

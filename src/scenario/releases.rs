@@ -1,0 +1,143 @@
+//! Ranges of Kubernetes releases in text form: `>=1.23`, `<=1.20`, `1.18 - 1.20`, `1.37`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::meant::ReleaseRange;
+use crate::model::rules::Release;
+
+/// Text that is no range of releases.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RangeError {
+    /// What is wrong.
+    pub what: String,
+    /// What may have been meant.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for RangeError {}
+
+impl ReleaseRange {
+    /// Whether a release is in the range.
+    #[must_use]
+    pub fn contains(&self, release: Release) -> bool {
+        self.from.is_none_or(|from| from <= release) && self.to.is_none_or(|to| release <= to)
+    }
+
+    /// Whether it says nothing: all releases.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+}
+
+impl FromStr for ReleaseRange {
+    type Err = RangeError;
+
+    fn from_str(text: &str) -> Result<ReleaseRange, RangeError> {
+        let text = text.trim();
+        if let Some(from) = text.strip_prefix(">=") {
+            return Ok(ReleaseRange { from: Some(release(from)?), to: None });
+        }
+        if let Some(to) = text.strip_prefix("<=") {
+            return Ok(ReleaseRange { from: None, to: Some(release(to)?) });
+        }
+        if let Some(operator) = ['>', '<', '^', '~', '='].into_iter().find(|c| text.starts_with(*c))
+        {
+            return Err(RangeError {
+                what: format!("{text:?} is no range of releases"),
+                hint: Some(format!("`{operator}` is not known here: use >= or <=, both inclusive")),
+            });
+        }
+        let Some((from, to)) = text.split_once('-') else {
+            let only = release(text)?;
+            return Ok(ReleaseRange { from: Some(only), to: Some(only) });
+        };
+        let (from, to) = (release(from)?, release(to)?);
+        if to < from {
+            return Err(RangeError {
+                what: format!("the range {from} - {to} holds no release"),
+                hint: Some(format!("did you mean {to} - {from}?")),
+            });
+        }
+        Ok(ReleaseRange { from: Some(from), to: Some(to) })
+    }
+}
+
+fn release(text: &str) -> Result<Release, RangeError> {
+    let text = text.trim();
+    let patch = text.matches('.').count() > 1;
+    let parsed = text.parse::<Release>();
+    match parsed {
+        Ok(release) if !patch => Ok(release),
+        Ok(release) => Err(RangeError {
+            what: format!("{text:?} is a patch release"),
+            hint: Some(format!("ranges are of minor releases: did you mean {release}?")),
+        }),
+        Err(_) => Err(RangeError {
+            what: format!("{text:?} is no Kubernetes release"),
+            hint: Some("for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37".to_owned()),
+        }),
+    }
+}
+
+/// As it is written in scenarios; `all` has no such form.
+impl fmt::Display for ReleaseRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.from, self.to) {
+            (None, None) => f.write_str("all"),
+            (Some(from), None) => write!(f, ">={from}"),
+            (None, Some(to)) => write!(f, "<={to}"),
+            (Some(from), Some(to)) if from == to => write!(f, "{from}"),
+            (Some(from), Some(to)) => write!(f, "{from} - {to}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn minor(minor: u32) -> Option<Release> {
+        Some(Release { minor })
+    }
+
+    #[test]
+    fn ranges_are_inclusive() {
+        for (text, from, to, shown) in [
+            (">=1.23", minor(23), None, ">=1.23"),
+            ("<= v1.20", None, minor(20), "<=1.20"),
+            ("1.18 - 1.20", minor(18), minor(20), "1.18 - 1.20"),
+            ("1.18-1.20", minor(18), minor(20), "1.18 - 1.20"),
+            ("1.37", minor(37), minor(37), "1.37"),
+        ] {
+            let range: ReleaseRange = text.parse().expect(text);
+            assert_eq!(range, ReleaseRange { from, to }, "{text}");
+            assert_eq!(range.to_string(), shown);
+        }
+        let range: ReleaseRange = "1.18 - 1.20".parse().expect("a range");
+        let inside: Vec<u32> =
+            (17..22).filter(|minor| range.contains(Release { minor: *minor })).collect();
+        assert_eq!(inside, [18, 19, 20]);
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused_with_a_hint() {
+        for (text, hint) in [
+            (">1.23", "`>` is not known here: use >= or <=, both inclusive"),
+            ("1.20 - 1.18", "did you mean 1.18 - 1.20?"),
+            ("1.37.0", "ranges are of minor releases: did you mean 1.37?"),
+            ("latest", "for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
+            ("", "for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
+        ] {
+            let error = text.parse::<ReleaseRange>().expect_err(text);
+            assert_eq!(error.hint.as_deref(), Some(hint), "{text}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Tests of the whole way from text to scenario and back.
+
+use proptest::prelude::*;
+
+use super::meant::{PodSet, Signal, Startup, UsageSource, Victims, What, When};
+use super::*;
+use crate::model::time::{Span, Time};
+
+/// As short as a scenario can be.
+const SHORT: &str = r#"# a comment
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Nothing happens.
+upstream: https://example.com
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: scaler}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    maxReplicas: 5
+workload:
+  replicas: 3
+until: 1m
+"#;
+
+/// With every field there is.
+const LONG: &str = include_str!("testdata/everything.yaml");
+
+fn nothing_to_read(path: &str) -> Result<String, String> {
+    Err(format!("no {path} here"))
+}
+
+fn parsed(text: &str) -> Scenario {
+    match parse("test.yaml", text, &nothing_to_read) {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn refused(text: &str) -> String {
+    parse("test.yaml", text, &nothing_to_read).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let scenario = parsed(SHORT);
+    assert_eq!((&*scenario.namespace, &*scenario.hpa_name), ("default", "scaler"));
+    let workload = &scenario.workload;
+    assert_eq!((workload.resource.as_str(), &*workload.name), ("deployments", "web"));
+    assert_eq!(&*workload.selector, "app=web");
+    assert_eq!(&*workload.spec.containers[0].name, "app");
+    assert_eq!(workload.age, Span::from_mins(60));
+    let at_once =
+        Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
+    assert_eq!(workload.startup, at_once);
+    assert_eq!(scenario.metrics.sampling.window, Span::from_secs(30));
+    assert_eq!((scenario.until, scenario.line), (Time::from_secs(60), 6));
+}
+
+#[test]
+fn everything_is_read() {
+    let scenario = parsed(LONG);
+    assert_eq!(scenario.flags.sync_period, Span::from_secs(30));
+    assert_eq!(scenario.flags.concurrent_syncs, 1);
+    assert!(!scenario.gate_overrides["HPAScaleToZero"]);
+    assert_eq!(scenario.releases.to_string(), "1.30 - 1.37");
+    assert_eq!(scenario.workload.victims, Victims::Newest);
+    assert_eq!(scenario.workload.startup.ready, None);
+    let [cpu, memory] = scenario.metrics.resources.as_slice() else { panic!("two resources") };
+    assert!(matches!(&cpu.source, UsageSource::Load { limit: Some(_), .. }));
+    assert_eq!(cpu.exceptions[0].0, PodSet::Ordinals(vec![(0, 4), (7, 7)]));
+    let UsageSource::PerContainer(containers) = &memory.source else { panic!("by container") };
+    assert!(matches!(&containers[1].1, Signal::Points(points) if points.len() == 2));
+    let times: Vec<Time> = scenario.timeline.iter().map(|happening| happening.at).collect();
+    assert!(times.is_sorted());
+    let kinds = scenario.timeline.iter().map(|happening| std::mem::discriminant(&happening.what));
+    assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 18);
+    assert!(matches!(&scenario.timeline[0].what, What::PodsUnready(PodSet::All)));
+    assert_eq!(scenario.expect[0].when, When::Tick(1));
+    assert_eq!(scenario.expect.len(), 9);
+}
+
+#[test]
+fn what_is_written_is_read_back_as_the_same() {
+    for text in [SHORT, LONG] {
+        let scenario = parsed(text);
+        let written = to_yaml(&scenario, Some("schema.json"));
+        assert!(written.starts_with("# yaml-language-server: $schema=schema.json\napiVersion"));
+        let again = parsed(&written);
+        assert_eq!(again.hash, scenario.hash, "{written}");
+        assert_eq!(to_yaml(&again, Some("schema.json")), written);
+        let expected = |scenario: &Scenario| -> Vec<String> {
+            scenario.expect.iter().map(|e| format!("{:?} {:?}", e.when, e.what)).collect()
+        };
+        assert_eq!(expected(&again), expected(&scenario));
+    }
+}
+
+#[test]
+fn the_hash_is_of_what_decides_a_run() {
+    let hash = parsed(SHORT).hash;
+    // Written down: recorded traces carry it, so it must not change by accident.
+    assert_eq!(hash, "HASH");
+    for (from, to) in [
+        ("# a comment", "# another"),
+        ("Nothing happens.", "Something happens."),
+        ("example.com", "example.org"),
+        ("until: 1m", "until: 60s"),
+        ("until: 1m\n", "until: 1m\nexpect: [{tick: 1, replicas: 3}]\n"),
+        ("until: 1m\n", "until: 1m\nreleases: 1.37\n"),
+        ("{name: scaler}", "\n    name: \"scaler\""),
+        ("replicas: 3", "replicas: 3\n  age: 3600s"),
+        ("replicas: 3", "replicas: 3\n  labels: {app: web}\n  selector: app=web"),
+    ] {
+        assert_eq!(parsed(&SHORT.replace(from, to)).hash, hash, "{to}");
+    }
+    for (from, to) in [
+        ("until: 1m", "until: 61s"),
+        ("maxReplicas: 5", "maxReplicas: 6"),
+        ("replicas: 3", "replicas: 4"),
+        ("until: 1m\n", "until: 1m\ncontroller: {featureGates: {HPAScaleToZero: true}}\n"),
+        ("until: 1m\n", "until: 1m\ntimeline: [{at: 1s, scale: 4}]\n"),
+    ] {
+        assert_ne!(parsed(&SHORT.replace(from, to)).hash, hash, "{to}");
+    }
+}
+
+#[test]
+fn a_manifest_of_ones_own_is_taken_from_its_file() {
+    let (head, rest) = SHORT.split_once("hpa:\n").expect("there is an hpa");
+    let (manifest, tail) = rest.split_once("workload:").expect("there is a workload");
+    let text = format!("{head}hpa: {{file: ./my.yaml}}\nworkload:{tail}");
+    let indented = |text: &str| text.replace("\n  ", "\n").trim_start().to_owned();
+    let own = format!("kind: Deployment\nspec: {{}}\n---\n{}", indented(manifest));
+    let read = |path: &str| if path == "./my.yaml" { Ok(own.clone()) } else { Err("?".to_owned()) };
+    let scenario = parse("a/test.yaml", &text, &read).expect("it is right");
+    assert_eq!(scenario.hash, parsed(SHORT).hash);
+
+    let wrong = own.replace("maxReplicas", "maxReplica");
+    let error = parse("a/test.yaml", &text, &|_| Ok(wrong.clone())).expect_err("it is wrong");
+    assert_eq!(
+        error.to_string(),
+        "a/my.yaml:9:3: unknown field `maxReplica`\n  hint: did you mean `maxReplicas`?"
+    );
+    let error = parse("a/test.yaml", &text, &nothing_to_read).expect_err("it is not there");
+    assert_eq!(
+        error.to_string(),
+        "a/test.yaml:6:13: ./my.yaml can't be read: no ./my.yaml here\n  \
+         hint: the path is relative to the scenario"
+    );
+}
+
+#[test]
+fn all_that_makes_no_sense_is_told_at_once_by_line() {
+    let text = SHORT.replace("replicas: 3", "replicas: -3\n  age: 5").replace("1m", "1x");
+    let error = refused(&text);
+    let places: Vec<&str> = error
+        .lines()
+        .filter_map(|line| line.strip_prefix("test.yaml:")?.split(' ').next())
+        .collect();
+    assert_eq!(places, ["14:13:", "15:8:", "16:8:"], "{error}");
+}
+
+#[test]
+fn numbers_without_quotes_are_quantities() {
+    let text = format!("{SHORT}metrics: {{resource: [{{name: cpu, perPod: 0.50}}]}}\n");
+    let quoted = text.replace("0.50", "500m");
+    assert_eq!(parsed(&text).hash, parsed(&quoted).hash);
+}
+
+#[test]
+fn known_disagreements_are_read() {
+    let text = "divergences:\n  - scenario: a/b\n    field: status\n    reason: so\n    link: x\n";
+    let known = parse_known("divergences.yaml", text).expect("it is right");
+    assert_eq!(known.divergences[0].scenario, "a/b");
+    let error = parse_known("divergences.yaml", &text.replace("field", "feild"));
+    let error = error.expect_err("it is wrong").to_string();
+    assert!(error.starts_with("divergences.yaml:3:5: unknown field `feild`"), "{error}");
+}
+
+/// A part of the long file is cut out, doubled or replaced.
+fn mutated(at: usize, length: usize, with: &str) -> String {
+    let boundary = |mut at: usize| {
+        while !LONG.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let from = boundary(at % LONG.len());
+    let to = boundary((from + length).min(LONG.len()));
+    format!("{}{with}{}", &LONG[..from], &LONG[to.max(from)..])
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "\\PC*|[-{}\\[\\]:,&*!|>'\"%@# \\na0]{0,60}") {
+        let _ = parse("test.yaml", &text, &nothing_to_read);
+    }
+
+    #[test]
+    fn no_mutation_makes_the_parser_panic(
+        at in 0usize..100_000,
+        length in 0usize..60,
+        with in "|0s|-1|1e99|99999999999999999999|null|\\{\\}|\\[|~|\t|: |\n|\n- |&a |\\*a|µ|\\PC{0,4}",
+    ) {
+        let text = mutated(at, length, &with);
+        match parse("test.yaml", &text, &|_| Ok(text.clone())) {
+            Ok(scenario) => {
+                let written = to_yaml(&scenario, None);
+                prop_assert_eq!(&parsed(&written).hash, &scenario.hash, "{}", written);
+            }
+            Err(error) => {
+                let lines = text.lines().count() + 1;
+                prop_assert!(!error.problems.is_empty());
+                let places = error.problems.iter();
+                prop_assert!(places.into_iter().all(|p| (1..=lines).contains(&p.line)), "{}", error);
+            }
+        }
+    }
+}
