@@ -153,6 +153,10 @@ impl Fixtures {
 
     fn not_found(&self, name: &str) -> Failure {
         let origin = self.origin();
+        if let Ok([first, ..]) = self.named(name).as_deref() {
+            return Failure::usage(format!("{name:?} stands for several scenarios"))
+                .hint(format!("name one of them, for instance {:?}", first.id));
+        }
         let failure = if name.contains(['*', '?', '[', '{']) {
             Failure::usage(format!("no scenario of {origin} matches {name:?}"))
         } else {

@@ -37,8 +37,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     );
     match args.format {
         Format::Text => {
+            let (path, expected) = (&scenario.path, scenario.expect.len());
             let mut text = table::free_run(&scenario, &run, &release.to_string(), columns());
-            text.push_str(&table::expectations(&scenario.path, scenario.expect.len(), &unmet));
+            text.push_str(&table::expectations(path, expected, &unmet, columns()));
             let mut out = anstream::stdout();
             out.write_all(text.as_bytes())?;
             out.flush()?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::model::time::Time;
 
 /// Rows of the picture at most.
-const ROWS: i64 = 6;
+const ROWS: i64 = 8;
 /// Columns of the picture at most.
 const COLUMNS: usize = 72;
 

@@ -24,7 +24,7 @@ pub fn tick(
     let written = |tick: &FreeTick| tick.observation.status_write.is_some();
     let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
     let before = before.and_then(|tick| tick.observation.status_write.as_ref());
-    let mut out = table::heading(scenario, release);
+    let mut out = table::heading(scenario, release, columns);
     let moment = format!("tick {} of {}, t={}", index + 1, run.ticks.len(), tick.observation.at);
     let _ = writeln!(out, "{}", paint(STRONG, &moment));
     section(&mut out, "What the controller saw");

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 
-use super::layout::{Align, Columns};
+use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{chart, counted};
+use crate::expect::Unmet;
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Target};
 use crate::model::quantity::{Format, Quantity};
@@ -31,7 +32,7 @@ struct Row {
 /// The whole prediction: the scenario, a picture of the sizes, the table, the end.
 #[must_use]
 pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
-    let mut out = heading(scenario, release);
+    let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let mut points = vec![(Time::ZERO, scenario.workload.replicas)];
     points.extend(rescales.clone().map(|tick| (tick.observation.at, tick.replicas_after)));
@@ -43,7 +44,7 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
         out.push_str(&picture);
     }
     out.push('\n');
-    out.push_str(&ticks(run, columns));
+    out.push_str(&ticks(run, scenario.workload.replicas, columns));
     let (least, most) = points
         .iter()
         .fold((i32::MAX, i32::MIN), |(least, most), (_, size)| (least.min(*size), most.max(*size)));
@@ -51,25 +52,25 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     let changes = counted(rescales.count(), "change");
     let _ = writeln!(
         out,
-        "\n{}, {changes} of size by the controller; {last} replicas at the end, {least} to {most} \
-         on the way",
+        "\n{}, {changes} of size by the controller; size {last} at the end, {least} to {most} on the \
+         way",
         counted(run.ticks.len(), "tick"),
     );
     out
 }
 
 /// The scenario's name and what it says.
-pub(super) fn heading(scenario: &Scenario, release: &str) -> String {
+pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> String {
     format!(
-        "{}  {}\n{}\n",
+        "{}  {}\n{}",
         paint(STRONG, &scenario.id),
         paint(DIM, &format!("on the model of {release}")),
-        scenario.requirement
+        hanging("", &scenario.requirement, 0, columns)
     )
 }
 
 /// The table of the ticks.
-fn ticks(run: &FreeRun, columns: usize) -> String {
+fn ticks(run: &FreeRun, initial: i32, columns: usize) -> String {
     let metrics = metric_columns(run);
     let mut align = vec![Align::Right, Align::Left];
     align.extend(metrics.iter().map(|_| Align::Left));
@@ -80,7 +81,7 @@ fn ticks(run: &FreeRun, columns: usize) -> String {
     head.extend(["ready", "wants", "replicas", "why"].map(str::to_owned));
     table.row(head, DIM);
 
-    let mut notes = notes(run).into_iter().peekable();
+    let mut notes = notes(run, initial).into_iter().peekable();
     let mut status: Option<&HpaStatus> = None;
     let mut rows: Vec<Row> = Vec::with_capacity(run.ticks.len());
     for tick in &run.ticks {
@@ -114,8 +115,10 @@ fn ticks(run: &FreeRun, columns: usize) -> String {
 }
 
 /// What people did and the API server refused, in order, with the number of ticks before.
-fn notes(run: &FreeRun) -> Vec<(usize, Time, String)> {
-    let sizes = run.outside.iter().map(|(at, size)| {
+fn notes(run: &FreeRun, initial: i32) -> Vec<(usize, Time, String)> {
+    // That the target has a size in the beginning is no news.
+    let news = |(at, size): &&(Time, i32)| *at > Time::ZERO || *size != initial;
+    let sizes = run.outside.iter().filter(news).map(|(at, size)| {
         let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
         (before, *at, format!("{at}: somebody scales to {size}"))
     });
@@ -222,7 +225,8 @@ fn why(tick: &FreeTick, pods: PodCounts, changed: &[String]) -> String {
     let held = derivation.stabilization.as_ref().and_then(|window| window.held_by);
     match (derivation.limited_by(), held) {
         (Some("stabilization"), Some(held)) => {
-            parts.push(format!("stabilization: {} of {}", held.replicas, held.at));
+            // Without its time, which would make each tick another row.
+            parts.push(format!("stabilization holds {}", held.replicas));
         }
         (Some(limit), _) => parts.push(limit.to_owned()),
         (None, _) => {}
@@ -241,7 +245,11 @@ fn why(tick: &FreeTick, pods: PodCounts, changed: &[String]) -> String {
         // A rescale is seen in the column of its own; its message says why.
         let message = event.message.as_str();
         parts.push(match message.split_once("; reason: ") {
-            Some((_, reason)) if event.reason.as_str() == "SuccessfulRescale" => reason.to_owned(),
+            Some((_, reason))
+                if event.reason.as_str() == "SuccessfulRescale" && !reason.is_empty() =>
+            {
+                reason.to_owned()
+            }
             _ => format!("{}: {message}", event.reason),
         });
     }
@@ -283,7 +291,7 @@ fn is_ordinary(condition: &Condition) -> bool {
     matches!(
         (condition.status, condition.reason.as_str()),
         (true, "SucceededGetScale" | "ReadyForNewScale" | "SucceededRescale" | "ValidMetricFound")
-            | (false, "DesiredWithinRange")
+            | (false, "DesiredWithinRange" | "NotScaledToZero")
     )
 }
 
@@ -302,7 +310,7 @@ pub(super) fn metric_status(status: &MetricStatus) -> String {
 
 /// What the author expects, and whether the model does it.
 #[must_use]
-pub fn expectations(path: &str, expected: usize, unmet: &[crate::expect::Unmet]) -> String {
+pub fn expectations(path: &str, expected: usize, unmet: &[Unmet], columns: usize) -> String {
     if unmet.is_empty() {
         let met = if expected == 1 { "expectation is met" } else { "expectations are met" };
         return if expected == 0 {
@@ -318,7 +326,7 @@ pub fn expectations(path: &str, expected: usize, unmet: &[crate::expect::Unmet])
         paint(BAD, &format!("{} of {} not met:", unmet.len(), counted(expected, "expectation")))
     );
     for unmet in unmet {
-        let _ = writeln!(out, "  {path}:{}: {}", unmet.line, unmet.what);
+        out.push_str(&hanging(&format!("{path}:{}: ", unmet.line), &unmet.what, 2, columns));
     }
     out
 }
