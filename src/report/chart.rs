@@ -46,8 +46,9 @@ fn heights(points: &[(Time, i32)], end: Time, columns: usize) -> Vec<i64> {
         .map(|column| {
             let (from, to) = (edge(column), edge(column + 1));
             let before = points.iter().rev().find(|(at, _)| i128::from(at.0) <= from);
-            let within =
-                points.iter().filter(|(at, _)| (from..to.max(from + 1)).contains(&at.0.into()));
+            // The last part holds the end itself.
+            let to = if column + 1 == parts { i128::MAX } else { to };
+            let within = points.iter().filter(|(at, _)| (from..to).contains(&at.0.into()));
             let sizes = before.into_iter().chain(within).map(|(_, size)| i64::from(*size));
             sizes.max().unwrap_or(0)
         })
@@ -73,6 +74,13 @@ mod tests {
                +--------------------\n    \
                 t=0s            t=1m\n"
         );
+    }
+
+    #[test]
+    fn the_end_itself_is_shown() {
+        let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
+        let picture = sizes(&points, Time::from_secs(60), 24);
+        assert!(picture.starts_with(" 2 |                   #\n 1 |####################\n"));
     }
 
     #[test]

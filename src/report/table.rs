@@ -35,8 +35,9 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let mut points = vec![(Time::ZERO, scenario.workload.replicas)];
-    points.extend(rescales.clone().map(|tick| (tick.observation.at, tick.replicas_after)));
+    // At one instant a person comes before the controller, as in the world; sorting keeps that.
     points.extend(run.outside.iter().copied());
+    points.extend(rescales.clone().map(|tick| (tick.observation.at, tick.replicas_after)));
     points.sort_by_key(|(at, _)| *at);
     let picture = chart::sizes(&points, scenario.until, columns);
     if !picture.is_empty() {
