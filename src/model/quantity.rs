@@ -491,3 +491,7 @@ impl<'de> Deserialize<'de> for Quantity {
         deserializer.deserialize_any(AnyQuantity)
     }
 }
+
+#[cfg(test)]
+#[path = "quantity_tests.rs"]
+mod tests;

@@ -121,8 +121,8 @@ impl<'a> Reconcile<'a> {
         Ok(groups)
     }
 
-    /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is known
-    /// only then.
+    /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is
+    /// known only then.
     ///
     /// Upstream: metrics/client.go, GetResourceMetric
     fn get_resource_metric(

@@ -84,8 +84,8 @@ pub(super) struct ParsedSelector {
     pub(super) query: Arc<str>,
 }
 
-/// Applies a selector to many objects in a row, of which most share their labels: those of pods, and
-/// those of their metrics.
+/// Applies a selector to many objects in a row, of which most share their labels: those of pods,
+/// and those of their metrics.
 pub(super) struct Matcher<'a> {
     selector: &'a Selector,
     last: [Option<(&'a Labels, bool)>; 2],

@@ -118,8 +118,8 @@ fn as_stored(mut status: HpaStatus) -> HpaStatus {
     status
 }
 
-/// Whether nothing but the metrics changed (those the caller compares): absent and zero sizes, absent and empty lists are the same; quantities
-/// are compared by value, and times exactly (a new one has fractions of a second, a stored one has
+/// Whether nothing but the metrics changed (those the caller compares): absent and zero sizes are
+/// the same; times are compared exactly (a new one has fractions of a second, a stored one has
 /// none).
 ///
 /// Upstream: apimachinery, equality.Semantic.DeepEqual

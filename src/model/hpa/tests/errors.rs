@@ -42,8 +42,8 @@ fn an_api_version_that_cannot_be_parsed() {
 
 #[test]
 fn metrics_that_cannot_be_read() {
-    let g = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch \
-             metrics from resource metrics API: down";
+    let g = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to \
+             fetch metrics from resource metrics API: down";
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.pod_metrics = Some(api_error(503, "ServiceUnavailable", "down"));
     world.run(0);
