@@ -9,18 +9,18 @@ use kube_lockstep::compare::KnownDisagreement;
 use kube_lockstep::scenario::{self, Scenario};
 
 /// The repository.
-pub fn repository() -> &'static Path {
+pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The id of a fixture: its path below `fixtures/`, without the extension.
-pub fn id_of(path: &Path) -> String {
+pub(crate) fn id_of(path: &Path) -> String {
     let path = path.strip_prefix(repository().join("fixtures")).unwrap_or(path);
     path.with_extension("").to_string_lossy().replace('\\', "/")
 }
 
 /// Reads one fixture.
-pub fn load(path: &Path) -> Arc<Scenario> {
+pub(crate) fn load(path: &Path) -> Arc<Scenario> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");
     let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
     let folder = path.parent().expect("a fixture lies in a folder").to_owned();
@@ -34,7 +34,7 @@ pub fn load(path: &Path) -> Arc<Scenario> {
 }
 
 /// All fixtures that are scenarios, sorted by path.
-pub fn fixtures() -> Vec<PathBuf> {
+pub(crate) fn fixtures() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![repository().join("fixtures")];
     while let Some(folder) = folders.pop() {
@@ -60,7 +60,7 @@ pub fn fixtures() -> Vec<PathBuf> {
 }
 
 /// The disagreements that are known.
-pub fn known() -> Vec<KnownDisagreement> {
+pub(crate) fn known() -> Vec<KnownDisagreement> {
     let path = repository().join("fixtures/divergences.yaml");
     let text = std::fs::read_to_string(&path).expect("fixtures/divergences.yaml can be read");
     match scenario::parse_known("fixtures/divergences.yaml", &text) {
