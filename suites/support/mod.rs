@@ -19,15 +19,20 @@ pub fn id_of(path: &Path) -> String {
     path.with_extension("").to_string_lossy().replace('\\', "/")
 }
 
-/// Reads one fixture.
-pub fn load(path: &Path) -> Arc<Scenario> {
+/// Reads one fixture, which may be wrong.
+pub fn parse(path: &Path) -> Result<Scenario, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");
     let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
     let folder = path.parent().expect("a fixture lies in a folder").to_owned();
     let read = move |name: &str| {
         std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
     };
-    match scenario::parse(&shown, &text, &read) {
+    scenario::parse(&shown, &text, &read)
+}
+
+/// Reads one fixture.
+pub fn load(path: &Path) -> Arc<Scenario> {
+    match parse(path) {
         Ok(scenario) => Arc::new(Scenario { id: id_of(path), ..scenario }),
         Err(error) => panic!("{error}"),
     }
