@@ -13,7 +13,7 @@ use crate::model::api::{Condition, HpaStatus};
 use crate::model::observation::{Event, Observation};
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{
-    Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, Scenario, What, When,
+    Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
 };
 
 /// An expectation that was not met.
@@ -41,31 +41,9 @@ pub fn evaluate(
     let seen = Seen(fold(observations, initial_replicas, outside));
     let unmet = |expectation: &Expectation| {
         let what = seen.unmet(&expectation.when, &expectation.what)?;
-        Some(Unmet {
-            line: expectation.line,
-            what,
-        })
+        Some(Unmet { line: expectation.line, what })
     };
     expect.iter().filter_map(unmet).collect()
-}
-
-/// Evaluates what a scenario expects.
-#[must_use]
-pub fn evaluate_scenario(scenario: &Scenario, observations: &[Observation]) -> Vec<Unmet> {
-    let outside: Vec<(Time, i32)> = scenario
-        .timeline
-        .iter()
-        .filter_map(|happening| match happening.what {
-            What::Scale(replicas) => Some((happening.at, replicas)),
-            _ => None,
-        })
-        .collect();
-    evaluate(
-        &scenario.expect,
-        observations,
-        scenario.workload.replicas,
-        &outside,
-    )
 }
 
 /// A reconcile, with what was known after it.
@@ -113,18 +91,9 @@ fn fold<'a>(
         }
         let before = replicas;
         replicas = observation.scaled_to().unwrap_or(replicas);
-        let written = observation
-            .status_write
-            .as_ref()
-            .filter(|write| write.error.is_none());
+        let written = observation.status_write.as_ref().filter(|write| write.error.is_none());
         status = written.map(|write| &write.status).or(status);
-        ticks.push(Tick {
-            number: index + 1,
-            observation,
-            before,
-            replicas,
-            status,
-        });
+        ticks.push(Tick { number: index + 1, observation, before, replicas, status });
     }
     ticks
 }
@@ -147,9 +116,9 @@ impl<'a> Seen<'a> {
                     None => Some(format!("no tick at or before t={at}: {}", self.how_many())),
                 }
             }
-            When::Always(from, to) => self.always(self.between(*from, *to), expected, || {
-                self.nothing_between(*from, *to)
-            }),
+            When::Always(from, to) => {
+                self.always(self.between(*from, *to), expected, || self.nothing_between(*from, *to))
+            }
             When::Whole => self.always(&self.0, expected, || "there was no tick".to_owned()),
             When::Never(from, to) => self.never(*from, *to, expected),
             When::Within { of, span } => self.within(*of, *span, expected),
@@ -171,9 +140,8 @@ impl<'a> Seen<'a> {
         if ticks.is_empty() {
             return Some(nothing());
         }
-        let mut wrong = ticks
-            .iter()
-            .filter_map(|tick| wrong_at(tick, expected).map(|wrong| (tick, wrong)));
+        let mut wrong =
+            ticks.iter().filter_map(|tick| wrong_at(tick, expected).map(|wrong| (tick, wrong)));
         if let Some((tick, first)) = wrong.next() {
             return Some(match wrong.count() {
                 0 => format!("{tick}: {first}"),
@@ -204,9 +172,7 @@ impl<'a> Seen<'a> {
             return too_often(ticks, expected);
         }
         let wrong = wrong_at(last, expected)?;
-        Some(format!(
-            "not within {span} of t={of}; last at {last}: {wrong}"
-        ))
+        Some(format!("not within {span} of t={of}; last at {last}: {wrong}"))
     }
 
     fn between(&self, from: Time, to: Time) -> &[Tick<'a>] {
@@ -235,11 +201,7 @@ fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
         wrong.number("replicas", range, Some(tick.replicas));
     }
     if let Some(range) = expected.desired_replicas {
-        wrong.number(
-            "desiredReplicas",
-            range,
-            tick.status.map(|status| status.desired_replicas),
-        );
+        wrong.number("desiredReplicas", range, tick.status.map(|status| status.desired_replicas));
     }
     if let Some(range) = expected.current_replicas {
         let current = tick.status.and_then(|status| status.current_replicas);
@@ -264,16 +226,9 @@ fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
     }
     if let Some(part) = &expected.error {
         let errors = &tick.observation.errors;
-        if !errors
-            .iter()
-            .any(|error| error.as_str().contains(part.as_str()))
-        {
+        if !errors.iter().any(|error| error.as_str().contains(part.as_str())) {
             let errors = errors.iter().map(|error| quoted(error.as_str()));
-            wrong.add(format!(
-                "error: expected {}, was {}",
-                quoted(part),
-                list(errors)
-            ));
+            wrong.add(format!("error: expected {}, was {}", quoted(part), list(errors)));
         }
     }
     (!wrong.0.is_empty()).then(|| wrong.0.join("; "))
@@ -298,14 +253,8 @@ impl Wrong {
         let type_ = &expected.type_;
         let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
         let Some(seen) = conditions.iter().find(of_type) else {
-            let types = list(
-                conditions
-                    .iter()
-                    .map(|condition| format!("{:?}", condition.type_)),
-            );
-            self.add(format!(
-                "condition {type_}: expected, but there was {types}"
-            ));
+            let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
+            self.add(format!("condition {type_}: expected, but there was {types}"));
             return;
         };
         if let Some(status) = expected.status
@@ -313,25 +262,19 @@ impl Wrong {
         {
             let (status, seen_status) = (truth(status), truth(seen.status));
             let reason = seen.reason.as_str();
-            self.add(format!(
-                "condition {type_}: expected {status}, was {seen_status} ({reason})"
-            ));
+            self.add(format!("condition {type_}: expected {status}, was {seen_status} ({reason})"));
         }
         if let Some(reason) = &expected.reason
             && reason != seen.reason.as_str()
         {
             let seen = seen.reason.as_str();
-            self.add(format!(
-                "condition {type_}: expected reason {reason}, was {seen}"
-            ));
+            self.add(format!("condition {type_}: expected reason {reason}, was {seen}"));
         }
         if let Some(part) = &expected.message
             && !seen.message.as_str().contains(part.as_str())
         {
             let (part, seen) = (quoted(part), quoted(seen.message.as_str()));
-            self.add(format!(
-                "condition {type_}: expected message {part}, was {seen}"
-            ));
+            self.add(format!("condition {type_}: expected message {part}, was {seen}"));
         }
     }
 
@@ -343,17 +286,10 @@ impl Wrong {
         if events.iter().any(matches) {
             return;
         }
-        let part = expected
-            .message
-            .as_ref()
-            .map(|part| format!(" {}", quoted(part)));
-        let seen = events.iter().map(|event| {
-            format!(
-                "{} {}",
-                event.reason.as_str(),
-                quoted(event.message.as_str())
-            )
-        });
+        let part = expected.message.as_ref().map(|part| format!(" {}", quoted(part)));
+        let seen = events
+            .iter()
+            .map(|event| format!("{} {}", event.reason.as_str(), quoted(event.message.as_str())));
         self.add(format!(
             "event: expected {}{}, was {}",
             expected.reason,
@@ -375,32 +311,18 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
         let mut crowded =
             pairs.filter(|(old, new)| span.is_none_or(|span| new.at() - old.at() < span));
         let (old, new) = crowded.next()?;
-        let within = span
-            .map(|span| format!(" within {span}"))
-            .unwrap_or_default();
-        let since = if most > 0 {
-            format!(" since t={}", old.at())
-        } else {
-            String::new()
-        };
+        let within = span.map(|span| format!(" within {span}")).unwrap_or_default();
+        let since = if most > 0 { format!(" since t={}", old.at()) } else { String::new() };
         let (before, after, number) = (new.before, new.replicas, most + 1);
         Some(format!(
             "{new}: {what}: expected at most {most}{within}, {before} -> {after} was number \
              {number}{since}"
         ))
     };
-    let turns: Vec<&Tick<'_>> = rescales
-        .windows(2)
-        .filter(|pair| up(pair[0]) != up(pair[1]))
-        .map(|pair| pair[1])
-        .collect();
-    exceeds(expected.at_most_rescales, &rescales, "rescales").or_else(|| {
-        exceeds(
-            expected.at_most_direction_changes,
-            &turns,
-            "changes of direction",
-        )
-    })
+    let turns: Vec<&Tick<'_>> =
+        rescales.windows(2).filter(|pair| up(pair[0]) != up(pair[1])).map(|pair| pair[1]).collect();
+    exceeds(expected.at_most_rescales, &rescales, "rescales")
+        .or_else(|| exceeds(expected.at_most_direction_changes, &turns, "changes of direction"))
 }
 
 /// Whether anything but counts is expected.
@@ -427,38 +349,17 @@ fn describe(expected: &Expected) -> String {
         let mut part = format!("condition {}", condition.type_);
         part.extend(condition.status.map(|status| format!(" {}", truth(status))));
         part.extend(condition.reason.as_ref().map(|reason| format!(" {reason}")));
-        part.extend(
-            condition
-                .message
-                .as_ref()
-                .map(|message| format!(" {}", quoted(message))),
-        );
+        part.extend(condition.message.as_ref().map(|message| format!(" {}", quoted(message))));
         parts.push(part);
     }
     for event in &expected.events {
-        let message = event
-            .message
-            .as_ref()
-            .map(|message| format!(" {}", quoted(message)));
-        parts.push(format!(
-            "event {}{}",
-            event.reason,
-            message.unwrap_or_default()
-        ));
+        let message = event.message.as_ref().map(|message| format!(" {}", quoted(message)));
+        parts.push(format!("event {}{}", event.reason, message.unwrap_or_default()));
     }
     parts.extend(expected.rescaled.map(|rescaled| {
-        if rescaled {
-            "a change of size".to_owned()
-        } else {
-            "no change of size".to_owned()
-        }
+        if rescaled { "a change of size".to_owned() } else { "no change of size".to_owned() }
     }));
-    parts.extend(
-        expected
-            .error
-            .as_ref()
-            .map(|error| format!("error {}", quoted(error))),
-    );
+    parts.extend(expected.error.as_ref().map(|error| format!("error {}", quoted(error))));
     parts.join(" with ")
 }
 
@@ -486,9 +387,8 @@ fn quoted(text: &str) -> String {
 
 fn list(items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
-    if items.is_empty() {
-        "none".to_owned()
-    } else {
-        items.join(", ")
-    }
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who wants
-//! to understand it.
+//! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who
+//! wants to understand it.
 
 use std::fmt::{self, Write};
 
@@ -11,8 +11,8 @@ use super::derivation::{
 use super::quantity::{Format, Quantity};
 
 impl Derivation {
-    /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7 recommended
-    /// at t=15s, 45s old, window 5m -> 7`.
+    /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7
+    /// recommended at t=15s, 45s old, window 5m -> 7`.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut parts = Vec::new();
@@ -113,8 +113,8 @@ impl Derivation {
                  metrics, policies and windows say."
             )),
             Branch::BelowMin => steps.push(format!(
-                "{current} is less than the smallest size allowed: the size becomes {min}, whatever \
-                 metrics, policies and windows say."
+                "{current} is less than the smallest size allowed: the size becomes {min}, \
+                 whatever metrics, policies and windows say."
             )),
             _ => {}
         }
@@ -150,8 +150,8 @@ impl Derivation {
     fn explain_limits(&self, limits: &Limits, current: i32, steps: &mut Vec<String>) {
         match &limits.rate {
             Some(RateLimit::Legacy(limit)) => steps.push(format!(
-                "Without behavior, a size of {current} may grow to {limit} at once (twice the size, \
-                 or 4 if that is more)."
+                "Without behavior, a size of {current} may grow to {limit} at once (twice the \
+                 size, or 4 if that is more)."
             )),
             Some(RateLimit::Policies { up, select, policies, limit }) => {
                 explain_policies(*up, *select, policies, *limit, steps);
@@ -363,8 +363,8 @@ fn explain_policies(
             ScalingPolicyType::Percent => "percent",
         };
         steps.push(format!(
-            "Policy: {} {unit} in {} s. In that time {added} pods were added and {removed} removed, \
-             so it began at {period_start}, and the size may {verb} to {proposed}.",
+            "Policy: {} {unit} in {} s. In that time {added} pods were added and {removed} \
+             removed, so it began at {period_start}, and the size may {verb} to {proposed}.",
             policy.value, policy.period_seconds
         ));
     }

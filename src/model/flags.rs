@@ -168,3 +168,31 @@ impl Default for FeatureGates {
         FeatureGates::of(&Rules::default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_switched_by_name() {
+        let mut gates = FeatureGates::default();
+        assert!(Gate::ALL.into_iter().all(|gate| gates.enabled(gate)));
+        assert_eq!(gates.set("HPAScaleToZero", false), Ok(()));
+        assert!(!gates.enabled(Gate::HpaScaleToZero));
+        let changed: Vec<_> = gates.changed().collect();
+        assert_eq!(changed, [(Gate::HpaScaleToZero, false)]);
+    }
+
+    #[test]
+    fn unknown_and_locked_gates_are_refused() {
+        let mut gates = FeatureGates::default();
+        let unknown = gates.set("HPAScaleToOne", true).unwrap_err();
+        assert_eq!(unknown.to_string(), "unrecognized feature gate: HPAScaleToOne");
+        assert_eq!(gates.set("HPAConfigurableTolerance", true), Ok(()));
+        let locked = gates.set("HPAConfigurableTolerance", false).unwrap_err();
+        assert_eq!(
+            locked.to_string(),
+            "cannot set feature gate HPAConfigurableTolerance to false, feature is locked to true"
+        );
+    }
+}

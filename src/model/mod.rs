@@ -1,9 +1,9 @@
 //! The reference model of the HorizontalPodAutoscaler controller: what upstream must do, as pure
 //! code.
 //!
-//! Given what the controller sees at one instant, [`hpa::Controller::sync`] says everything that can
-//! be observed of its reconcile, and why. Deliberately no clock, no randomness, no I/O, and no other
-//! module of this crate: time is an input, and so is every object of the cluster.
+//! Given what the controller sees at one instant, [`hpa::Controller::sync`] says everything that
+//! can be observed of its reconcile, and why. Deliberately no clock, no randomness, no I/O, and no
+//! other module of this crate: time is an input, and so is every object of the cluster.
 
 pub mod api;
 mod decimal;

@@ -225,6 +225,8 @@ struct Parts<'a> {
     num: &'a str,
     denom: &'a str,
     suffix: &'a str,
+    /// `Ki` alone is 0 in the fast form, and an error in the slow one.
+    has_digits: bool,
 }
 
 fn parse_quantity_string(text: &str) -> Result<Parts<'_>, QuantityError> {
@@ -232,7 +234,7 @@ fn parse_quantity_string(text: &str) -> Result<Parts<'_>, QuantityError> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let rest = unsigned.trim_start_matches('0');
     if rest.is_empty() {
-        return Ok(Parts { positive, num: "0", denom: "", suffix: "" });
+        return Ok(Parts { positive, num: "0", denom: "", suffix: "", has_digits: true });
     }
     let (num, rest) = split_digits(rest);
     let num = if num.is_empty() { "0" } else { num };
@@ -243,7 +245,9 @@ fn parse_quantity_string(text: &str) -> Result<Parts<'_>, QuantityError> {
     let letters = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
     let exponent = letters.strip_prefix(['-', '+']).unwrap_or(letters);
     if exponent.bytes().all(|b| b.is_ascii_digit()) {
-        Ok(Parts { positive, num, denom, suffix })
+        let number = &text[..text.len() - suffix.len()];
+        let has_digits = number.bytes().any(|b| b.is_ascii_digit());
+        Ok(Parts { positive, num, denom, suffix, has_digits })
     } else {
         Err(QuantityError::FormatWrong)
     }
@@ -275,6 +279,9 @@ fn parse_slowly(
     exponent: i32,
     format: Format,
 ) -> Result<Quantity, QuantityError> {
+    if !parts.has_digits {
+        return Err(QuantityError::Numeric);
+    }
     let mut magnitude = Magnitude::from_digits(parts.num);
     for digit in parts.denom.bytes() {
         magnitude.mul_add(10, u32::from(digit - b'0'));
@@ -484,3 +491,7 @@ impl<'de> Deserialize<'de> for Quantity {
         deserializer.deserialize_any(AnyQuantity)
     }
 }
+
+#[cfg(test)]
+#[path = "quantity_tests.rs"]
+mod tests;

@@ -197,7 +197,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         37,
-        "a stale cache skips a reconcile: feature gate StaleControllerConsistencyHPA, on by default",
+        "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
         "https://github.com/kubernetes/kubernetes/pull/139025",
         |rules| rules.gate(Gate::StaleControllerConsistencyHpa, GateRule::Default(true)),
     ),

@@ -451,7 +451,7 @@ fn is_label_key(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
-                let wrong = is_dns1123_subdomain(prefix);
+                let wrong = is_dns1123_subdomain(prefix, "bytes");
                 errors.extend(wrong.into_iter().map(|text| format!("prefix part {text}")));
             }
             *name
@@ -491,8 +491,10 @@ fn is_label_value(text: &str) -> Vec<String> {
     errors
 }
 
-/// Upstream: validation.go, IsDNS1123Subdomain
-pub(super) fn is_dns1123_subdomain(text: &str) -> Vec<String> {
+/// Upstream has this twice, with different words for the unit of the length.
+///
+/// Upstream: content/dns.go and util/validation/validation.go, IsDNS1123Subdomain
+pub(super) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
     let label = |label: &str| {
         let bytes = label.as_bytes();
         let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -502,7 +504,7 @@ pub(super) fn is_dns1123_subdomain(text: &str) -> Vec<String> {
     };
     let mut errors = Vec::new();
     if text.len() > 253 {
-        errors.push("must be no more than 253 bytes".to_owned());
+        errors.push(format!("must be no more than 253 {unit}"));
     }
     if !text.split('.').all(label) {
         errors.push(
@@ -515,3 +517,7 @@ pub(super) fn is_dns1123_subdomain(text: &str) -> Vec<String> {
     }
     errors
 }
+
+#[cfg(test)]
+#[path = "selector_tests.rs"]
+mod tests;

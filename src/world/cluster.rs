@@ -1,16 +1,14 @@
 //! The objects as an API server stores them: what [`Change`]s add up to, for the model to read.
 //!
 //! Lists are kept sorted by name and handed out as they are. Deliberately no label selection and no
-//! validation: those belong to the one who asks, and to the API defaulting that is passed in.
+//! validation: those belong to the one who asks, and to the [`Admission`] that is passed in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, PodState, ScaleTarget};
 use super::hpas::{Admission, HpaAnswer, Hpas};
-use crate::model::api::{
-    ApiError, Hpa, HpaStatus, Labels, Pod, PodMetrics, PodSpec, Scale,
-};
+use crate::model::api::{ApiError, Hpa, HpaStatus, Labels, Pod, PodMetrics, PodSpec, Scale};
 use crate::model::time::{Span, Time};
 
 /// What the API server and the metrics API have.
@@ -39,14 +37,12 @@ impl Cluster {
     /// `metadata.generation` of HPAs (feature gate HPAGeneration); else it stays 0.
     #[must_use]
     pub fn new(hpa_generations: bool) -> Cluster {
-        Cluster {
-            hpas: Hpas::new(hpa_generations),
-            ..Cluster::default()
-        }
+        Cluster { hpas: Hpas::new(hpa_generations), ..Cluster::default() }
     }
 
-    /// Applies a change. What is done to an HPA gets the API server's answer; `admission` is the
-    /// API server's for HPAs. A restart of the controller changes nothing here.
+    /// Applies a change. What is done to an HPA gets the API server's answer; `admission` decides
+    /// on the spec of one that is created or edited. A restart of the controller changes nothing
+    /// here.
     ///
     /// # Errors
     /// If a pod or sample names a template that nobody defined; the change is then not applied.
@@ -106,10 +102,7 @@ impl Cluster {
 
     /// Stores a size that was written with success. False: there is no such object.
     pub fn write_scale(&mut self, resource: &str, name: &str, replicas: i32) -> bool {
-        let scale = self
-            .scales
-            .get_mut(resource)
-            .and_then(|names| names.get_mut(name));
+        let scale = self.scales.get_mut(resource).and_then(|names| names.get_mut(name));
         scale.map(|scale| scale.replicas = replicas).is_some()
     }
 
@@ -132,10 +125,7 @@ impl Cluster {
 
     /// Stores a status that was written with success. False: there is no such HPA.
     pub fn write_status(&mut self, name: &str, status: HpaStatus) -> bool {
-        self.hpas
-            .get_mut(name)
-            .map(|hpa| hpa.status = status)
-            .is_some()
+        self.hpas.get_mut(name).map(|hpa| hpa.status = status).is_some()
     }
 
     /// Stores an HPA as another API server holds it, so that what follows can build upon it.
@@ -155,9 +145,7 @@ impl Cluster {
     }
 
     fn template(&self, name: &Arc<str>) -> Result<&(Labels, Arc<PodSpec>), UnknownTemplate> {
-        self.templates
-            .get(name)
-            .ok_or_else(|| UnknownTemplate(name.clone()))
+        self.templates.get(name).ok_or_else(|| UnknownTemplate(name.clone()))
     }
 
     fn set_pods(&mut self, states: &[PodState]) -> Result<(), UnknownTemplate> {
@@ -214,9 +202,7 @@ impl Cluster {
         }
         if window != self.window {
             self.window = window;
-            self.pod_metrics
-                .iter_mut()
-                .for_each(|sample| sample.window = window);
+            self.pod_metrics.iter_mut().for_each(|sample| sample.window = window);
         }
         Ok(())
     }
@@ -265,5 +251,173 @@ fn delete<T>(list: &mut Vec<T>, names: &[Arc<str>], name: impl Fn(&T) -> &Arc<st
             let names: BTreeSet<&Arc<str>> = names.iter().collect();
             list.retain(|item| !names.contains(name(item)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::api::PodPhase;
+    use crate::world::Sample;
+    use serde_json::json;
+
+    fn apply(cluster: &mut Cluster, changes: &[Change]) {
+        for change in changes {
+            cluster.apply(change, &|_| Ok(())).expect("a template");
+        }
+    }
+
+    fn template() -> Change {
+        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+        Change::PodTemplate { name: "t0".into(), labels, spec: PodSpec::default() }
+    }
+
+    fn state(name: &str, phase: PodPhase) -> PodState {
+        PodState {
+            name: name.into(),
+            template: "t0".into(),
+            phase,
+            start_time: None,
+            ready: None,
+            deletion_timestamp: None,
+        }
+    }
+
+    fn sample(pod: &str, timestamp: Option<i64>) -> Sample {
+        let timestamp = timestamp.map(Time::from_secs);
+        Sample { pod: pod.into(), template: "t0".into(), timestamp, containers: Arc::new([]) }
+    }
+
+    fn pods(cluster: &Cluster) -> Vec<(&str, PodPhase)> {
+        cluster.pods().iter().map(|pod| (&*pod.name, pod.phase)).collect()
+    }
+
+    fn timestamps(cluster: &Cluster) -> Vec<(&str, i64)> {
+        let samples = cluster.pod_metrics().expect("no fault").iter();
+        samples.map(|sample| (&*sample.name, sample.timestamp.0 / 1_000_000_000)).collect()
+    }
+
+    #[test]
+    fn pods_are_sorted_by_name_whatever_the_order() {
+        use PodPhase::{Pending, Running};
+        let mut cluster = Cluster::default();
+        let states = [state("c", Running), state("a", Running), state("c", Pending)];
+        apply(&mut cluster, &[template(), Change::SetPods(states.to_vec())]);
+        assert_eq!(pods(&cluster), [("a", Running), ("c", Pending)]);
+        assert_eq!(cluster.pods()[0].labels["app"], "web");
+        let states = [state("d", Pending), state("b", Pending), state("a", Pending)];
+        apply(&mut cluster, &[Change::SetPods(states.to_vec())]);
+        assert_eq!(pods(&cluster), ["a", "b", "c", "d"].map(|name| (name, Pending)));
+        apply(&mut cluster, &[Change::DeletePods(vec!["b".into()])]);
+        assert_eq!(pods(&cluster), ["a", "c", "d"].map(|name| (name, Pending)));
+        let names = ["d", "x", "a"].map(Into::into).to_vec();
+        apply(&mut cluster, &[Change::DeletePods(names)]);
+        assert_eq!(pods(&cluster), [("c", Pending)]);
+    }
+
+    #[test]
+    fn samples_follow_the_common_timestamp_unless_they_have_their_own() {
+        let mut cluster = Cluster::default();
+        let change = |timestamp: Option<i64>, set: &[Sample], delete: &[&str]| {
+            Change::PodMetrics(PodMetricsChange {
+                timestamp: timestamp.map(Time::from_secs),
+                window: None,
+                set: set.to_vec(),
+                delete: delete.iter().map(|name| Arc::from(*name)).collect(),
+            })
+        };
+        let set = [sample("b", None), sample("a", Some(3)), sample("c", None)];
+        apply(&mut cluster, &[template(), change(Some(15), &set, &[])]);
+        assert_eq!(timestamps(&cluster), [("a", 3), ("b", 15), ("c", 15)]);
+        apply(&mut cluster, &[change(Some(30), &[], &[])]);
+        assert_eq!(timestamps(&cluster), [("a", 3), ("b", 30), ("c", 30)]);
+        // A sample that is set again is as it is told now; one that comes anew, too.
+        let set = [sample("a", None), sample("b", Some(30))];
+        apply(&mut cluster, &[change(None, &set, &["c"])]);
+        assert_eq!(timestamps(&cluster), [("a", 30), ("b", 30)]);
+        apply(&mut cluster, &[change(Some(45), &[], &["b"])]);
+        apply(&mut cluster, &[change(None, &[sample("b", None)], &[])]);
+        assert_eq!(timestamps(&cluster), [("a", 45), ("b", 45)]);
+        apply(&mut cluster, &[change(Some(60), &[], &[])]);
+        assert_eq!(timestamps(&cluster), [("a", 60), ("b", 60)]);
+    }
+
+    #[test]
+    fn the_window_is_that_of_every_sample() {
+        let mut cluster = Cluster::default();
+        let window = |seconds| {
+            Change::PodMetrics(PodMetricsChange {
+                window: Some(Span::from_secs(seconds)),
+                set: vec![sample("a", None)],
+                ..PodMetricsChange::default()
+            })
+        };
+        apply(&mut cluster, &[template(), window(30)]);
+        let seen = |cluster: &Cluster| cluster.pod_metrics().ok().map(|samples| samples[0].window);
+        assert_eq!(seen(&cluster), Some(Span::from_secs(30)));
+        apply(&mut cluster, &[window(60)]);
+        assert_eq!(seen(&cluster), Some(Span::from_secs(60)));
+    }
+
+    #[test]
+    fn the_scale_keeps_its_size_unless_it_is_told_another() {
+        let mut cluster = Cluster::default();
+        let scale = |replicas, status_replicas| {
+            Change::SetScale(ScaleTarget {
+                resource: "deployments.apps".into(),
+                name: "web".into(),
+                replicas,
+                status_replicas,
+                selector: "app=web".into(),
+            })
+        };
+        let sizes = |cluster: &Cluster| {
+            let scale = cluster.scale("deployments.apps", "web");
+            scale.map(|scale| (scale.replicas, scale.status_replicas))
+        };
+        let error = cluster.scale("deployments.apps", "web").expect_err("none yet");
+        assert_eq!((error.code, &*error.reason), (404, "NotFound"));
+        assert_eq!(&*error.message, "deployments.apps \"web\" not found");
+        assert!(!cluster.write_scale("deployments.apps", "web", 5));
+        apply(&mut cluster, &[scale(Some(3), 3)]);
+        assert_eq!(sizes(&cluster), Ok((3, 3)));
+        assert!(cluster.write_scale("deployments.apps", "web", 5));
+        apply(&mut cluster, &[scale(None, 4)]);
+        assert_eq!(sizes(&cluster), Ok((5, 4)));
+        let fault = ApiError { code: 503, reason: "Down".to_owned(), message: "down".into() };
+        let get_scale = Some(fault.clone());
+        apply(&mut cluster, &[Change::Faults(Faults { get_scale, ..Faults::default() })]);
+        assert_eq!(sizes(&cluster), Err(fault));
+    }
+
+    #[test]
+    fn a_template_must_be_defined_before_it_is_used() {
+        let mut cluster = Cluster::default();
+        let change = Change::SetPods(vec![state("a", PodPhase::Running)]);
+        let error = cluster.apply(&change, &|_| Ok(())).expect_err("refused");
+        assert_eq!(error.to_string(), "pod template \"t0\" is not defined");
+        assert!(cluster.pods().is_empty());
+    }
+
+    #[test]
+    fn a_status_outlives_an_edit_but_not_the_hpa() {
+        let mut cluster = Cluster::default();
+        let status = HpaStatus { desired_replicas: 4, ..HpaStatus::default() };
+        assert!(!cluster.write_status("web", status.clone()));
+        let spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"},
+            "maxReplicas": 10});
+        let create = Change::CreateHpa(json!({"metadata": {"name": "web"}, "spec": spec}));
+        let patch = json!({"spec": {"maxReplicas": 5}});
+        let name: Arc<str> = "web".into();
+        apply(&mut cluster, std::slice::from_ref(&create));
+        assert!(cluster.write_status("web", status.clone()));
+        apply(&mut cluster, &[Change::PatchHpa { name: name.clone(), patch }]);
+        let seen = |cluster: &Cluster| cluster.hpa("web").map(|h| (h.generation, h.status.clone()));
+        assert_eq!(seen(&cluster), Some((2, status)));
+        apply(&mut cluster, &[Change::DeleteHpa { name }]);
+        assert_eq!(seen(&cluster), None);
+        apply(&mut cluster, &[create]);
+        assert_eq!(seen(&cluster), Some((1, HpaStatus::default())));
+        assert_eq!(cluster.hpas().count(), 1);
     }
 }

@@ -1,14 +1,19 @@
 //! The HPAs that are stored: created from manifests, edited by merge patches, deleted.
 //!
-//! Deliberately no validation: scenarios that the API server would refuse are found elsewhere. What
-//! does not even decode is refused here.
+//! What does not decode is refused here. Defaulting and validation are the caller's, see
+//! [`Admission`]: they are part of the model, and differ between releases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::model::api::{Hpa, HpaSpec, HpaStatus};
+
+/// What an API server does with the spec of a new or changed HPA before it is stored: it fills in
+/// defaults, then it may refuse it with a message.
+pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec) -> Result<(), String>;
 
 /// The API server's answer to what somebody did to an HPA.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,10 +40,6 @@ pub enum HpaOutcome {
     Deleted,
 }
 
-/// What the API server makes of a spec before it is stored: defaults filled in, or the message with
-/// which it is refused.
-pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec) -> Result<(), String>;
-
 #[derive(Clone, Debug)]
 pub(super) struct Hpas {
     generations: bool,
@@ -53,10 +54,7 @@ impl Default for Hpas {
 
 impl Hpas {
     pub(super) fn new(generations: bool) -> Hpas {
-        Hpas {
-            generations,
-            stored: BTreeMap::new(),
-        }
+        Hpas { generations, stored: BTreeMap::new() }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Hpa> {
@@ -76,23 +74,16 @@ impl Hpas {
     }
 
     /// Generation and status in the manifest count for nothing, as with the API server.
-    pub(super) fn create(
-        &mut self,
-        manifest: &Value,
-        admission: Admission<'_>,
-    ) -> HpaAnswer {
+    pub(super) fn create(&mut self, manifest: &Value, admission: Admission<'_>) -> HpaAnswer {
         let metadata = |field: &str| manifest["metadata"][field].as_str();
         let name: Arc<str> = metadata("name").unwrap_or_default().into();
         if self.stored.contains_key(&name) {
             return refused(&name, answer(&name, "already exists"));
         }
-        let mut spec = match decode(manifest) {
+        let spec = match admit(manifest, admission) {
             Ok(spec) => spec,
             Err(message) => return refused(&name, message),
         };
-        if let Err(message) = admission(&mut spec) {
-            return refused(&name, message);
-        }
         let hpa = Hpa {
             namespace: metadata("namespace").unwrap_or("default").into(),
             name: name.clone(),
@@ -122,13 +113,10 @@ impl Hpas {
         };
         let mut object = Value::Object(Map::from_iter([("spec".to_owned(), spec)]));
         merge(&mut object, patch);
-        let mut spec = match decode(&object) {
+        let spec = match admit(&object, admission) {
             Ok(spec) => spec,
             Err(message) => return refused(name, message),
         };
-        if let Err(message) = admission(&mut spec) {
-            return refused(name, message);
-        }
         if spec != *hpa.spec {
             hpa.spec = Arc::new(spec);
             hpa.generation += i64::from(self.generations);
@@ -138,35 +126,26 @@ impl Hpas {
 
     pub(super) fn delete(&mut self, name: &Arc<str>) -> HpaAnswer {
         match self.stored.remove(name) {
-            Some(_) => HpaAnswer {
-                name: name.clone(),
-                outcome: HpaOutcome::Deleted,
-            },
+            Some(_) => HpaAnswer { name: name.clone(), outcome: HpaOutcome::Deleted },
             None => refused(name, answer(name, "not found")),
         }
     }
 }
 
-fn decode(object: &Value) -> Result<HpaSpec, String> {
-    serde_json::from_value(object["spec"].clone()).map_err(|error| format!("spec: {error}"))
+fn admit(object: &Value, admission: Admission<'_>) -> Result<HpaSpec, String> {
+    let decoded = HpaSpec::deserialize(&object["spec"]);
+    let mut spec = decoded.map_err(|error| format!("spec: {error}"))?;
+    admission(&mut spec)?;
+    Ok(spec)
 }
 
 fn stored(hpa: &Hpa) -> HpaAnswer {
-    let outcome = HpaOutcome::Stored {
-        generation: hpa.generation,
-        spec: hpa.spec.clone(),
-    };
-    HpaAnswer {
-        name: hpa.name.clone(),
-        outcome,
-    }
+    let outcome = HpaOutcome::Stored { generation: hpa.generation, spec: hpa.spec.clone() };
+    HpaAnswer { name: hpa.name.clone(), outcome }
 }
 
 fn refused(name: &Arc<str>, message: String) -> HpaAnswer {
-    HpaAnswer {
-        name: name.clone(),
-        outcome: HpaOutcome::Refused(message),
-    }
+    HpaAnswer { name: name.clone(), outcome: HpaOutcome::Refused(message) }
 }
 
 fn answer(name: &str, what: &str) -> String {
@@ -199,8 +178,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn defaulting(spec: &mut HpaSpec) {
-        spec.min_replicas.get_or_insert(1);
+    fn defaulting(spec: &mut HpaSpec) -> Result<(), String> {
+        let min = *spec.min_replicas.get_or_insert(1);
+        if min > spec.max_replicas { Err("max < min".to_owned()) } else { Ok(()) }
     }
 
     fn manifest() -> Value {
@@ -226,10 +206,7 @@ mod tests {
         let hpas = created();
         let hpa = hpas.get("web").expect("stored");
         assert_eq!((&*hpa.namespace, hpa.generation), ("shop", 1));
-        assert_eq!(
-            (hpa.spec.min_replicas, hpa.spec.max_replicas),
-            (Some(1), 10)
-        );
+        assert_eq!((hpa.spec.min_replicas, hpa.spec.max_replicas), (Some(1), 10));
         assert_eq!(hpa.status, HpaStatus::default());
     }
 
@@ -237,14 +214,9 @@ mod tests {
     fn without_the_feature_gate_generations_stay_0() {
         let mut hpas = Hpas::new(false);
         hpas.create(&manifest(), &defaulting);
-        hpas.patch(
-            &"web".into(),
-            &json!({"spec": {"maxReplicas": 5}}),
-            &defaulting,
-        );
+        hpas.patch(&"web".into(), &json!({"spec": {"maxReplicas": 5}}), &defaulting);
         assert_eq!(
-            hpas.get("web")
-                .map(|hpa| (hpa.generation, hpa.spec.max_replicas)),
+            hpas.get("web").map(|hpa| (hpa.generation, hpa.spec.max_replicas)),
             Some((0, 5))
         );
     }
@@ -264,11 +236,7 @@ mod tests {
             let answer = hpas.patch(&"web".into(), &patch, &defaulting);
             let hpa = hpas.get("web").expect("stored");
             assert_eq!(answer, stored(hpa), "{patch}");
-            assert_eq!(
-                (hpa.generation, hpa.spec.min_replicas),
-                (generation, Some(min)),
-                "{patch}"
-            );
+            assert_eq!((hpa.generation, hpa.spec.min_replicas), (generation, Some(min)), "{patch}");
         }
     }
 
@@ -289,6 +257,8 @@ mod tests {
         assert!(outcome(hpas.patch(&name, &patch, &defaulting)).starts_with("spec: invalid type"));
         let patch = json!({"spec": {"scaleTargetRef": null}});
         assert!(outcome(hpas.patch(&name, &patch, &defaulting)).contains("scaleTargetRef"));
+        let patch = json!({"spec": {"minReplicas": 11}});
+        assert_eq!(outcome(hpas.patch(&name, &patch, &defaulting)), "max < min");
         assert_eq!(hpas.get("web").cloned(), before);
         assert_eq!(hpas.delete(&name).outcome, HpaOutcome::Deleted);
         assert_eq!(
@@ -313,17 +283,9 @@ mod tests {
         // The examples of RFC 7386, appendix A.
         for (target, patch, merged) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (
-                json!({"a": "b"}),
-                json!({"b": "c"}),
-                json!({"a": "b", "b": "c"}),
-            ),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
             (json!({"a": "b"}), json!({"a": null}), json!({})),
-            (
-                json!({"a": "b", "b": "c"}),
-                json!({"a": null}),
-                json!({"b": "c"}),
-            ),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
             (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
             (
@@ -331,30 +293,14 @@ mod tests {
                 json!({"a": {"b": "d", "c": null}}),
                 json!({"a": {"b": "d"}}),
             ),
-            (
-                json!({"a": [{"b": "c"}]}),
-                json!({"a": [1]}),
-                json!({"a": [1]}),
-            ),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
             (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
             (json!({"a": "b"}), json!(["c"]), json!(["c"])),
             (json!({"a": "foo"}), json!(null), json!(null)),
             (json!({"a": "foo"}), json!("bar"), json!("bar")),
-            (
-                json!({"e": null}),
-                json!({"a": 1}),
-                json!({"e": null, "a": 1}),
-            ),
-            (
-                json!([1, 2]),
-                json!({"a": "b", "c": null}),
-                json!({"a": "b"}),
-            ),
-            (
-                json!({}),
-                json!({"a": {"bb": {"ccc": null}}}),
-                json!({"a": {"bb": {}}}),
-            ),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         ] {
             let mut result = target.clone();
             merge(&mut result, &patch);

@@ -14,7 +14,7 @@ mod signal;
 mod simulation;
 mod telling;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod usage;
 
 pub use change::{Change, Faults, PodMetricsChange, PodState, Sample, ScaleTarget};

@@ -173,11 +173,7 @@ impl SimPod {
 
     /// Where its numbers of a resource come from.
     pub(super) fn source(&self, resource: usize, shared: bool) -> Source {
-        match self
-            .exceptions
-            .as_ref()
-            .and_then(|exceptions| exceptions[resource])
-        {
+        match self.exceptions.as_ref().and_then(|exceptions| exceptions[resource]) {
             Some(exception) => Source::Exception(exception),
             None if shared && !self.serving() => Source::Idle,
             None => Source::Common,
@@ -192,23 +188,12 @@ impl SimPod {
             None => PodPhase::Pending,
         };
         let ready = self.ready.map(|(ready, since)| PodReady {
-            status: if ready {
-                ConditionStatus::True
-            } else {
-                ConditionStatus::False
-            },
+            status: if ready { ConditionStatus::True } else { ConditionStatus::False },
             last_transition_time: since.truncate_to_second(),
         });
         let start_time = self.started.map(Time::truncate_to_second);
-        let deletion_timestamp = self
-            .deletion
-            .map(|deletion| deletion.due.truncate_to_second());
-        Status {
-            phase,
-            start_time,
-            ready,
-            deletion_timestamp,
-        }
+        let deletion_timestamp = self.deletion.map(|deletion| deletion.due.truncate_to_second());
+        Status { phase, start_time, ready, deletion_timestamp }
     }
 
     /// A status of it as a change.

@@ -28,11 +28,7 @@ pub(super) enum Grain {
 impl Grain {
     /// The grain of a resource.
     pub(super) fn of(resource: &str) -> Grain {
-        if resource == "memory" {
-            Grain::Whole
-        } else {
-            Grain::Milli
-        }
+        if resource == "memory" { Grain::Whole } else { Grain::Milli }
     }
 
     /// The grain in milli-units.
@@ -77,12 +73,7 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
             }
         }
         Signal::Points(points) => read_points(points, at, grain),
-        Signal::Sine {
-            mean,
-            amplitude,
-            period,
-            offset,
-        } => Reading::Computed(read_sine(
+        Signal::Sine { mean, amplitude, period, offset } => Reading::Computed(read_sine(
             mean.milli(),
             amplitude.milli(),
             *period,
@@ -96,9 +87,9 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
 pub(super) fn quantity(signal: &Signal, reading: Reading, grain: Grain) -> Quantity {
     match reading {
         Reading::Computed(milli) => grain.quantity(milli),
-        Reading::Written(index) => written(signal, index)
-            .cloned()
-            .unwrap_or_else(|| grain.quantity(0)),
+        Reading::Written(index) => {
+            written(signal, index).cloned().unwrap_or_else(|| grain.quantity(0))
+        }
     }
 }
 
@@ -137,11 +128,7 @@ fn read_points(points: &[(Time, Quantity)], at: Time, grain: Grain) -> Reading {
     let weighted = i128::from(low.milli()) * (span - into) + i128::from(high.milli()) * into;
     let divisor = span * i128::from(grain.milli());
     let rounded = (weighted.max(0) + divisor / 2) / divisor;
-    Reading::Computed(
-        i64::try_from(rounded)
-            .unwrap_or(i64::MAX)
-            .saturating_mul(grain.milli()),
-    )
+    Reading::Computed(i64::try_from(rounded).unwrap_or(i64::MAX).saturating_mul(grain.milli()))
 }
 
 /// The whole waves are taken off in whole numbers, so that the sine's argument stays exact.
@@ -177,20 +164,10 @@ mod tests {
     #[test]
     fn a_step_holds_from_its_time_on_and_the_first_one_before() {
         let steps = [(10, "1"), (20, "250m"), (30, "3")];
-        let signal = Signal::Steps(
-            steps
-                .iter()
-                .map(|(t, v)| (Time::from_secs(*t), q(v)))
-                .collect(),
-        );
-        for (seconds, value) in [
-            (0, "1"),
-            (10, "1"),
-            (19, "1"),
-            (20, "250m"),
-            (30, "3"),
-            (99, "3"),
-        ] {
+        let signal =
+            Signal::Steps(steps.iter().map(|(t, v)| (Time::from_secs(*t), q(v))).collect());
+        for (seconds, value) in [(0, "1"), (10, "1"), (19, "1"), (20, "250m"), (30, "3"), (99, "3")]
+        {
             assert_eq!(at(&signal, seconds, Grain::Milli), value, "t={seconds}");
         }
     }
@@ -198,21 +175,12 @@ mod tests {
     #[test]
     fn points_are_joined_by_straight_lines() {
         let points = |values: [(i64, &str); 2]| {
-            Signal::Points(
-                values
-                    .iter()
-                    .map(|(t, v)| (Time::from_secs(*t), q(v)))
-                    .collect(),
-            )
+            Signal::Points(values.iter().map(|(t, v)| (Time::from_secs(*t), q(v))).collect())
         };
         let cpu = points([(10, "100m"), (40, "200m")]);
-        for (seconds, value) in [
-            (0, "100m"),
-            (10, "100m"),
-            (11, "103m"),
-            (25, "150m"),
-            (40, "200m"),
-        ] {
+        for (seconds, value) in
+            [(0, "100m"), (10, "100m"), (11, "103m"), (25, "150m"), (40, "200m")]
+        {
             assert_eq!(at(&cpu, seconds, Grain::Milli), value, "t={seconds}");
         }
         let memory = points([(0, "10"), (30, "0")]);
@@ -228,13 +196,8 @@ mod tests {
             period: Span::from_secs(60),
             offset: Span::from_secs(5),
         };
-        for (seconds, value) in [
-            (5, "100m"),
-            (10, "200m"),
-            (20, "300m"),
-            (50, "0"),
-            (-40, "300m"),
-        ] {
+        for (seconds, value) in [(5, "100m"), (10, "200m"), (20, "300m"), (50, "0"), (-40, "300m")]
+        {
             assert_eq!(at(&signal, seconds, Grain::Milli), value, "t={seconds}");
         }
     }

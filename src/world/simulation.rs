@@ -72,10 +72,7 @@ impl World {
     pub fn new(scenario: &Arc<Scenario>) -> World {
         debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
         let of_hpa = |(index, happening): (usize, &crate::scenario::meant::Happening)| {
-            happening
-                .what
-                .is_api_event()
-                .then_some((happening.at, Some(index)))
+            happening.what.is_api_event().then_some((happening.at, Some(index)))
         };
         let api = std::iter::once((Time::ZERO, None))
             .chain(scenario.timeline.iter().enumerate().filter_map(of_hpa))
@@ -114,8 +111,9 @@ impl World {
         self.api.get(next).map(|(at, _)| *at)
     }
 
-    /// What changed since the last call, so that a reconcile at `at` sees the cluster as it is then:
-    /// what happens at `at` is seen at `at`.
+    /// What changed since the last call, so that a reconcile at `at` sees the cluster as it is
+    /// then: what happens at `at` is seen at `at`. Time only goes forward: `at` must not lie before
+    /// a time that was given to this world earlier.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         self.run_until(at);
         self.tell(at)
@@ -129,10 +127,7 @@ impl World {
             let name = self.scenario.hpa_name.clone();
             let what = happening.map(|index| &self.scenario.timeline[index].what);
             changes.push(match what {
-                Some(What::EditHpa(patch)) => Change::PatchHpa {
-                    name,
-                    patch: patch.clone(),
-                },
+                Some(What::EditHpa(patch)) => Change::PatchHpa { name, patch: patch.clone() },
                 Some(What::DeleteHpa) => Change::DeleteHpa { name },
                 Some(What::RestartController) => Change::RestartController,
                 _ => Change::CreateHpa(self.scenario.manifest.clone()),
@@ -203,11 +198,7 @@ impl World {
 
     fn next_instant(&self) -> Option<Time> {
         let due = self.queue.peek().map(|Reverse((at, _))| *at);
-        let happening = self
-            .scenario
-            .timeline
-            .get(self.next_happening)
-            .map(|next| next.at);
+        let happening = self.scenario.timeline.get(self.next_happening).map(|next| next.at);
         due.into_iter().chain(happening).min()
     }
 
@@ -224,8 +215,7 @@ impl World {
             stale |= matches!(happening.what, What::MetricsStale(_));
             let lasts = self.begin(index, &happening.what);
             if let Some(span) = happening.lasts.filter(|_| lasts) {
-                self.queue
-                    .push(Reverse((happening.at + span, Due::End(index))));
+                self.queue.push(Reverse((happening.at + span, Due::End(index))));
             }
         }
         stale
@@ -293,12 +283,8 @@ impl World {
 
     /// Does something to each pod of a set that is there now.
     fn befall(&mut self, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
-        let ordinals: Vec<u32> = self
-            .pods
-            .keys()
-            .copied()
-            .filter(|ordinal| contains(set, *ordinal))
-            .collect();
+        let ordinals: Vec<u32> =
+            self.pods.keys().copied().filter(|ordinal| contains(set, *ordinal)).collect();
         for ordinal in ordinals {
             self.change(ordinal, &mut what);
         }
@@ -412,21 +398,13 @@ impl World {
         let active = self.pods.iter().filter(|(_, pod)| pod.active());
         match self.scenario.workload.victims {
             Victims::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
-            Victims::Newest => active
-                .rev()
-                .map(|(ordinal, _)| *ordinal)
-                .take(count)
-                .collect(),
+            Victims::Newest => active.rev().map(|(ordinal, _)| *ordinal).take(count).collect(),
             Victims::ReplicaSet => {
                 let mut ranked: Vec<_> = active
                     .map(|(ordinal, pod)| (pod.started.is_some(), pod.serving(), Reverse(*ordinal)))
                     .collect();
                 ranked.sort_unstable();
-                ranked
-                    .into_iter()
-                    .take(count)
-                    .map(|(_, _, Reverse(ordinal))| ordinal)
-                    .collect()
+                ranked.into_iter().take(count).map(|(_, _, Reverse(ordinal))| ordinal).collect()
             }
         }
     }
@@ -436,12 +414,10 @@ impl World {
         let startup = self.scenario.workload.startup;
         let ordinal = self.add();
         if let Some(pending) = startup.pending {
-            self.queue
-                .push(Reverse((self.now + pending, Due::Start(ordinal))));
+            self.queue.push(Reverse((self.now + pending, Due::Start(ordinal))));
         }
         if let Some(ready) = startup.ready {
-            self.queue
-                .push(Reverse((self.now + ready, Due::Warm(ordinal))));
+            self.queue.push(Reverse((self.now + ready, Due::Warm(ordinal))));
         }
     }
 
@@ -455,8 +431,7 @@ impl World {
             pod.ready = Some((true, born));
             pod.reports = reports_at <= Time::ZERO;
             if !pod.reports {
-                self.queue
-                    .push(Reverse((reports_at, Due::Reports(ordinal))));
+                self.queue.push(Reverse((reports_at, Due::Reports(ordinal))));
             }
             self.serving += 1;
         }
@@ -468,18 +443,9 @@ impl World {
         self.active += 1;
         let name = format!("{}-{ordinal}", self.scenario.workload.name).into();
         let exception = |usage: &crate::scenario::meant::ResourceUsage| {
-            usage
-                .exceptions
-                .iter()
-                .rposition(|(set, _)| contains(set, ordinal))
+            usage.exceptions.iter().rposition(|(set, _)| contains(set, ordinal))
         };
-        let exceptions: Box<[_]> = self
-            .scenario
-            .metrics
-            .resources
-            .iter()
-            .map(exception)
-            .collect();
+        let exceptions: Box<[_]> = self.scenario.metrics.resources.iter().map(exception).collect();
         let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
         self.pods.insert(ordinal, SimPod::new(name, exceptions));
         self.unsettled.push(ordinal);

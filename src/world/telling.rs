@@ -163,15 +163,9 @@ impl World {
             || self.told.usage_version != self.usage.version;
         self.told.usage_version = self.usage.version;
         let empty = self.metrics_are_empty();
-        let World {
-            pods, usage, told, ..
-        } = self;
+        let World { pods, usage, told, .. } = self;
         let mut look = |pod: &mut SimPod| {
-            let wanted = if empty {
-                None
-            } else {
-                wanted_sample(pod, usage, &scenario, timestamp)
-            };
+            let wanted = if empty { None } else { wanted_sample(pod, usage, &scenario, timestamp) };
             tell_sample(pod, wanted, told, &mut change);
         };
         if everything {
@@ -212,10 +206,7 @@ impl World {
             let sources = resources.map(|(index, resource)| {
                 pod.source(index, matches!(resource.source, UsageSource::Load { .. }))
             });
-            let key = ClassKey {
-                sources: sources.collect(),
-                hidden: pod.metrics.hidden.clone(),
-            };
+            let key = ClassKey { sources: sources.collect(), hidden: pod.metrics.hidden.clone() };
             self.usage.class(key)
         });
     }
@@ -230,12 +221,8 @@ impl World {
             let held = |&i: &usize| matches!(scenario.timeline[i].what, What::MetricsStale(_));
             pod.metrics.frozen.is_none() && pod.holds.iter().any(held)
         };
-        let ordinals: Vec<u32> = self
-            .pods
-            .iter()
-            .filter(|(_, pod)| stale(pod))
-            .map(|(ordinal, _)| *ordinal)
-            .collect();
+        let ordinals: Vec<u32> =
+            self.pods.iter().filter(|(_, pod)| stale(pod)).map(|(ordinal, _)| *ordinal).collect();
         for ordinal in ordinals {
             self.classify(ordinal);
             let Some(pod) = self.pods.get_mut(&ordinal) else {
@@ -245,10 +232,7 @@ impl World {
             let containers =
                 class.map(|class| self.usage.of_class(class, &scenario.metrics).clone());
             let timestamp = sampled.truncate_to_second();
-            pod.metrics.frozen = Some(Frozen {
-                timestamp,
-                containers,
-            });
+            pod.metrics.frozen = Some(Frozen { timestamp, containers });
             self.told.freshly_frozen.push(ordinal);
             self.mark(ordinal);
         }
@@ -259,9 +243,7 @@ impl World {
         let mut aged = Vec::new();
         let pods = &self.pods;
         self.told.freshly_frozen.retain(|ordinal| {
-            let frozen = pods
-                .get(ordinal)
-                .and_then(|pod| pod.metrics.frozen.as_ref());
+            let frozen = pods.get(ordinal).and_then(|pod| pod.metrics.frozen.as_ref());
             match frozen {
                 Some(frozen) if frozen.timestamp == timestamp => true,
                 Some(_) => {
@@ -286,10 +268,7 @@ fn wanted_sample(
     match &pod.metrics.frozen {
         None => {
             let containers = usage.of_class(class, &scenario.metrics).clone();
-            Some(pods::Told {
-                timestamp: None,
-                containers,
-            })
+            Some(pods::Told { timestamp: None, containers })
         }
         Some(frozen) => Some(pods::Told {
             timestamp: (frozen.timestamp != timestamp).then_some(frozen.timestamp),

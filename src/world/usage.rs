@@ -70,13 +70,8 @@ struct Class {
 
 impl Usage {
     pub(super) fn new(scenario: &Scenario) -> Usage {
-        let mut containers: Vec<Arc<str>> = scenario
-            .workload
-            .spec
-            .containers
-            .iter()
-            .map(|c| c.name.clone())
-            .collect();
+        let mut containers: Vec<Arc<str>> =
+            scenario.workload.spec.containers.iter().map(|c| c.name.clone()).collect();
         for resource in &scenario.metrics.resources {
             if let UsageSource::PerContainer(signals) = &resource.source {
                 for (name, _) in signals {
@@ -94,13 +89,7 @@ impl Usage {
                 exceptions: Vec::new(),
             })
             .collect();
-        Usage {
-            containers,
-            resources,
-            classes: Vec::new(),
-            index: BTreeMap::new(),
-            version: 0,
-        }
+        Usage { containers, resources, classes: Vec::new(), index: BTreeMap::new(), version: 0 }
     }
 
     /// Reads all signals at the time of a sample; loads are shared by the pods that serve now.
@@ -118,19 +107,11 @@ impl Usage {
             };
             match &usage.source {
                 UsageSource::PerPod(signal) => {
-                    put(
-                        &mut readings.source,
-                        0,
-                        signal::read(signal, sampled, grain),
-                    );
+                    put(&mut readings.source, 0, signal::read(signal, sampled, grain));
                 }
                 UsageSource::PerContainer(signals) => {
                     for (index, (_, signal)) in signals.iter().enumerate() {
-                        put(
-                            &mut readings.source,
-                            index,
-                            signal::read(signal, sampled, grain),
-                        );
+                        put(&mut readings.source, index, signal::read(signal, sampled, grain));
                     }
                 }
                 UsageSource::Load { total, limit } => {
@@ -139,11 +120,7 @@ impl Usage {
                 }
             }
             for (index, (_, signal)) in usage.exceptions.iter().enumerate() {
-                put(
-                    &mut readings.exceptions,
-                    index,
-                    signal::read(signal, sampled, grain),
-                );
+                put(&mut readings.exceptions, index, signal::read(signal, sampled, grain));
             }
         }
         self.version += u64::from(changed);
@@ -157,24 +134,13 @@ impl Usage {
         let class = self.classes.len();
         self.index.insert(key.clone(), class);
         let containers = Arc::new([]);
-        self.classes.push(Class {
-            key,
-            version: u64::MAX,
-            made_of: Vec::new(),
-            containers,
-        });
+        self.classes.push(Class { key, version: u64::MAX, made_of: Vec::new(), containers });
         class
     }
 
     /// What the pods of a class report by the present readings.
     pub(super) fn of_class(&mut self, class: usize, metrics: &Metrics) -> &Arc<[ContainerMetrics]> {
-        let Usage {
-            containers,
-            resources,
-            classes,
-            version,
-            ..
-        } = self;
+        let Usage { containers, resources, classes, version, .. } = self;
         let class = &mut classes[class];
         if class.version != *version {
             let made_of = made_of(&class.key, resources);
@@ -202,10 +168,7 @@ pub(super) fn without(
             Vec::new()
         } else {
             let usage = container.usage.iter();
-            usage
-                .filter(|(name, _)| !hides_resource(hidden, name))
-                .cloned()
-                .collect()
+            usage.filter(|(name, _)| !hides_resource(hidden, name)).cloned().collect()
         },
     };
     containers.iter().map(rest).collect()
@@ -223,15 +186,11 @@ pub(super) fn contains(set: &PodSet, ordinal: u32) -> bool {
 }
 
 fn hides_container(hidden: &[Hidden], name: &str) -> bool {
-    hidden
-        .iter()
-        .any(|hidden| matches!(hidden, Hidden::Container(other) if **other == *name))
+    hidden.iter().any(|hidden| matches!(hidden, Hidden::Container(other) if **other == *name))
 }
 
 fn hides_resource(hidden: &[Hidden], name: &str) -> bool {
-    hidden
-        .iter()
-        .any(|hidden| matches!(hidden, Hidden::Resource(other) if **other == *name))
+    hidden.iter().any(|hidden| matches!(hidden, Hidden::Resource(other) if **other == *name))
 }
 
 /// The reading of a shared load; `Written` stands for the limit.
@@ -285,10 +244,9 @@ fn build(
             };
             let quantity = match (key.sources[index], &resource.source) {
                 (Source::Idle, _) => None,
-                (Source::Exception(exception), _) => first(
-                    &resource.exceptions[exception].1,
-                    readings.exceptions[exception],
-                ),
+                (Source::Exception(exception), _) => {
+                    first(&resource.exceptions[exception].1, readings.exceptions[exception])
+                }
                 (Source::Common, UsageSource::PerPod(signal)) => first(signal, readings.source[0]),
                 (Source::Common, UsageSource::PerContainer(signals)) => signals
                     .iter()
@@ -302,19 +260,13 @@ fn build(
                     })
                 }
             };
-            usage.push((
-                resource.name.clone(),
-                quantity.unwrap_or_else(|| grain.quantity(0)),
-            ));
+            usage.push((resource.name.clone(), quantity.unwrap_or_else(|| grain.quantity(0))));
         }
         usage
     };
-    let built = containers
-        .iter()
-        .enumerate()
-        .map(|(position, name)| ContainerMetrics {
-            name: name.clone(),
-            usage: usage_of(position, name),
-        });
+    let built = containers.iter().enumerate().map(|(position, name)| ContainerMetrics {
+        name: name.clone(),
+        usage: usage_of(position, name),
+    });
     built.collect()
 }

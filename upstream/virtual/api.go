@@ -111,8 +111,8 @@ func decode(manifest []byte) (*autoscaling.HorizontalPodAutoscaler, string, erro
 	if gvk == nil {
 		gvk = &kind
 	}
-	return nil, "", apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-		gvk.Kind, gvk.Version, kind.Kind, err))
+	return nil, "", apierrors.NewBadRequest(fmt.Sprintf(
+		"%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, kind.Kind, err))
 }
 
 // patch applies a JSON merge patch to the v2 form of a stored object.
@@ -121,6 +121,8 @@ func (a *hpaAPI) patch(name string, patch []byte) (*autoscalingv2.HorizontalPodA
 	if !ok {
 		return nil, apierrors.NewNotFound(hpaResource, name)
 	}
+	current, _ := a.table.get(name)
+	old.internal.ResourceVersion = current.ResourceVersion
 	before, err := runtime.Encode(encodeV2, old.internal)
 	if err != nil {
 		return nil, err
@@ -166,7 +168,8 @@ func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 			"modified; please apply your changes to the latest version and try again"))
 	}
 	ctx := a.context(autoscalingv2.SchemeGroupVersion.Version, subresource)
-	old.internal.ResourceVersion, hpa.ResourceVersion = current.ResourceVersion, current.ResourceVersion
+	old.internal.ResourceVersion = current.ResourceVersion
+	hpa.ResourceVersion = current.ResourceVersion
 	if err := rest.BeforeUpdate(strategy, ctx, hpa, old.internal); err != nil {
 		return nil, err
 	}
@@ -191,7 +194,7 @@ func (a *hpaAPI) store(
 		return current, nil
 	}
 	internal := &autoscaling.HorizontalPodAutoscaler{}
-	if err := legacyscheme.Scheme.Convert(stored.DeepCopy(), internal, nil); err != nil {
+	if err := legacyscheme.Scheme.Convert(stored, internal, nil); err != nil {
 		return nil, err
 	}
 	a.stored[hpa.Name] = storedHPA{internal: internal, bytes: bytesStored}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -43,7 +42,9 @@ type autoscalingV2 struct {
 	cluster *cluster
 }
 
-func (a autoscalingV2) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
+func (a autoscalingV2) HorizontalPodAutoscalers(
+	string,
+) autoscalingclient.HorizontalPodAutoscalerInterface {
 	return hpas{cluster: a.cluster}
 }
 
@@ -52,9 +53,12 @@ type hpas struct {
 	cluster *cluster
 }
 
-func (h hpas) List(context.Context, metav1.ListOptions) (*autoscalingv2.HorizontalPodAutoscalerList, error) {
+func (h hpas) List(
+	context.Context, metav1.ListOptions,
+) (*autoscalingv2.HorizontalPodAutoscalerList, error) {
 	items, version := h.cluster.hpas.table.list()
-	list := &autoscalingv2.HorizontalPodAutoscalerList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	list := &autoscalingv2.HorizontalPodAutoscalerList{}
+	list.ResourceVersion = version
 	for _, item := range items {
 		list.Items = append(list.Items, *item)
 	}
@@ -117,7 +121,9 @@ type events struct{ coreclient.EventInterface }
 
 func (events) CreateWithEventNamespace(e *corev1.Event) (*corev1.Event, error) { return e, nil }
 
-func (events) CreateWithEventNamespaceWithContext(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
+func (events) CreateWithEventNamespaceWithContext(
+	_ context.Context, e *corev1.Event,
+) (*corev1.Event, error) {
 	return e, nil
 }
 
@@ -125,7 +131,9 @@ func (events) PatchWithEventNamespace(e *corev1.Event, _ []byte) (*corev1.Event,
 	return e, nil
 }
 
-func (events) PatchWithEventNamespaceWithContext(_ context.Context, e *corev1.Event, _ []byte) (*corev1.Event, error) {
+func (events) PatchWithEventNamespaceWithContext(
+	_ context.Context, e *corev1.Event, _ []byte,
+) (*corev1.Event, error) {
 	return e, nil
 }
 
@@ -164,7 +172,8 @@ func (s namespacedScales) Get(
 }
 
 func (s namespacedScales) Update(
-	_ context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, _ metav1.UpdateOptions,
+	_ context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale,
+	_ metav1.UpdateOptions,
 ) (*autoscalingv1.Scale, error) {
 	c := s.cluster
 	e := entry{
@@ -208,12 +217,11 @@ func (p namespacedPodMetrics) List(
 	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	selector, err := labels.Parse(opts.LabelSelector)
+	list, err := c.metrics.list(opts.LabelSelector)
 	if err != nil {
 		e.err = apierrors.NewBadRequest(err.Error())
 		return nil, e.err
 	}
-	list := c.metrics.list(opts.LabelSelector, selector)
 	e.replicas = int32(len(list.Items))
 	return list, nil
 }

@@ -4,10 +4,14 @@ package virtual
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	autoscalinginformers "k8s.io/client-go/informers/autoscaling/v2"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	autoscalinglisters "k8s.io/client-go/listers/autoscaling/v2"
@@ -45,11 +49,31 @@ type podInformer struct{ cache.SharedIndexInformer }
 
 func (i podInformer) Informer() cache.SharedIndexInformer { return i }
 
-func (i podInformer) Lister() corelisters.PodLister { return corelisters.NewPodLister(i.GetIndexer()) }
+func (i podInformer) Lister() corelisters.PodLister {
+	return podLister{corelisters.NewPodLister(i.GetIndexer())}
+}
+
+// podLister lists pods by name. Upstream's cache lists them in the random order of a map, and the
+// controller names the first one that has no request: by name is one of the orders that can be.
+type podLister struct{ corelisters.PodLister }
+
+type podNamespaceLister struct{ corelisters.PodNamespaceLister }
+
+func (l podLister) Pods(namespace string) corelisters.PodNamespaceLister {
+	return podNamespaceLister{l.PodLister.Pods(namespace)}
+}
+
+func (l podNamespaceLister) List(selector labels.Selector) ([]*v1.Pod, error) {
+	pods, err := l.PodNamespaceLister.List(selector)
+	slices.SortFunc(pods, func(a, b *v1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods, err
+}
 
 // startController starts a controller with informers of its own. The function returned stops them
 // and waits for their end.
-func startController(ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper) (stop func()) {
+func startController(
+	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper,
+) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	client := clientset{cluster: c}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}

@@ -2,67 +2,109 @@ package virtual
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// host reads requests and writes answers.
+// host reads requests and writes answers. It reads on the goroutine that works: to be blocked in a
+// read is not what synctest calls durably blocked, so the clock stands still meanwhile.
 type host struct {
-	lines    chan []byte
-	ended    atomic.Bool  // the input
-	answered atomic.Int64 // how many requests
-	out      *bufio.Writer
+	in       *bufio.Reader
+	long     []byte // a line that is longer than the buffer
 	buf      []byte
-	session  *session
+	answered atomic.Int64 // how many requests
+	outMu    sync.Mutex
+	out      *bufio.Writer
 }
 
-// patience is how long, once the input has ended, the host works at an answer that nobody awaits.
-const patience = 5 * time.Second
-
 // Host serves the protocol until the input ends.
-func Host(t *testing.T, in io.Reader, out io.Writer) error {
-	debug.SetGCPercent(400)
+func Host(t *testing.T, in *os.File, out io.Writer) error {
+	tune()
 	hearErrors()
-	h := &host{lines: make(chan []byte, 256), out: bufio.NewWriterSize(out, 1<<16)}
-	go h.read(in)
+	h := &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, 1<<16)}
+	go h.watch(in)
 	h.buf = appendHello(h.buf[:0], release())
-	if err := h.flush(); err != nil {
+	if err := h.answer(); err != nil {
 		return err
 	}
-	for line := range h.lines {
-		if err := h.scenario(t, line); err != nil {
+	for {
+		line, err := h.line()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = h.scenario(t, line)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
-// read hands the input over line by line, from outside of any bubble. When it ends, what has been
-// asked before is still answered, unless that takes too long: the bubble may hang or spin.
-func (h *host) read(in io.Reader) {
-	input := bufio.NewReaderSize(in, 1<<16)
-	for {
-		line, err := input.ReadBytes('\n')
-		if len(line) > 1 {
-			h.lines <- line
+// tune suits the process to one controller that is stepped: its goroutines hand over to each other
+// all the time, which costs more across threads, and nearly everything it allocates is short-lived.
+func tune() {
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(400)
+}
+
+// line is the next line of the input. It is valid until the next call.
+func (h *host) line() ([]byte, error) {
+	line, err := h.in.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		if len(line) > 0 {
+			err = nil
 		}
-		if err != nil {
-			break
+		return line, err
+	}
+	h.long = h.long[:0]
+	for err == bufio.ErrBufferFull {
+		h.long = append(h.long, line...)
+		line, err = h.in.ReadSlice('\n')
+	}
+	h.long = append(h.long, line...)
+	if err == io.EOF {
+		err = nil
+	}
+	return h.long, err
+}
+
+// watch looks after answers that are long in coming: the bubble may hang or spin. It sends on those
+// that are ready, and ends the program if nobody is at the other end any more. Otherwise, what was
+// asked before the input ended is answered.
+func (h *host) watch(in *os.File) {
+	for before := int64(-1); ; time.Sleep(time.Second) {
+		answered := h.answered.Load()
+		if answered == before {
+			h.outMu.Lock()
+			err := h.out.Flush()
+			h.outMu.Unlock()
+			if err != nil || hungUp(in) {
+				fmt.Fprintln(os.Stderr, "the input has ended, and an answer is long in coming")
+				os.Exit(1)
+			}
 		}
+		before = answered
 	}
-	h.ended.Store(true)
-	close(h.lines)
-	for before := int64(-1); before != h.answered.Load(); {
-		before = h.answered.Load()
-		time.Sleep(patience)
-	}
-	os.Exit(1)
+}
+
+// hungUp is whether the other end of a pipe is closed. That there is still something to read does
+// not matter.
+func hungUp(in *os.File) bool {
+	poll := []unix.PollFd{{Fd: int32(in.Fd()), Events: 0}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n > 0 && poll[0].Revents&unix.POLLHUP != 0
 }
 
 // scenario serves one scenario in one bubble. line should open it.
@@ -102,8 +144,15 @@ func (h *host) bubble(open *openRequest) (closed bool, err error) {
 	if err := h.answer(); err != nil {
 		return false, err
 	}
-	for line := range h.lines {
-		q, err := parseRequest(line)
+	for {
+		var q request
+		line, err := h.line()
+		if err == io.EOF {
+			return false, nil
+		}
+		if err == nil {
+			q, err = parseRequest(line)
+		}
 		switch {
 		case err != nil:
 		case q.close:
@@ -122,7 +171,6 @@ func (h *host) bubble(open *openRequest) (closed bool, err error) {
 			return false, err
 		}
 	}
-	return false, nil
 }
 
 func (h *host) step(s *session, q *stepRequest) error {
@@ -139,20 +187,17 @@ func (h *host) failed(why error) error {
 	return h.answer()
 }
 
-// answer writes one answer. While more requests wait, it need not leave the buffer.
+// answer writes one answer. While a further request waits, it need not leave the buffer.
 func (h *host) answer() error {
-	if len(h.lines) == 0 || h.ended.Load() {
-		return h.flush()
-	}
 	h.answered.Add(1)
-	_, err := h.out.Write(h.buf)
-	return err
-}
-
-func (h *host) flush() error {
-	h.answered.Add(1)
+	h.outMu.Lock()
+	defer h.outMu.Unlock()
 	if _, err := h.out.Write(h.buf); err != nil {
 		return err
+	}
+	waiting, _ := h.in.Peek(h.in.Buffered())
+	if bytes.IndexByte(waiting, '\n') >= 0 {
+		return nil
 	}
 	return h.out.Flush()
 }

@@ -30,8 +30,9 @@ type metricsRow struct {
 }
 
 type metricsAnswer struct {
-	change int
-	list   metricsapi.PodMetricsList
+	selector labels.Selector
+	change   int
+	list     metricsapi.PodMetricsList
 }
 
 func newMetricsTable() *metricsTable {
@@ -39,22 +40,26 @@ func newMetricsTable() *metricsTable {
 }
 
 // list is the answer to a query: the pods whose labels match, in the order in which they came.
-func (t *metricsTable) list(text string, selector labels.Selector) *metricsapi.PodMetricsList {
+func (t *metricsTable) list(text string) (*metricsapi.PodMetricsList, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	answer, ok := t.answers[text]
 	if !ok {
-		answer = &metricsAnswer{change: -1}
+		selector, err := labels.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		answer = &metricsAnswer{selector: selector, change: -1}
 		t.answers[text] = answer
 	}
 	if answer.change == t.change {
-		return &answer.list
+		return &answer.list, nil
 	}
 	answer.change = t.change
 	answer.list.Items = answer.list.Items[:0]
 	for i := range t.rows {
 		row := &t.rows[i]
-		if !selector.Matches(labels.Set(row.metrics.Labels)) {
+		if !answer.selector.Matches(labels.Set(row.metrics.Labels)) {
 			continue
 		}
 		answer.list.Items = append(answer.list.Items, row.metrics)
@@ -64,7 +69,7 @@ func (t *metricsTable) list(text string, selector labels.Selector) *metricsapi.P
 			item.Timestamp = t.timestamp
 		}
 	}
-	return &answer.list
+	return &answer.list, nil
 }
 
 func (t *metricsTable) delete(pods []string) {

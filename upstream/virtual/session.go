@@ -34,7 +34,8 @@ type session struct {
 // decides which comes first.
 func openSession(q *openRequest) (*session, error) {
 	if q.flags.syncPeriod <= 0 || q.flags.workers < 1 {
-		return nil, errors.New("sync-period and concurrent-horizontal-pod-autoscaler-syncs must be positive")
+		return nil, errors.New(
+			"sync-period and concurrent-horizontal-pod-autoscaler-syncs must be positive")
 	}
 	gatesBack, err := setFeatureGates(q.featureGates)
 	if err != nil {
@@ -80,11 +81,19 @@ func newMapper(targets []target) meta.RESTMapper {
 
 // setFeatureGates sets upstream's global gates; the function returned sets them back.
 func setFeatureGates(gates map[string]bool) (back func(), err error) {
+	if len(gates) == 0 {
+		return func() {}, nil
+	}
 	known := utilfeature.DefaultMutableFeatureGate.GetAll()
 	before := map[string]bool{}
-	for gate := range gates {
-		if _, ok := known[featuregate.Feature(gate)]; !ok {
+	for gate, on := range gates {
+		spec, ok := known[featuregate.Feature(gate)]
+		if !ok {
 			return nil, fmt.Errorf("this release has no feature gate %q", gate)
+		}
+		// Upstream would say so, too, but remember the attempt and fail for ever after.
+		if spec.LockToDefault && on != spec.Default {
+			return nil, fmt.Errorf("feature gate %s is locked to %t in this release", gate, spec.Default)
 		}
 		before[gate] = utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(gate))
 	}

@@ -1,6 +1,7 @@
 //! From metrics to one proposal: each metric's own, and the largest of them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::reconcile::{Computed, Reconcile};
 use super::replica_calculator::{Proposal, ResourceQuery};
@@ -102,18 +103,27 @@ impl Reconcile<'_> {
         if invalid_metrics_count >= specs.len() || would_scale_down {
             return Err(self.no_valid_metric(first, computed.error));
         }
-        let name = computed.metric.and_then(|index| specs.get(index));
-        let name: &dyn fmt::Display = match &name {
-            Some(spec) => &MetricName(spec),
-            None => &"",
-        };
-        self.set_condition(
-            ConditionType::ScalingActive,
-            true,
-            "ValidMetricFound",
-            format_args!("the HPA was able to successfully calculate a replica count from {name}"),
-        );
+        let message = self.valid_metric_found(computed.metric);
+        self.set_text_condition(ConditionType::ScalingActive, true, "ValidMetricFound", message);
         Ok(computed)
+    }
+
+    /// The message that names the winning metric: mostly that of the last tick.
+    fn valid_metric_found(&mut self, metric: Option<usize>) -> Text {
+        let spec = &self.hpa.spec;
+        if let Some((of, winner, text)) = &self.memory.cache.valid_metric
+            && Arc::ptr_eq(of, spec)
+            && *winner == metric
+        {
+            return text.clone();
+        }
+        let what = "the HPA was able to successfully calculate a replica count from";
+        let text = match metric.and_then(|index| spec.metrics.get(index)) {
+            Some(metric) => Text::from(format!("{what} {}", MetricName(metric))),
+            None => Text::from(format!("{what} ")),
+        };
+        self.memory.cache.valid_metric = Some((spec.clone(), metric, text.clone()));
+        text
     }
 
     /// Tells in the condition which metric failed first.

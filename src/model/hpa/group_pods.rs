@@ -34,6 +34,8 @@ pub(super) struct Groups<'a> {
     pub(super) counts: PodCounts,
     /// Pods that the selector matches.
     pub(super) listed: u32,
+    /// Metrics that it matches.
+    pub(super) items: u32,
     /// Metrics of ready pods.
     pub(super) ready_value: i64,
     /// Metrics of pods that are not listed.
@@ -59,13 +61,12 @@ impl<'a> Grouping<'a, '_> {
     /// Upstream: replica_calculator.go, groupPods and calculateRequests
     pub(super) fn group_pods(&self) -> Groups<'a> {
         let mut groups = Groups::default();
-        let mut pod_matcher = Matcher::new(self.selector);
-        let mut metric_matcher = Matcher::new(self.selector);
+        let mut matcher = Matcher::new(self.selector);
         let mut requests = Requests { resource: self.resource, last: None };
         let is_cpu = self.resource == "cpu";
         let mut metrics = self.metrics.iter().peekable();
         for pod in self.pods {
-            if !pod_matcher.matches(&pod.labels) {
+            if !matcher.matches(&pod.labels) {
                 continue;
             }
             groups.listed += 1;
@@ -75,7 +76,8 @@ impl<'a> Grouping<'a, '_> {
                 if order == Ordering::Greater {
                     break;
                 }
-                let metric = metrics.next().filter(|it| metric_matcher.matches(&it.labels));
+                let metric = metrics.next().filter(|it| matcher.matches(&it.labels));
+                groups.items += u32::from(metric.is_some());
                 let value = metric.and_then(|it| Some((it, pod_value(it, self.resource)?)));
                 match (order, value) {
                     (Ordering::Equal, value) => found = value,
@@ -93,7 +95,8 @@ impl<'a> Grouping<'a, '_> {
             let group = self.group(pod, found.map(|(metric, _)| metric), is_cpu);
             groups.add(&group, found.map(|(_, value)| value), request);
         }
-        for metric in metrics.filter(|metric| metric_matcher.matches(&metric.labels)) {
+        for metric in metrics.filter(|metric| matcher.matches(&metric.labels)) {
+            groups.items += 1;
             if let Some(value) = pod_value(metric, self.resource) {
                 groups.add_unknown(value);
             }
@@ -167,13 +170,18 @@ fn compare_names(a: &Arc<str>, b: &Arc<str>) -> Ordering {
     if Arc::ptr_eq(a, b) { Ordering::Equal } else { a.cmp(b) }
 }
 
+/// Names of resources are short, and mostly one shared text.
+fn same(a: &str, b: &str) -> bool {
+    std::ptr::eq(a, b) || (a.len() == b.len() && a.bytes().eq(b.bytes()))
+}
+
 /// The usage of a pod: the sum over its containers, if each of them reports the resource.
 ///
 /// Upstream: metrics/client.go, getPodMetrics
 fn pod_value(metric: &PodMetrics, resource: &str) -> Option<i64> {
     let mut sum: Option<i64> = None;
     for container in metric.containers.iter() {
-        let (_, usage) = container.usage.iter().find(|(name, _)| name.as_ref() == resource)?;
+        let (_, usage) = container.usage.iter().find(|(name, _)| same(name, resource))?;
         sum = Some(sum.unwrap_or(0).wrapping_add(usage.milli()));
     }
     sum

@@ -25,7 +25,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::api::{ApiError, Hpa, Pod, PodMetrics, Scale};
+use super::api::{ApiError, Hpa, HpaSpec, Pod, PodMetrics, Scale, Text};
 use super::derivation::Derivation;
 use super::flags::{FeatureGates, Flags, Gate};
 use super::observation::Observation;
@@ -38,7 +38,7 @@ pub use validation::{
 };
 
 use queue::Queue;
-use reconcile::Reconcile;
+use reconcile::{Knobs, Reconcile};
 use selectors::{HpaSelectorStore, ParsedSelector};
 
 /// How long a controller that has just started waits until its caches are synced: client-go looks
@@ -70,8 +70,17 @@ struct Memory {
 
 #[derive(Clone, Debug, Default)]
 struct Cache {
-    selector: Option<ParsedSelector>,
-    target_name: Option<Arc<str>>,
+    selector: Option<Arc<ParsedSelector>>,
+    target: Option<(Arc<HpaSpec>, Target)>,
+    valid_metric: Option<(Arc<HpaSpec>, Option<usize>, Text)>,
+}
+
+/// What the spec says of the target.
+#[derive(Clone, Debug)]
+struct Target {
+    name: Arc<str>,
+    /// Why its apiVersion is unusable, if it is.
+    api_version: Result<(), String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +122,7 @@ pub struct Input<'a> {
 }
 
 /// What the model says of one reconcile.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Decision {
     /// What will be observed.
     pub observation: Observation,
@@ -212,20 +221,14 @@ impl Controller {
             self.memory.remove(key);
             return None;
         };
-        if !self.memory.contains_key(key) {
-            self.memory.insert(key.clone(), Memory::default());
-        }
-        let memory = self.memory.get_mut(key)?;
-        let mut reconcile = Reconcile::new(
-            reconcile::Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates },
-            memory,
-            &mut self.selectors,
-            key,
-            input,
-            hpa,
-        );
-        reconcile.run();
-        let (decision, end) = reconcile.finish();
+        let memory = match self.memory.get_mut(key) {
+            Some(memory) => memory,
+            None => self.memory.entry(key.clone()).or_default(),
+        };
+        let mut decision = Decision::default();
+        let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
+        let selectors = &mut self.selectors;
+        let end = Reconcile::new(knobs, memory, selectors, key, (input, hpa), &mut decision).run();
         self.queue.add_rate_limited(key, end, self.flags.sync_period);
         Some(decision)
     }

@@ -56,13 +56,14 @@ impl Reconcile<'_> {
     /// The condition that tells what stabilization did.
     pub(super) fn set_stabilized(&mut self, stabilized: bool, why: Why) {
         let (reason, message) = if stabilized { why } else { READY_FOR_NEW_SCALE };
-        self.set_literal_condition(ConditionType::AbleToScale, true, (reason, message));
+        self.set_text_condition(ConditionType::AbleToScale, true, reason, message.into());
     }
 
     /// The condition that tells whether something limited the size.
     pub(super) fn set_limited(&mut self, stabilized: i32, (limits, why): (Limits, Why)) -> i32 {
         let desired = limits.result;
-        self.set_literal_condition(ConditionType::ScalingLimited, desired != stabilized, why);
+        let (type_, limited) = (ConditionType::ScalingLimited, desired != stabilized);
+        self.set_text_condition(type_, limited, why.0, why.1.into());
         self.derivation.limits = Some(limits);
         desired
     }

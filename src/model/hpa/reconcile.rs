@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::calculate::MetricName;
 use super::selectors::HpaSelectorStore;
-use super::{Decision, Input, Memory, TimestampedRecommendation};
+use super::{Decision, Input, Memory, Target, TimestampedRecommendation};
 use crate::model::api::{
     ApiError, ConditionType, Hpa, HpaStatus, MetricSourceType, MetricStatus, Scale, Text,
 };
@@ -36,10 +36,12 @@ pub(super) struct Reconcile<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) hpa: &'a Hpa,
     pub(super) now: Time,
-    /// The copy of the status that is worked on.
+    /// The copy of the status that is worked on, except for its metrics.
     pub(super) status: HpaStatus,
-    pub(super) observation: Observation,
-    pub(super) derivation: Derivation,
+    /// The metrics of the status, once they are set anew.
+    pub(super) metrics: Option<Vec<MetricStatus>>,
+    pub(super) observation: &'a mut Observation,
+    pub(super) derivation: &'a mut Derivation,
 }
 
 /// What the metrics made of the size.
@@ -67,11 +69,26 @@ impl<'a> Reconcile<'a> {
         memory: &'a mut Memory,
         selectors: &'a mut HpaSelectorStore,
         key: &'a str,
-        input: &'a Input<'a>,
-        hpa: &'a Hpa,
+        (input, hpa): (&'a Input<'a>, &'a Hpa),
+        decision: &'a mut Decision,
     ) -> Reconcile<'a> {
-        let reads = Vec::with_capacity(1 + hpa.spec.metrics.len());
-        let (at, name) = (input.now, hpa.name.clone());
+        let Decision { observation, derivation } = decision;
+        observation.at = input.now;
+        observation.hpa = hpa.name.clone();
+        observation.reads.reserve_exact(1 + hpa.spec.metrics.len());
+        derivation.at = input.now;
+        // Room for the four conditions that there are.
+        let mut conditions = Vec::with_capacity(hpa.status.conditions.len().max(4));
+        conditions.extend_from_slice(&hpa.status.conditions);
+        let status = HpaStatus {
+            observed_generation: hpa.status.observed_generation,
+            last_scale_time: hpa.status.last_scale_time,
+            current_replicas: hpa.status.current_replicas,
+            desired_replicas: hpa.status.desired_replicas,
+            current_metrics: Vec::new(),
+            conditions,
+        };
+        let (now, metrics) = (input.now, None);
         Reconcile {
             knobs,
             memory,
@@ -79,24 +96,21 @@ impl<'a> Reconcile<'a> {
             key,
             input,
             hpa,
-            now: at,
-            status: hpa.status.clone(),
-            observation: Observation { at, hpa: name, reads, ..Observation::default() },
-            derivation: Derivation { at, ..Derivation::default() },
+            now,
+            status,
+            metrics,
+            observation,
+            derivation,
         }
     }
 
-    /// Reconciles, and hands the error that it ends with to the error log.
-    pub(super) fn run(&mut self) {
+    /// Reconciles, and hands the error that it ends with to the error log. Gives the instant at
+    /// which it ends.
+    pub(super) fn run(mut self) -> Time {
         if let Err(error) = self.reconcile_autoscaler() {
             self.handle_error(error);
         }
-    }
-
-    /// What came of it, and when it ended.
-    pub(super) fn finish(self) -> (Decision, Time) {
-        let decision = Decision { observation: self.observation, derivation: self.derivation };
-        (decision, self.now)
+        self.now
     }
 
     fn handle_error(&mut self, error: Text) {
@@ -143,8 +157,7 @@ impl<'a> Reconcile<'a> {
     ///
     /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
     fn get_scale(&mut self) -> Result<&'a Scale, Text> {
-        let api_version = self.hpa.spec.scale_target_ref.api_version.as_deref().unwrap_or("");
-        if let Err(error) = parse_group_version(api_version) {
+        if let Err(error) = self.target().api_version.clone() {
             let text = format!("invalid API version in scale target reference: {error}");
             return Err(self.failed_get_scale(error.into(), text));
         }
@@ -159,13 +172,25 @@ impl<'a> Reconcile<'a> {
         })
     }
 
+    /// What the spec says of the target; parsed once.
+    fn target(&mut self) -> &Target {
+        let spec = &self.hpa.spec;
+        let cache = &mut self.memory.cache.target;
+        if cache.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, spec)) {
+            *cache = None;
+        }
+        let (_, target) = cache.get_or_insert_with(|| {
+            let target = &spec.scale_target_ref;
+            let api_version = parse_group_version(target.api_version.as_deref().unwrap_or(""));
+            let name = target.name.as_str().into();
+            (spec.clone(), Target { name, api_version: api_version.map(|_| ()) })
+        });
+        target
+    }
+
     /// One GET of the scale.
     fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
-        let target = &self.hpa.spec.scale_target_ref.name;
-        let name = match &self.memory.cache.target_name {
-            Some(name) if name.as_ref() == target => name.clone(),
-            _ => self.memory.cache.target_name.insert(target.as_str().into()).clone(),
-        };
+        let name = self.target().name.clone();
         let answer = match self.input.scale {
             Ok(scale) => Ok((scale.replicas, scale.status_replicas)),
             Err(error) => Err(error.message.clone()),
@@ -408,11 +433,12 @@ impl<'a> Reconcile<'a> {
 ///
 /// Upstream: apimachinery, pkg/runtime/schema, ParseGroupVersion
 pub(super) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
-    match text.bytes().filter(|byte| *byte == b'/').count() {
-        _ if text == "/" => Ok(("", "")),
-        0 => Ok(("", text)),
-        1 => Ok(text.split_once('/').unwrap_or(("", text))),
-        _ => Err(format!("unexpected GroupVersion string: {text}")),
+    match text.split_once('/') {
+        None => Ok(("", text)),
+        Some((_, version)) if version.contains('/') => {
+            Err(format!("unexpected GroupVersion string: {text}"))
+        }
+        Some(parts) => Ok(parts),
     }
 }
 

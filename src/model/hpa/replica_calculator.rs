@@ -6,8 +6,7 @@ use super::calculate::Tolerances;
 use super::go_i32;
 use super::group_pods::{Grouping, Groups};
 use super::reconcile::Reconcile;
-use super::selectors::{Matcher, ParsedSelector};
-use crate::model::api::PodMetrics;
+use super::selectors::ParsedSelector;
 use crate::model::derivation::{Filled, Path, SecondRatio, Usage};
 use crate::model::observation::Read;
 
@@ -108,20 +107,7 @@ impl<'a> Reconcile<'a> {
         query: &ResourceQuery<'_>,
         fallback_utilization: Option<i64>,
     ) -> Result<Groups<'a>, String> {
-        let metrics = self.get_resource_metric(query)?;
-        let input = self.input;
-        let flags = self.knobs.flags;
-        let groups = Grouping {
-            resource: query.resource,
-            selector: &query.selector.selector,
-            pods: input.pods,
-            metrics,
-            now: self.now,
-            cpu_initialization_period: flags.cpu_initialization_period,
-            delay_of_initial_readiness_status: flags.initial_readiness_delay,
-            fallback_utilization,
-        }
-        .group_pods();
+        let groups = self.get_resource_metric(query, fallback_utilization)?;
         if groups.listed == 0 {
             return Err("no pods returned by selector while calculating replica count".to_owned());
         }
@@ -135,30 +121,46 @@ impl<'a> Reconcile<'a> {
         Ok(groups)
     }
 
-    /// Queries metrics.k8s.io.
+    /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is
+    /// known only then.
     ///
     /// Upstream: metrics/client.go, GetResourceMetric
     fn get_resource_metric(
         &mut self,
         query: &ResourceQuery<'_>,
-    ) -> Result<&'a [PodMetrics], String> {
-        let answer = match self.input.pod_metrics {
-            Ok(metrics) => Ok(count_items(query, metrics)),
+        fallback_utilization: Option<i64>,
+    ) -> Result<Groups<'a>, String> {
+        let input = self.input;
+        let flags = self.knobs.flags;
+        let selector = query.selector.query.clone();
+        let groups = input.pod_metrics.map(|metrics| {
+            Grouping {
+                resource: query.resource,
+                selector: &query.selector.selector,
+                pods: input.pods,
+                metrics,
+                now: self.now,
+                cpu_initialization_period: flags.cpu_initialization_period,
+                delay_of_initial_readiness_status: flags.initial_readiness_delay,
+                fallback_utilization,
+            }
+            .group_pods()
+        });
+        let answer = match &groups {
+            Ok(groups) => Ok(groups.items),
             Err(error) => Err(error.message.clone()),
         };
-        let items = answer.as_ref().ok().copied();
-        let selector = query.selector.query.clone();
         self.observation.reads.push(Read::PodMetrics { selector, answer });
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
-        match self.input.pod_metrics {
+        match groups {
             Err(error) => {
                 let what = "unable to fetch metrics from resource metrics API";
                 Err(format!("{unable}: {what}: {}", error.message))
             }
-            Ok(_) if items == Some(0) => {
+            Ok(Groups { items: 0, .. }) => {
                 Err(format!("{unable}: no metrics returned from resource metrics API"))
             }
-            Ok(metrics) => Ok(metrics),
+            Ok(groups) => Ok(groups),
         }
     }
 }
@@ -214,11 +216,6 @@ fn replicas(
     };
     let replicas = if path == Path::Second { proposal } else { current };
     Ok(Proposal { replicas, usage, path })
-}
-
-fn count_items(query: &ResourceQuery<'_>, metrics: &[PodMetrics]) -> u32 {
-    let mut matcher = Matcher::new(&query.selector.selector);
-    metrics.iter().filter(|metric| matcher.matches(&metric.labels)).count() as u32
 }
 
 /// Upstream: metrics/utilization.go, GetResourceUtilizationRatio

@@ -14,7 +14,7 @@ use crate::model::selector::Selector;
 /// HPAOptimizedSelectorStore gives the same answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HpaSelectorStore {
-    selectors: BTreeMap<Arc<str>, Option<Arc<Selector>>>,
+    selectors: BTreeMap<Arc<str>, Option<Arc<ParsedSelector>>>,
 }
 
 impl HpaSelectorStore {
@@ -24,7 +24,7 @@ impl HpaSelectorStore {
     }
 
     /// Stores a selector; false if the HPA is not registered.
-    fn put_if_present(&mut self, key: &str, selector: &Arc<Selector>) -> bool {
+    fn put_if_present(&mut self, key: &str, selector: &Arc<ParsedSelector>) -> bool {
         let Some(stored) = self.selectors.get_mut(key) else {
             return false;
         };
@@ -62,7 +62,7 @@ impl HpaSelectorStore {
             }
             seen = Some(&pod.labels);
             for (key, selector) in self.selectors.iter().filter(|(key, _)| of_namespace(key)) {
-                let matches = selector.as_ref().is_some_and(|it| it.matches(&pod.labels));
+                let matches = selector.as_ref().is_some_and(|it| it.selector.matches(&pod.labels));
                 if matches && !hpas.contains(key) {
                     hpas.push(key.clone());
                     if hpas.len() == 2 {
@@ -77,32 +77,33 @@ impl HpaSelectorStore {
 }
 
 /// A selector with its text: as in the scale's status, and as in queries.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct ParsedSelector {
     text: Arc<str>,
-    pub(super) selector: Arc<Selector>,
+    pub(super) selector: Selector,
     pub(super) query: Arc<str>,
 }
 
-/// Applies a selector to many objects in a row, of which most share their labels.
+/// Applies a selector to many objects in a row, of which most share their labels: those of pods,
+/// and those of their metrics.
 pub(super) struct Matcher<'a> {
     selector: &'a Selector,
-    last: Option<(&'a Labels, bool)>,
+    last: [Option<(&'a Labels, bool)>; 2],
 }
 
 impl<'a> Matcher<'a> {
     pub(super) fn new(selector: &'a Selector) -> Matcher<'a> {
-        Matcher { selector, last: None }
+        Matcher { selector, last: [None; 2] }
     }
 
     pub(super) fn matches(&mut self, labels: &'a Labels) -> bool {
-        if let Some((last, matches)) = self.last
-            && Arc::ptr_eq(last, labels)
-        {
-            return matches;
+        for (known, matches) in self.last.iter().flatten() {
+            if Arc::ptr_eq(known, labels) {
+                return *matches;
+            }
         }
         let matches = self.selector.matches(labels);
-        self.last = Some((labels, matches));
+        self.last = [Some((labels, matches)), self.last[0]];
         matches
     }
 }
@@ -114,7 +115,7 @@ impl Reconcile<'_> {
     pub(super) fn validate_and_parse_selector(
         &mut self,
         text: &Arc<str>,
-    ) -> Result<ParsedSelector, Text> {
+    ) -> Result<Arc<ParsedSelector>, Text> {
         if text.is_empty() {
             let error = Text::from("selector is required");
             self.event(EventType::Warning, "SelectorRequired", error.clone());
@@ -126,7 +127,7 @@ impl Reconcile<'_> {
             Ok(parsed) => parsed,
             Err(error) => return Err(self.invalid_selector("InvalidSelector", error)),
         };
-        if !self.selectors.put_if_present(self.key, &parsed.selector) {
+        if !self.selectors.put_if_present(self.key, &parsed) {
             let (namespace, name) = (&self.hpa.namespace, &self.hpa.name);
             let error = format!("HPA {namespace}/{name} was deleted during reconciliation");
             return Err(error.into());
@@ -153,7 +154,7 @@ impl Reconcile<'_> {
         error
     }
 
-    fn parse_selector(&mut self, text: &Arc<str>) -> Result<ParsedSelector, String> {
+    fn parse_selector(&mut self, text: &Arc<str>) -> Result<Arc<ParsedSelector>, String> {
         let cached = self.memory.cache.selector.as_ref();
         if let Some(cached) = cached.filter(|it| it.text == *text) {
             return Ok(cached.clone());
@@ -163,7 +164,7 @@ impl Reconcile<'_> {
             format!("{what}: {error}")
         })?;
         let query = selector.to_string().into();
-        let parsed = ParsedSelector { text: text.clone(), selector: Arc::new(selector), query };
+        let parsed = Arc::new(ParsedSelector { text: text.clone(), selector, query });
         self.memory.cache.selector = Some(parsed.clone());
         Ok(parsed)
     }

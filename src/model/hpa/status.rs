@@ -28,16 +28,16 @@ impl Reconcile<'_> {
         set_condition_in_list(conditions, type_, status, reason, message, self.now);
     }
 
-    /// Sets a condition whose message is a literal.
-    pub(super) fn set_literal_condition(
+    /// Sets a condition whose message is there already.
+    pub(super) fn set_text_condition(
         &mut self,
         type_: ConditionType,
         status: bool,
-        (reason, message): (&'static str, &'static str),
+        reason: &'static str,
+        message: Text,
     ) {
         let conditions = &mut self.status.conditions;
-        let condition = condition_in_list(conditions, type_, status, reason, self.now);
-        condition.message = message.into();
+        condition_in_list(conditions, type_, status, reason, self.now).message = message;
     }
 
     /// Upstream: horizontal.go, removeCondition
@@ -73,7 +73,7 @@ impl Reconcile<'_> {
         // The API leaves out a size of zero here.
         self.status.current_replicas = Some(current_replicas).filter(|replicas| *replicas != 0);
         self.status.desired_replicas = desired_replicas;
-        self.status.current_metrics = metrics;
+        self.metrics = Some(metrics);
         let generation = self.hpa.generation;
         let generations = self.knobs.gates.enabled(Gate::HpaGeneration);
         self.status.observed_generation = generations.then_some(generation);
@@ -86,9 +86,13 @@ impl Reconcile<'_> {
     ///
     /// Upstream: horizontal.go, updateStatusIfNeeded
     pub(super) fn update_status_if_needed(&mut self) -> Result<(), Text> {
-        if semantic_deep_equal(&self.hpa.status, &self.status) {
+        let old = &self.hpa.status;
+        let same_metrics = self.metrics.as_ref().is_none_or(|new| *new == old.current_metrics);
+        if same_metrics && semantic_deep_equal(old, &self.status) {
             return Ok(());
         }
+        let metrics = self.metrics.take();
+        self.status.current_metrics = metrics.unwrap_or_else(|| old.current_metrics.clone());
         self.update_status()
     }
 
@@ -96,7 +100,7 @@ impl Reconcile<'_> {
     fn update_status(&mut self) -> Result<(), Text> {
         let refused = self.input.update_status;
         self.observation.status_write = Some(StatusWrite {
-            status: as_stored(self.status.clone()),
+            status: as_stored(std::mem::take(&mut self.status)),
             error: refused.map(|error| error.message.clone()),
         });
         let Some(error) = refused else { return Ok(()) };
@@ -114,8 +118,8 @@ fn as_stored(mut status: HpaStatus) -> HpaStatus {
     status
 }
 
-/// Whether nothing changed: absent and zero sizes, absent and empty lists are the same; quantities
-/// are compared by value, and times exactly (a new one has fractions of a second, a stored one has
+/// Whether nothing but the metrics changed (those the caller compares): absent and zero sizes are
+/// the same; times are compared exactly (a new one has fractions of a second, a stored one has
 /// none).
 ///
 /// Upstream: apimachinery, equality.Semantic.DeepEqual
@@ -124,7 +128,6 @@ fn semantic_deep_equal(old: &HpaStatus, new: &HpaStatus) -> bool {
         && old.desired_replicas == new.desired_replicas
         && old.observed_generation == new.observed_generation
         && old.last_scale_time == new.last_scale_time
-        && old.current_metrics == new.current_metrics
         && old.conditions == new.conditions
 }
 

@@ -121,7 +121,7 @@ pub fn validate(name: &str, spec: &HpaSpec, gates: &FeatureGates) -> Vec<FieldEr
     if name.is_empty() {
         errors.push(required("metadata.name", "name or generateName is required"));
     } else {
-        let wrong = is_dns1123_subdomain(name);
+        let wrong = is_dns1123_subdomain(name, "characters");
         errors.extend(wrong.iter().map(|text| invalid("metadata.name", quoted(name), text)));
     }
     errors.extend(validate_spec(spec, None, gates));
@@ -228,7 +228,8 @@ fn validate_metrics(
     min_replicas: Option<i32>,
     errors: &mut Vec<FieldError>,
 ) {
-    let mut has_object_or_external_metrics = false;
+    // None of the kinds of metrics that there are so far.
+    let has_object_or_external_metrics = false;
     for (index, spec) in metrics.iter().enumerate() {
         let path = format!("spec.metrics[{index}]");
         if let Some(source) = &spec.resource {
@@ -236,7 +237,6 @@ fn validate_metrics(
         }
         match spec.type_ {
             MetricSourceType::Resource => {
-                has_object_or_external_metrics |= false;
                 if spec.resource.is_none() {
                     let detail = "must populate information for the given metric source";
                     errors.push(required(format!("{path}.resource"), detail));
@@ -327,5 +327,172 @@ fn validate_scaling_rules(
     if let Some(tolerance) = rules.tolerance.as_ref().filter(|it| it.sign() < 0) {
         let field = format!("{path}.tolerance");
         errors.push(invalid(field, quoted(tolerance), "must be greater than or equal to 0"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::api::{Behavior, MetricTargetType, ScalingPolicy, ScalingPolicyType};
+    use crate::model::quantity::Quantity;
+
+    fn stored() -> HpaSpec {
+        let mut spec = HpaSpec {
+            scale_target_ref: CrossVersionObjectReference {
+                kind: "Deployment".to_owned(),
+                name: "web".to_owned(),
+                api_version: Some("apps/v1".to_owned()),
+            },
+            max_replicas: 10,
+            ..HpaSpec::default()
+        };
+        super::super::set_defaults(&mut spec);
+        spec
+    }
+
+    /// The message for a spec that is changed like this, without its beginning.
+    fn refused(edit: impl FnOnce(&mut HpaSpec)) -> String {
+        let mut spec = stored();
+        edit(&mut spec);
+        super::super::set_defaults(&mut spec);
+        let message = admit("web", &spec, None, &FeatureGates::default()).unwrap_err();
+        let begin = "HorizontalPodAutoscaler.autoscaling \"web\" is invalid: ";
+        message.strip_prefix(begin).unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_plain_hpa_is_admitted() {
+        assert_eq!(admit("web", &stored(), None, &FeatureGates::default()), Ok(()));
+        let wrong = admit("Web", &stored(), None, &FeatureGates::default()).unwrap_err();
+        assert!(wrong.contains("metadata.name: Invalid value: \"Web\": a lowercase RFC 1123"));
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(
+            refused(|spec| spec.max_replicas = 0),
+            "[spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`, \
+             spec.maxReplicas: Required value]"
+        );
+        assert_eq!(
+            refused(|spec| (spec.min_replicas, spec.max_replicas) = (Some(-2), -1)),
+            "[spec.minReplicas: Invalid value: -2: must be greater than or equal to 0, \
+             spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1]"
+        );
+        assert_eq!(
+            refused(|spec| spec.min_replicas = Some(0)),
+            "spec.metrics: Forbidden: must specify at least one Object or External metric to \
+             support scaling to zero replicas"
+        );
+    }
+
+    #[test]
+    fn targets() {
+        assert_eq!(
+            refused(|spec| spec.scale_target_ref.api_version = None),
+            "spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion must specify API group"
+        );
+        assert_eq!(
+            refused(|spec| spec.scale_target_ref.name = "a/b".to_owned()),
+            "spec.scaleTargetRef.name: Invalid value: \"a/b\": may not contain '/'"
+        );
+        // What was stored once may stay.
+        let mut old = stored();
+        old.scale_target_ref.api_version = Some("v1".to_owned());
+        let new = HpaSpec { max_replicas: 9, ..old.clone() };
+        assert_eq!(admit("web", &new, Some(&old), &FeatureGates::default()), Ok(()));
+    }
+
+    #[test]
+    fn metrics() {
+        let target = |edit: fn(&mut MetricTarget)| {
+            refused(|spec| {
+                if let Some(resource) = &mut spec.metrics[0].resource {
+                    edit(&mut resource.target);
+                }
+            })
+        };
+        let path = "spec.metrics[0].resource.target";
+        assert_eq!(
+            target(|target| target.average_utilization = Some(0)),
+            format!("{path}.averageUtilization: Invalid value: 0: must be greater than 0")
+        );
+        assert_eq!(
+            target(|target| target.average_utilization = None),
+            format!(
+                "{path}.averageUtilization: Required value: must set either a target raw value or \
+                 a target utilization"
+            )
+        );
+        assert_eq!(
+            target(|target| {
+                target.type_ = MetricTargetType::AverageValue;
+                target.average_utilization = None;
+                target.average_value = Some(Quantity::parse("-100m").unwrap());
+            }),
+            format!("{path}.averageValue: Invalid value: \"-100m\": must be positive")
+        );
+        assert_eq!(
+            refused(|spec| spec.metrics[0].resource = None),
+            "spec.metrics[0].resource: Required value: must populate information for the given \
+             metric source"
+        );
+    }
+
+    #[test]
+    fn behaviors() {
+        let up = |edit: fn(&mut ScalingRules)| {
+            refused(|spec| {
+                let mut rules = ScalingRules::default();
+                edit(&mut rules);
+                spec.behavior = Some(Behavior { scale_up: Some(rules), scale_down: None });
+            })
+        };
+        let path = "spec.behavior.scaleUp";
+        assert_eq!(
+            up(|rules| rules.stabilization_window_seconds = Some(3601)),
+            format!(
+                "{path}.stabilizationWindowSeconds: Invalid value: 3601: must be less than or \
+                 equal to 3600"
+            )
+        );
+        assert_eq!(
+            up(|rules| rules.policies = Some(Vec::new())),
+            format!("{path}.policies: Required value: must specify at least one Policy")
+        );
+        assert_eq!(
+            up(|rules| {
+                let type_ = ScalingPolicyType::Pods;
+                rules.policies =
+                    Some(vec![ScalingPolicy { type_, value: 0, period_seconds: 1801 }]);
+            }),
+            format!(
+                "[{path}.policies[0].value: Invalid value: 0: must be greater than zero, \
+                 {path}.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal \
+                 to 1800]"
+            )
+        );
+        assert_eq!(
+            up(|rules| rules.tolerance = Some(Quantity::parse("-0.1").unwrap())),
+            format!(
+                "{path}.tolerance: Invalid value: \"-100m\": must be greater than or equal to 0"
+            )
+        );
+    }
+
+    #[test]
+    fn defaults_are_filled_in_per_field() {
+        let mut spec = stored();
+        assert_eq!((spec.min_replicas, spec.metrics.len()), (Some(1), 1));
+        assert_eq!(spec.behavior, None);
+        let down = ScalingRules { policies: Some(Vec::new()), ..ScalingRules::default() };
+        spec.behavior = Some(Behavior { scale_up: None, scale_down: Some(down) });
+        super::super::set_defaults(&mut spec);
+        let behavior = spec.behavior.unwrap();
+        let (up, down) = (behavior.scale_up.unwrap(), behavior.scale_down.unwrap());
+        assert_eq!(up.policies.unwrap().len(), 2);
+        assert_eq!(up.stabilization_window_seconds, Some(0));
+        assert_eq!(down.policies, Some(Vec::new()));
+        assert_eq!(down.stabilization_window_seconds, None);
     }
 }

@@ -1,0 +1,142 @@
+//! Ticks of the reference model, decision with full observation and derivation, by number of pods.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use kube_lockstep::model::api::{
+    ConditionStatus, Container, ContainerMetrics, CrossVersionObjectReference, Hpa, HpaSpec,
+    HpaStatus, Labels, MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Pod,
+    PodMetrics, PodPhase, PodReady, PodSpec, ResourceMetricSource, Scale,
+};
+use kube_lockstep::model::flags::{FeatureGates, Flags};
+use kube_lockstep::model::hpa::{Controller, Decision, Input, set_defaults};
+use kube_lockstep::model::quantity::Quantity;
+use kube_lockstep::model::rules::Rules;
+use kube_lockstep::model::time::{Span, Time};
+
+/// A cluster that stands still: 10 % above the target's tolerance would be a change, 2 % is not.
+struct Still {
+    controller: Controller,
+    hpa: Hpa,
+    scale: Scale,
+    resource: Arc<str>,
+    pods: Vec<Arc<Pod>>,
+    metrics: Vec<PodMetrics>,
+}
+
+fn quantity(text: &str) -> Quantity {
+    Quantity::parse(text).expect("a quantity")
+}
+
+impl Still {
+    fn new(replicas: i32) -> Still {
+        let target = MetricTarget {
+            type_: MetricTargetType::Utilization,
+            value: None,
+            average_value: None,
+            average_utilization: Some(50),
+        };
+        let resource = Some(ResourceMetricSource { name: "cpu".into(), target });
+        let mut spec = HpaSpec {
+            scale_target_ref: CrossVersionObjectReference {
+                kind: "Deployment".to_owned(),
+                name: "web".to_owned(),
+                api_version: Some("apps/v1".to_owned()),
+            },
+            min_replicas: Some(1),
+            max_replicas: 20_000,
+            metrics: vec![MetricSpec { type_: MetricSourceType::Resource, resource }],
+            behavior: None,
+        };
+        set_defaults(&mut spec);
+        let hpa = Hpa {
+            namespace: "default".into(),
+            name: "web".into(),
+            generation: 1,
+            spec: Arc::new(spec),
+            status: HpaStatus::default(),
+        };
+        let labels: Labels = Arc::new([("app".to_owned(), "web".to_owned())].into());
+        let requests = [(Arc::from("cpu"), quantity("500m"))].into();
+        let containers = vec![Container { name: "app".into(), requests }];
+        let pod_spec = Arc::new(PodSpec { containers });
+        let hour_ago = Time::from_secs(-3600);
+        let mut still = Still {
+            controller: Controller::new(
+                Rules::default(),
+                Flags::default(),
+                FeatureGates::default(),
+            ),
+            hpa,
+            scale: Scale { replicas, status_replicas: replicas, selector: "app=web".into() },
+            resource: "deployments.apps".into(),
+            pods: Vec::new(),
+            metrics: Vec::new(),
+        };
+        for index in 0..replicas {
+            let name: Arc<str> = format!("web-{index:05}").into();
+            let ready = PodReady { status: ConditionStatus::True, last_transition_time: hour_ago };
+            still.pods.push(Arc::new(Pod {
+                name: name.clone(),
+                labels: labels.clone(),
+                deletion_timestamp: None,
+                phase: PodPhase::Running,
+                start_time: Some(hour_ago),
+                ready: Some(ready),
+                spec: pod_spec.clone(),
+            }));
+            still.metrics.push(PodMetrics {
+                name,
+                labels: labels.clone(),
+                timestamp: Time::ZERO,
+                window: Span::from_secs(30),
+                containers: Arc::new([ContainerMetrics {
+                    name: "app".into(),
+                    usage: vec![("cpu".into(), quantity("255m"))],
+                }]),
+            });
+        }
+        still.controller.hpa_added(&"default/web".into(), Time::ZERO);
+        still
+    }
+
+    fn tick(&mut self) -> Decision {
+        let now = self.controller.next_sync().expect("there is an HPA");
+        let input = Input {
+            now,
+            hpa: Some(&self.hpa),
+            scale: Ok(&self.scale),
+            scale_resource: &self.resource,
+            mapping_error: None,
+            pods: &self.pods,
+            pod_metrics: Ok(&self.metrics),
+            update_scale: None,
+            update_status: None,
+        };
+        let decision = self.controller.sync(&input).expect("there is an HPA");
+        if let Some(write) = &decision.observation.status_write {
+            self.hpa.status = write.status.clone();
+        }
+        decision
+    }
+}
+
+fn ticks(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("model/tick");
+    for replicas in [1, 10, 100, 1_000, 10_000] {
+        let mut still = Still::new(replicas);
+        still.tick();
+        let second = still.tick();
+        assert_eq!(second.observation.status_write, None, "the cluster stands still");
+        assert_eq!(second.derivation.metrics[0].pods.ready, replicas.unsigned_abs());
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(BenchmarkId::from_parameter(replicas), |bencher| {
+            bencher.iter(|| black_box(still.tick()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, ticks);
+criterion_main!(benches);

@@ -1,0 +1,22 @@
+//! `kube-lockstep completions`.
+
+use std::io::{self, Write};
+
+use clap_complete::Shell;
+
+use super::exit;
+
+/// Prints a completion script: source it, or put it where the shell looks for it.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(super) fn run(args: &Args, command: &mut clap::Command) -> anyhow::Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, command, "kube-lockstep", &mut script);
+    io::stdout().write_all(&script)?;
+    Ok(exit::CONFORMS)
+}

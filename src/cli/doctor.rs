@@ -1,0 +1,211 @@
+//! `kube-lockstep doctor`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use super::fixtures::{Fixture, Fixtures};
+use super::{OfRelease, Source, exit};
+use crate::engine::upstream::build;
+use crate::engine::{EngineError, model, recorded, upstream};
+use crate::model::rules::Release;
+use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+
+/// Shows what this machine has, and which engines can run here. Exits with 3 if upstream's
+/// controller can't.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    release: OfRelease,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// Less than this may not be enough for Go's caches and an engine, on a first build.
+const LITTLE_SPACE: u64 = 4 << 30;
+
+/// What was found of one thing.
+struct Check {
+    state: State,
+    name: String,
+    found: String,
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ok,
+    Warning,
+    Missing,
+}
+
+impl Check {
+    fn new(state: State, name: impl Into<String>, found: impl Into<String>) -> Check {
+        Check { state, name: name.into(), found: found.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Check {
+        Check { hint: Some(hint.into()), ..self }
+    }
+
+    /// What an engine or one of its parts says of itself.
+    fn missing(name: impl Into<String>, error: EngineError) -> Check {
+        match error {
+            EngineError::Unavailable { why, hint, .. } => {
+                Check::new(State::Missing, name, why).hint(hint)
+            }
+            EngineError::Broken { why, .. } => Check::new(State::Missing, name, why),
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let release = args.release.release;
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let machine = [go(), cache_folder(), space(), scenarios(&fixtures)];
+    let upstream = upstream_engine(release);
+    let best = upstream.state != State::Missing;
+    let engines = [upstream, recorded_engine(&fixtures, release), model_engine(release)];
+    let mut text = format!("{}\n", paint(STRONG, "this machine"));
+    let all = || machine.iter().flatten().chain(&engines);
+    let fill = all().map(|check| check.name.len()).max().unwrap_or(0);
+    machine.iter().flatten().for_each(|check| show(&mut text, check, fill));
+    let _ = writeln!(text, "{}", paint(STRONG, "engines"));
+    engines.iter().for_each(|check| show(&mut text, check, fill));
+    let takes = if best { upstream::NAME } else { recorded::NAME };
+    let _ = writeln!(text, "`kube-lockstep run` takes {}", paint(STRONG, takes));
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(if best { exit::CONFORMS } else { exit::ENGINE })
+}
+
+fn show(text: &mut String, check: &Check, fill: usize) {
+    let (word, style) = match check.state {
+        State::Ok => ("ok     ", GOOD),
+        State::Warning => ("warning", WARN),
+        State::Missing => ("missing", BAD),
+    };
+    let _ = writeln!(text, "  {}  {:fill$}  {}", paint(style, word), check.name, check.found);
+    if let Some(hint) = &check.hint {
+        let _ = writeln!(text, "           {:fill$}  {}", "", paint(DIM, hint));
+    }
+}
+
+fn go() -> Option<Check> {
+    let (major, minor) = build::OLDEST_GO;
+    Some(match build::find_go() {
+        Ok(go) => {
+            let found = format!("{} ({major}.{minor} or newer is needed)", go.version);
+            Check::new(State::Ok, "Go", found)
+        }
+        Err(error) => Check::missing("Go", error),
+    })
+}
+
+fn cache_folder() -> Option<Check> {
+    const NAME: &str = "cache folder";
+    let folder = match build::cache_folder() {
+        Ok(folder) => folder,
+        Err(error) => return Some(Check::missing(NAME, error)),
+    };
+    let shown = folder.display();
+    if !folder.exists() {
+        let found = format!("{shown}, made when an engine is built");
+        return Some(Check::new(State::Ok, NAME, found));
+    }
+    // A file that vanishes at once is the only sure way to know.
+    if let Err(error) = tempfile::tempfile_in(&folder) {
+        let check = Check::new(State::Missing, NAME, format!("{shown} can't be written: {error}"));
+        let hint = format!("set {} to a folder that can be written", build::CACHE_VARIABLE);
+        return Some(check.hint(hint));
+    }
+    let found = format!("{shown}, {}", size(size_of_folder(&folder)));
+    Some(Check::new(State::Ok, NAME, found))
+}
+
+/// The bytes below a folder. What can't be read counts as nothing; links are not followed.
+fn size_of_folder(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size_of_folder(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Free space where engines are built, as `df` tells it; nothing where there is no `df`.
+fn space() -> Option<Check> {
+    let mut folder = build::cache_folder().ok()?;
+    while !folder.exists() {
+        folder = folder.parent()?.to_owned();
+    }
+    let output = Command::new("df").args(["-P", "-k"]).arg(&folder).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let kibibytes: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    let free = kibibytes.saturating_mul(1024);
+    let found = format!("{} free", size(free));
+    Some(if free < LITTLE_SPACE {
+        let hint = "the first build of an engine, with Go's own caches, takes a few GB";
+        Check::new(State::Warning, "disk space", found).hint(hint)
+    } else {
+        Check::new(State::Ok, "disk space", found)
+    })
+}
+
+/// `312 MB`, as disks are measured.
+fn size(bytes: u64) -> String {
+    const UNITS: [(&str, f64); 3] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    let bytes = bytes as f64;
+    let (unit, scale) = UNITS.into_iter().find(|(_, scale)| bytes >= *scale).unwrap_or(("B", 1.0));
+    let digits = usize::from(bytes / scale < 10.0 && scale > 1.0);
+    format!("{:.digits$} {unit}", bytes / scale)
+}
+
+fn scenarios(fixtures: &Fixtures) -> Option<Check> {
+    let (count, origin) = (fixtures.all().len(), fixtures.origin());
+    let state = if count == 0 { State::Missing } else { State::Ok };
+    Some(Check::new(state, "scenarios", format!("{count} in {origin}")))
+}
+
+fn upstream_engine(release: Release) -> Check {
+    let name = format!("{} {release}", upstream::NAME);
+    if !build::supports(release) {
+        return Check::new(State::Missing, name, "the hosts in this program can't build it");
+    }
+    match build::built(release) {
+        Ok(Some(program)) => {
+            let bytes = fs::metadata(&program).map_or(0, |metadata| metadata.len());
+            Check::new(State::Ok, name, format!("built, {}", size(bytes)))
+        }
+        Ok(None) => Check::new(State::Ok, name, "not built yet: the first run builds it (minutes)"),
+        Err(error) => Check::missing(name, error),
+    }
+}
+
+fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
+    let name = format!("{} {release}", recorded::NAME);
+    let traces = fixtures.traces();
+    // One of other releases only has no trace and needs none.
+    let counts = |fixture: &&Fixture| {
+        fixture.parse().is_ok_and(|scenario| scenario.releases.contains(release))
+    };
+    let all: Vec<&Fixture> = fixtures.all().iter().filter(counts).collect();
+    let has = |id: &str| matches!(traces.read(id, release), Ok(Some(_)));
+    let count = all.iter().filter(|fixture| has(&fixture.id)).count();
+    let found = format!("traces of {count} of {} scenarios", all.len());
+    match count {
+        0 => Check::new(State::Missing, name, found).hint("`ci/record` records them (needs Go)"),
+        _ if count < all.len() => Check::new(State::Warning, name, found)
+            .hint("`ci/record` records the others (needs Go)"),
+        _ => Check::new(State::Ok, name, found),
+    }
+}
+
+fn model_engine(release: Release) -> Check {
+    let found = "needs nothing; checks a scenario's expectations, not upstream";
+    Check::new(State::Ok, format!("{} {release}", model::NAME), found)
+}

@@ -1,0 +1,54 @@
+//! Why a command did not do what it was asked for, with the exit code and what to do next.
+
+use std::fmt;
+
+use super::exit;
+use crate::engine::EngineError;
+
+/// A failure that users caused or can mend. Everything else is an [`anyhow::Error`] as it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Failure {
+    /// The exit code.
+    pub(super) code: u8,
+    /// What is wrong.
+    pub(super) what: String,
+    /// What to do.
+    pub(super) hint: Option<String>,
+}
+
+impl Failure {
+    /// A wrong command line or file.
+    pub(super) fn usage(what: impl Into<String>) -> Failure {
+        Failure { code: exit::USAGE, what: what.into(), hint: None }
+    }
+
+    /// Nothing to run.
+    pub(super) fn nothing(what: impl Into<String>) -> Failure {
+        Failure { code: exit::NOTHING, ..Failure::usage(what) }
+    }
+
+    /// The same with advice.
+    pub(super) fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        let what = error.to_string();
+        let (what, hint) = match error {
+            EngineError::Unavailable { hint, .. } => (what, Some(hint)),
+            EngineError::Broken { output, .. } if output.is_empty() => (what, None),
+            EngineError::Broken { output, .. } => (format!("{what}\n{}", output.trim_end()), None),
+        };
+        Failure { code: exit::ENGINE, what, hint }
+    }
+}

@@ -1,0 +1,347 @@
+//! Where scenarios come from: a folder of fixtures, those inside this binary, or files named by the
+//! user; and how ids and globs select among them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use globset::GlobBuilder;
+use include_dir::{Dir, include_dir};
+
+use super::failure::Failure;
+use crate::compare::KnownDisagreement;
+use crate::engine::recorded::{self, Traces};
+use crate::scenario::{self, Scenario};
+
+static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
+
+/// The folder of fixtures, in the repository and in the current folder.
+const FOLDER: &str = "fixtures";
+/// The file of known disagreements, in a folder of fixtures.
+const KNOWN: &str = "divergences.yaml";
+/// The folder of files that are meant to be refused.
+const INVALID: &str = "invalid";
+
+/// A set of scenario files.
+#[derive(Clone, Debug)]
+pub(super) struct Fixtures {
+    root: Root,
+    /// Sorted by id.
+    files: Vec<Fixture>,
+}
+
+#[derive(Clone, Debug)]
+enum Root {
+    Folder(PathBuf),
+    Embedded,
+}
+
+/// A scenario file that was not read yet.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Fixture {
+    /// The path below the fixtures without extension; for other files the path as given.
+    pub(super) id: String,
+    /// The path for messages.
+    pub(super) path: String,
+    text: Text,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Text {
+    OnDisk(PathBuf),
+    Embedded(&'static str),
+}
+
+impl Fixtures {
+    /// Those of a folder that is named, else of `./fixtures` if it has scenarios, else those inside
+    /// this binary.
+    pub(super) fn find(named: Option<&Path>) -> Result<Fixtures, Failure> {
+        if let Some(folder) = named {
+            let files = files_below(folder).map_err(|error| {
+                Failure::usage(format!("{}: {error}", folder.display()))
+                    .hint("`--fixtures` names a folder with scenario files")
+            })?;
+            return Ok(Fixtures { root: Root::Folder(folder.to_owned()), files });
+        }
+        match files_below(Path::new(FOLDER)) {
+            Ok(files) if !files.is_empty() => {
+                Ok(Fixtures { root: Root::Folder(PathBuf::from(FOLDER)), files })
+            }
+            _ => Ok(Fixtures { root: Root::Embedded, files: embedded() }),
+        }
+    }
+
+    /// In words: where they come from.
+    pub(super) fn origin(&self) -> String {
+        match &self.root {
+            Root::Folder(folder) => format!("{}/", folder.display()),
+            Root::Embedded => "the fixtures inside this program".to_owned(),
+        }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> &[Fixture] {
+        &self.files
+    }
+
+    /// Those that are named: by id, by a folder of ids (`tolerance`), by a glob (`**/*window*`), or
+    /// as files. None twice; in the order of the ids, files that are no fixtures last.
+    pub(super) fn select(&self, names: &[String]) -> Result<Vec<Fixture>, Failure> {
+        if names.is_empty() {
+            return Ok(self.files.clone());
+        }
+        let mut selected = Vec::new();
+        let mut others: Vec<Fixture> = Vec::new();
+        for name in names {
+            let found = self.named(name)?;
+            if !found.is_empty() {
+                selected.extend(found);
+            } else if Path::new(name).is_file() {
+                let file = self.file(name);
+                if !others.iter().any(|other| other.id == file.id) {
+                    others.push(file);
+                }
+            } else {
+                return Err(self.not_found(name));
+            }
+        }
+        selected.sort();
+        selected.dedup();
+        others.retain(|other| !selected.iter().any(|fixture| fixture.id == other.id));
+        selected.extend(others);
+        Ok(selected)
+    }
+
+    /// The only one of that name: an id or a file.
+    pub(super) fn one(&self, name: &str) -> Result<Fixture, Failure> {
+        if let Some(fixture) = self.files.iter().find(|fixture| fixture.id == name) {
+            return Ok(fixture.clone());
+        }
+        if Path::new(name).is_file() { Ok(self.file(name)) } else { Err(self.not_found(name)) }
+    }
+
+    fn named(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
+        let glob = if name.contains(['*', '?', '[', '{']) {
+            let glob = GlobBuilder::new(name).literal_separator(true).build();
+            let glob = glob.map_err(|error| Failure::usage(format!("no glob: {error}")))?;
+            Some(glob.compile_matcher())
+        } else {
+            None
+        };
+        let folder = format!("{}/", name.trim_end_matches('/'));
+        let matches = |fixture: &&Fixture| match &glob {
+            Some(glob) => glob.is_match(&fixture.id),
+            None => fixture.id == name || fixture.id.starts_with(&folder),
+        };
+        Ok(self.files.iter().filter(matches).cloned().collect())
+    }
+
+    /// A file on disk. One that is a fixture keeps its id.
+    fn file(&self, name: &str) -> Fixture {
+        let path = PathBuf::from(name);
+        let same = |fixture: &&Fixture| match (&fixture.text, fs::canonicalize(&path)) {
+            (Text::OnDisk(other), Ok(path)) => fs::canonicalize(other).is_ok_and(|it| it == path),
+            _ => false,
+        };
+        match self.files.iter().find(same) {
+            Some(fixture) => Fixture { path: name.to_owned(), ..fixture.clone() },
+            None => {
+                Fixture { id: name.to_owned(), path: name.to_owned(), text: Text::OnDisk(path) }
+            }
+        }
+    }
+
+    fn not_found(&self, name: &str) -> Failure {
+        let origin = self.origin();
+        if let Ok([first, ..]) = self.named(name).as_deref() {
+            return Failure::usage(format!("{name:?} stands for several scenarios"))
+                .hint(format!("name one of them, for instance {:?}", first.id));
+        }
+        let failure = if name.contains(['*', '?', '[', '{']) {
+            Failure::usage(format!("no scenario of {origin} matches {name:?}"))
+        } else {
+            Failure::usage(format!("{name:?} is neither a scenario of {origin} nor a file"))
+        };
+        match nearest(name, self.files.iter().map(|fixture| fixture.id.as_str())) {
+            Some(id) => failure.hint(format!("did you mean {id:?}?")),
+            None => failure.hint("`kube-lockstep list` shows all scenarios"),
+        }
+    }
+
+    /// The disagreements that are known of these fixtures.
+    pub(super) fn known(&self) -> Result<Vec<KnownDisagreement>, Failure> {
+        let (path, text) = match &self.root {
+            Root::Folder(folder) => {
+                let path = folder.join(KNOWN);
+                match fs::read_to_string(&path) {
+                    Ok(text) => (path.display().to_string(), text),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        return Ok(Vec::new());
+                    }
+                    Err(error) => return Err(unreadable(&path.display().to_string(), &error)),
+                }
+            }
+            Root::Embedded => {
+                let file = EMBEDDED.get_file(KNOWN).and_then(|file| file.contents_utf8());
+                (format!("{FOLDER}/{KNOWN}"), file.unwrap_or_default().to_owned())
+            }
+        };
+        if text.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = scenario::parse_known(&path, &text);
+        known.map(|known| known.divergences).map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// Where the recorded traces of these fixtures are: beside the folder in a repository, else
+    /// inside this binary.
+    pub(super) fn traces(&self) -> Traces {
+        if let Root::Folder(folder) = &self.root {
+            let beside = folder.parent().unwrap_or(Path::new("")).join(recorded::FOLDER);
+            if beside.is_dir() {
+                return Traces::Folder(beside);
+            }
+        }
+        Traces::Embedded
+    }
+}
+
+impl Fixture {
+    /// The text of the file.
+    pub(super) fn read(&self) -> Result<String, Failure> {
+        match &self.text {
+            Text::OnDisk(path) => {
+                fs::read_to_string(path).map_err(|error| unreadable(&self.path, &error))
+            }
+            Text::Embedded(text) => Ok((*text).to_owned()),
+        }
+    }
+
+    /// The scenario in the file.
+    pub(super) fn parse(&self) -> Result<Arc<Scenario>, Failure> {
+        let text = self.read()?;
+        let read = |name: &str| self.read_beside(name);
+        let scenario = scenario::parse(&self.path, &text, &read)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Arc::new(Scenario { id: self.id.clone(), ..scenario }))
+    }
+
+    /// A file that the scenario names, relative to its own.
+    fn read_beside(&self, name: &str) -> Result<String, String> {
+        match &self.text {
+            Text::OnDisk(path) => {
+                let path = path.parent().unwrap_or(Path::new("")).join(name);
+                fs::read_to_string(&path).map_err(|error| error.to_string())
+            }
+            Text::Embedded(_) => {
+                let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));
+                let file = EMBEDDED.get_file(folder.join(name));
+                let text = file.and_then(|file| file.contents_utf8());
+                text.map(str::to_owned).ok_or_else(|| "no such file in this program".to_owned())
+            }
+        }
+    }
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("{path}: {error}"))
+}
+
+/// The scenario files below a folder.
+fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            let Ok(below) = path.strip_prefix(root) else { continue };
+            if path.is_dir() {
+                if below != Path::new(INVALID) {
+                    folders.push(path);
+                }
+            } else if is_yaml(&path) && below != Path::new(KNOWN) {
+                // A manifest that a scenario names is no scenario.
+                if !is_scenario(&fs::read_to_string(&path)?) {
+                    continue;
+                }
+                let id = id_of(below);
+                let shown = path.display().to_string();
+                found.push(Fixture { id, path: shown, text: Text::OnDisk(path) });
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn embedded() -> Vec<Fixture> {
+    let mut found = Vec::new();
+    let mut folders = vec![&EMBEDDED];
+    while let Some(folder) = folders.pop() {
+        folders.extend(folder.dirs().filter(|dir| dir.path() != Path::new(INVALID)));
+        for file in folder.files() {
+            let path = file.path();
+            let Some(text) = file.contents_utf8() else { continue };
+            if is_yaml(path) && path != Path::new(KNOWN) && is_scenario(text) {
+                let shown = format!("{FOLDER}/{}", path.display());
+                found.push(Fixture { id: id_of(path), path: shown, text: Text::Embedded(text) });
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+/// Whether the text says of itself that it is one of ours. One that is malformed elsewhere still is.
+fn is_scenario(text: &str) -> bool {
+    text.lines().any(|line| {
+        let kind = line.strip_prefix("kind:").map(str::trim);
+        kind.is_some_and(|kind| kind.trim_matches(['"', '\'']) == "Scenario")
+    })
+}
+
+fn id_of(below: &Path) -> String {
+    below.with_extension("").to_string_lossy().replace('\\', "/")
+}
+
+/// The name that was probably meant, if one is near: by its whole, or by its last part.
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
+    let likeness = |candidate: &str| {
+        let whole = strsim::normalized_damerau_levenshtein(name, candidate);
+        let tail = strsim::normalized_damerau_levenshtein(&last(name), &last(candidate));
+        whole.max(tail)
+    };
+    candidates
+        .map(|candidate| (likeness(candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let ids = ["tolerance/upper-edge", "tolerance/lower-edge", "limits/max"];
+        let nearest = |name| nearest(name, ids.into_iter());
+        assert_eq!(nearest("tolerance/uper-edge"), Some("tolerance/upper-edge"));
+        assert_eq!(nearest("lower-edge"), Some("tolerance/lower-edge"));
+        assert_eq!(nearest("something-else-entirely"), None);
+    }
+
+    #[test]
+    fn only_scenarios_are_scenarios() {
+        assert!(is_scenario("apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n"));
+        assert!(!is_scenario("kind: HorizontalPodAutoscaler\nspec:\n  kind: Scenario\n"));
+    }
+}

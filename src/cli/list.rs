@@ -1,0 +1,64 @@
+//! `kube-lockstep list`.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::failure::Failure;
+use super::fixtures::Fixtures;
+use super::run::parse_all;
+use super::{Format, Source, exit};
+use crate::report::json;
+use crate::report::style::{DIM, STRONG, paint};
+
+/// Lists scenarios: id, requirement and link.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// What to list: ids, folders of ids (`tolerance`), globs (`**/*window*`), or files
+    #[arg(value_name = "SCENARIO")]
+    names: Vec<String>,
+    /// How results are shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    source: Source,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let selected = fixtures.select(&args.names)?;
+    if selected.is_empty() {
+        let nothing = format!("{} holds no scenarios", fixtures.origin());
+        return Err(Failure::nothing(nothing).into());
+    }
+    let scenarios = parse_all(&selected)?;
+    if args.format == Format::Json {
+        let mut out = io::stdout();
+        for scenario in &scenarios {
+            let line = json!({
+                "id": scenario.id,
+                "path": scenario.path,
+                "requirement": scenario.requirement,
+                "upstream": scenario.upstream,
+                "releases": scenario.releases.to_string(),
+            });
+            json::line(&mut out, &line)?;
+        }
+        return Ok(exit::CONFORMS);
+    }
+    let mut text = String::new();
+    for scenario in &scenarios {
+        let _ = writeln!(text, "{}", paint(STRONG, &scenario.id));
+        let _ = writeln!(text, "    {}", scenario.requirement.trim());
+        let _ = writeln!(text, "    {}", paint(DIM, &scenario.upstream));
+    }
+    let total = fixtures.all().len();
+    let of = if scenarios.len() == total { String::new() } else { format!(" of {total}") };
+    let count = if scenarios.len() == 1 { "scenario" } else { "scenarios" };
+    let _ = writeln!(text, "\n{}{of} {count} in {}", scenarios.len(), fixtures.origin());
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(exit::CONFORMS)
+}

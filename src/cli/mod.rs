@@ -1,0 +1,181 @@
+//! The command `kube-lockstep`: one file a subcommand.
+//!
+//! Here command lines become plans, and outcomes become exit codes. What is shown is made by
+//! [`crate::report`], what is done by [`crate::run`]. The only place of `anyhow`.
+
+mod completions;
+mod doctor;
+pub mod exit;
+mod explain;
+mod failure;
+mod fixtures;
+mod list;
+mod predict;
+mod run;
+mod schema;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+
+use self::failure::Failure;
+use crate::model::rules::Release;
+use crate::report::style::{BAD, WARN, paint};
+
+/// Runs scenarios of Kubernetes pod autoscalers on a reference model and on the real upstream
+/// controller, tick by tick, and explains every difference.
+#[derive(Parser, Debug)]
+#[command(name = "kube-lockstep", version, about, long_about = None, after_help = exit::HELP)]
+#[command(max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    /// Whether to use colours; `auto`: on a terminal, unless NO_COLOR is set.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: Color,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run scenarios on an engine, in lockstep with the model, and compare
+    Run(run::Args),
+    /// Show what the model says an HPA will do: a table of ticks with reasons
+    Predict(predict::Args),
+    /// Explain one tick of the model: what it saw, each step, what it wrote
+    Explain(explain::Args),
+    /// List scenarios with what each requires
+    List(list::Args),
+    /// Print the JSON Schema of scenario files
+    Schema,
+    /// Show what this machine has, which engines can run here, and why others can't
+    Doctor(doctor::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+/// When to use colours.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Also in pipes.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// How results are shown.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON object a line.
+    Json,
+}
+
+/// Where scenarios are looked for.
+#[derive(clap::Args, Debug)]
+struct Source {
+    /// The folder of fixtures [default: ./fixtures, else those inside this program]
+    #[arg(long, value_name = "DIR")]
+    fixtures: Option<PathBuf>,
+}
+
+/// The release whose behaviour is meant.
+#[derive(clap::Args, Debug)]
+struct OfRelease {
+    /// The Kubernetes release whose behaviour is meant
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::newest(), value_parser = release)]
+    release: Release,
+}
+
+/// A release that the model knows.
+fn release(text: &str) -> Result<Release, String> {
+    let release: Release = text.parse().map_err(|error| format!("{error}"))?;
+    if Release::supported().contains(&release) {
+        return Ok(release);
+    }
+    let known: Vec<String> = Release::supported().iter().map(Release::to_string).collect();
+    Err(format!("the model does not know it yet; it knows {}", known.join(", ")))
+}
+
+/// The program: reads the command line, does what it says, and returns the exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let choice = match cli.color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+    let done = match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Predict(args) => predict::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Schema => schema::run(),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+    };
+    ExitCode::from(done.unwrap_or_else(|error| complain(&error)))
+}
+
+/// Tells what went wrong and gives the exit code.
+fn complain(error: &anyhow::Error) -> u8 {
+    // Whoever read the output has seen enough, as `head` does.
+    let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    if error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed)) {
+        return exit::CONFORMS;
+    }
+    let (code, hint) = match error.downcast_ref::<Failure>() {
+        Some(failure) => (failure.code, failure.hint.as_deref()),
+        None => (exit::ENGINE, None),
+    };
+    let mut text = format!("{} {error:#}\n", paint(BAD, "error:"));
+    if let Some(hint) = hint {
+        text.push_str(&format!("{} {hint}\n", paint(WARN, "hint:")));
+    }
+    // There is nobody left to tell if even this can't be written.
+    let _ = anstream::stderr().write_all(text.as_bytes());
+    code
+}
+
+/// How wide text may be: as the terminal, within reason; 100 columns where there is none.
+fn columns() -> usize {
+    let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
+    width.map_or(100, |width| usize::from(width).clamp(40, 140))
+}
+
+/// The reference of all commands, as `docs/cli.md` holds it.
+#[must_use]
+pub fn reference() -> String {
+    let mut text = format!(
+        "<!-- Made from the program's own help by `suites/cli.rs`; edit `src/cli/`. -->\n\
+         # The command\n\n{}.\n",
+        Cli::command()
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+            .trim_end_matches('.')
+    );
+    // A fixed width, so that the reference does not depend on a terminal.
+    let command = Cli::command().term_width(100);
+    text.push_str(&help(command.clone(), "kube-lockstep"));
+    for subcommand in command.get_subcommands() {
+        let name = format!("kube-lockstep {}", subcommand.get_name());
+        text.push_str(&help(subcommand.clone().term_width(100), &name));
+    }
+    text
+}
+
+fn help(command: clap::Command, name: &str) -> String {
+    let mut command = command.bin_name(name).display_name(name).disable_help_subcommand(true);
+    let help = command.render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
+}

@@ -1,0 +1,50 @@
+//! `kube-lockstep predict`.
+
+use std::io::{self, Write};
+
+use super::fixtures::Fixtures;
+use super::{Format, OfRelease, Source, columns, exit};
+use crate::expect;
+use crate::report::{json, table};
+use crate::run::free_run;
+
+/// Runs the model alone, without any engine or cluster: its own decisions drive the scenario's
+/// world. Shows each tick with its reason; exits with 1 if an expectation of the file is not met.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// A scenario: a file, or the id of a fixture
+    #[arg(value_name = "FILE")]
+    name: String,
+    #[command(flatten)]
+    release: OfRelease,
+    /// How results are shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    source: Source,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let scenario = fixtures.one(&args.name)?.parse()?;
+    let release = args.release.release;
+    let run = free_run(&scenario, release);
+    let unmet = expect::evaluate(
+        &scenario.expect,
+        &run.trace.ticks,
+        scenario.workload.replicas,
+        &run.outside,
+    );
+    match args.format {
+        Format::Text => {
+            let (path, expected) = (&scenario.path, scenario.expect.len());
+            let mut text = table::free_run(&scenario, &run, &release.to_string(), columns());
+            text.push_str(&table::expectations(path, expected, &unmet, columns()));
+            let mut out = anstream::stdout();
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+        }
+        Format::Json => json::free_run(&mut io::stdout(), &run, &unmet)?,
+    }
+    Ok(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })
+}

@@ -1,0 +1,187 @@
+//! `kube-lockstep run`.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::ValueEnum;
+
+use super::failure::Failure;
+use super::fixtures::{Fixture, Fixtures};
+use super::{Format, OfRelease, Source, columns, exit};
+use crate::engine::upstream::TIME_LIMIT;
+use crate::model::time::Span;
+use crate::report::Report;
+use crate::report::json::Json;
+use crate::report::terminal::{Layout, Terminal};
+use crate::run::{EngineChoice, Event, Plan, Summary, run_all};
+use crate::scenario::Scenario;
+
+/// Runs each scenario on the engine, in lockstep with the model, and compares every tick.
+///
+/// Without names, every fixture is run. Without `--engine`, the upstream controller if it can run
+/// here (it is built on first use, which takes minutes and needs Go), else its recorded traces.
+#[derive(clap::Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub(super) struct Args {
+    /// What to run: ids, folders of ids (`tolerance`), globs (`**/*window*`), or files
+    #[arg(value_name = "SCENARIO")]
+    names: Vec<String>,
+    /// The engine [default: upstream if it can run here, else recorded]
+    #[arg(long, value_enum)]
+    engine: Option<EngineName>,
+    #[command(flatten)]
+    release: OfRelease,
+    /// How results are shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// How many scenarios to run at a time [default: one for each core]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    source: Source,
+    /// List scenarios that conform, too
+    #[arg(short, long)]
+    verbose: bool,
+    /// A program that speaks the engine protocol, in place of the upstream engine
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// How long an engine may take for an answer, for instance 1m
+    #[arg(long, value_name = "DURATION", value_parser = time_limit)]
+    time_limit: Option<std::time::Duration>,
+}
+
+/// The engines by name.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum EngineName {
+    /// Upstream's own controller, in virtual time
+    Upstream,
+    /// The reference model itself: checks the expectations only
+    Model,
+    /// Recorded traces of upstream's controller
+    Recorded,
+}
+
+fn time_limit(text: &str) -> Result<std::time::Duration, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    match u64::try_from(span.0) {
+        Ok(nanos) if nanos > 0 => Ok(std::time::Duration::from_nanos(nanos)),
+        _ => Err("it must be more than 0".to_owned()),
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let plan = plan(args)?;
+    let out = anstream::stdout();
+    let mut report: Box<dyn Report> = match args.format {
+        Format::Json => Box::new(Json::new(io::stdout())),
+        Format::Text => {
+            let progress = io::stdout().is_terminal() && io::stderr().is_terminal();
+            let layout = Layout { columns: columns(), verbose: args.verbose, progress };
+            Box::new(Terminal::new(out, layout))
+        }
+    };
+    let summary = tell(&plan, report.as_mut())?;
+    Ok(code(&summary))
+}
+
+fn plan(args: &Args) -> Result<Plan, Failure> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let selected = fixtures.select(&args.names)?;
+    if selected.is_empty() {
+        return Err(Failure::nothing(format!("{} holds no scenarios", fixtures.origin())));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Plan {
+        scenarios: parse_all(&selected)?,
+        engine: match args.engine {
+            None => EngineChoice::Best,
+            Some(EngineName::Upstream) => EngineChoice::Upstream,
+            Some(EngineName::Model) => EngineChoice::Model,
+            Some(EngineName::Recorded) => EngineChoice::Recorded,
+        },
+        release: args.release.release,
+        jobs: args.jobs.map_or(cores, usize::from),
+        known: fixtures.known()?,
+        traces: fixtures.traces(),
+        program: args.program.clone(),
+        time_limit: args.time_limit.unwrap_or(TIME_LIMIT),
+        stop: Arc::new(AtomicBool::new(false)),
+    })
+}
+
+/// All scenarios, or what is wrong with each that makes no sense.
+pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Failure> {
+    let mut scenarios = Vec::with_capacity(fixtures.len());
+    let mut wrong: Vec<String> = Vec::new();
+    for fixture in fixtures {
+        match fixture.parse() {
+            Ok(scenario) => scenarios.push(scenario),
+            Err(failure) => wrong.push(failure.what),
+        }
+    }
+    if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
+}
+
+/// Runs the plan and hands every event to the report; a report that can't write ends the run.
+fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
+    let quiet = !io::stderr().is_terminal();
+    let mut told = false;
+    let mut broken: Option<io::Error> = None;
+    let summary = run_all(plan, &mut |event| {
+        if let Event::Preparing { what, .. } = &event
+            && quiet
+            && !std::mem::replace(&mut told, true)
+        {
+            // One line for a log, so that minutes of silence are understood.
+            let text = format!("note: {what} (this takes minutes, once)\n");
+            let _ = anstream::stderr().write_all(text.as_bytes());
+        }
+        if broken.is_none()
+            && let Err(error) = report.event(&event)
+        {
+            broken = Some(error);
+            plan.stop.store(true, Ordering::Relaxed);
+        }
+    });
+    match broken {
+        Some(error) => Err(error.into()),
+        None => Ok(summary.map_err(Failure::from)?),
+    }
+}
+
+/// The exit code of a run.
+fn code(summary: &Summary) -> u8 {
+    if summary.diverges > 0 || !summary.stale_known.is_empty() {
+        exit::DIVERGES
+    } else if summary.inconclusive > 0 {
+        exit::ENGINE
+    } else if summary.conforms == 0 {
+        exit::NOTHING
+    } else {
+        exit::CONFORMS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worst_decides_the_exit_code() {
+        let summary = |conforms, diverges, inconclusive, skipped| Summary {
+            conforms,
+            diverges,
+            inconclusive,
+            skipped,
+            ..Summary::default()
+        };
+        assert_eq!(code(&summary(3, 0, 0, 1)), exit::CONFORMS);
+        assert_eq!(code(&summary(3, 1, 1, 0)), exit::DIVERGES);
+        assert_eq!(code(&summary(3, 0, 1, 0)), exit::ENGINE);
+        assert_eq!(code(&summary(0, 0, 0, 2)), exit::NOTHING);
+        let stale = Summary { stale_known: vec![String::new()], ..summary(3, 0, 0, 0) };
+        assert_eq!(code(&stale), exit::DIVERGES);
+    }
+}

@@ -1,0 +1,350 @@
+//! Tests of the evaluation, message by message.
+
+use super::*;
+use crate::model::api::ConditionType;
+use crate::model::observation::{EventType, ScaleWrite, StatusWrite};
+
+/// Reconciles every 15 s from t=0; those that write a size say which.
+fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
+    let tick = |(index, size): (usize, &Option<i32>)| Observation {
+        at: Time::from_secs(15 * i64::try_from(index).expect("small")),
+        scale_writes: size
+            .map(|replicas| ScaleWrite { replicas, error: None })
+            .into_iter()
+            .collect(),
+        ..Observation::default()
+    };
+    sizes.iter().enumerate().map(tick).collect()
+}
+
+fn at(seconds: i64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn replicas(min: i32, max: i32) -> Expected {
+    Expected { replicas: Some(NumberRange { min, max }), ..Expected::default() }
+}
+
+/// What is unmet of one expectation of a workload of 3.
+fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
+    let expectation = Expectation { line: 7, when, what };
+    let mut unmet = evaluate(&[expectation], observations, 3, &[]);
+    assert!(unmet.iter().all(|unmet| unmet.line == 7));
+    unmet.pop().map(|unmet| unmet.what)
+}
+
+fn says(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+#[test]
+fn sizes_hold_until_somebody_writes_another() {
+    let run = ticks(&[None, Some(6), None, None]);
+    for (tick, size) in [(1, 3), (2, 6), (3, 6)] {
+        assert_eq!(unmet(When::Tick(tick), replicas(size, size), &run), None);
+    }
+    let expect = |size| {
+        let what = replicas(size, size);
+        [Expectation { line: 1, when: When::Tick(3), what }]
+    };
+    // A person's size at the tick's own instant is there before the tick.
+    assert_eq!(evaluate(&expect(2), &run, 3, &[(at(30), 2)]), []);
+    assert_eq!(evaluate(&expect(6), &run, 3, &[(at(15), 2)]), []);
+    assert_eq!(evaluate(&expect(6), &run, 3, &[(at(31), 2)]), []);
+}
+
+#[test]
+fn a_refused_write_changes_nothing() {
+    let mut run = ticks(&[None, Some(6)]);
+    run[1].scale_writes[0].error = Some("conflict".into());
+    let rescaled = Expected { rescaled: Some(true), ..Expected::default() };
+    assert_eq!(unmet(When::Tick(2), replicas(3, 3), &run), None);
+    assert_eq!(
+        unmet(When::Tick(2), rescaled, &run),
+        says("tick 2 (t=15s): rescaled: expected a change of size, stayed at 3")
+    );
+}
+
+#[test]
+fn single_ticks_are_named_in_the_message() {
+    let run = ticks(&[None, Some(6), None]);
+    for (when, range, message) in [
+        (When::Tick(2), (6, 6), None),
+        (When::Tick(2), (4, 4), says("tick 2 (t=15s): replicas: expected 4, was 6")),
+        (When::Tick(2), (7, 9), says("tick 2 (t=15s): replicas: expected 7 to 9, was 6")),
+        (
+            When::Tick(2),
+            (7, i32::MAX),
+            says("tick 2 (t=15s): replicas: expected at least 7, was 6"),
+        ),
+        (When::Tick(2), (i32::MIN, 5), says("tick 2 (t=15s): replicas: expected at most 5, was 6")),
+        (When::Tick(4), (6, 6), says("tick 4 never happened: there were 3, the last at t=30s")),
+        (When::Tick(0), (6, 6), says("tick 0 never happened: there were 3, the last at t=30s")),
+        (When::At(at(14)), (3, 3), None),
+        (When::At(at(15)), (6, 6), None),
+        (When::At(at(99)), (3, 3), says("tick 3 (t=30s): replicas: expected 3, was 6")),
+        (
+            When::At(at(-1)),
+            (3, 3),
+            says("no tick at or before t=-1s: there were 3, the last at t=30s"),
+        ),
+    ] {
+        let what = replicas(range.0, range.1);
+        assert_eq!(unmet(when.clone(), what, &run), message, "{when:?} {range:?}");
+    }
+}
+
+#[test]
+fn always_and_never_and_within_are_about_ranges() {
+    let run = ticks(&[None, Some(6), Some(5), None]);
+    let always = |from, to| When::Always(at(from), at(to));
+    let never = |from, to| When::Never(at(from), at(to));
+    let within = |of, span| When::Within { of: at(of), span: Span::from_secs(span) };
+    for (when, size, message) in [
+        (always(30, 60), 5, None),
+        (always(15, 15), 6, None),
+        (always(0, 45), 5, says("tick 1 (t=0s): replicas: expected 5, was 3 (and 1 tick more)")),
+        (always(0, 45), 9, says("tick 1 (t=0s): replicas: expected 9, was 3 (and 3 ticks more)")),
+        (
+            always(50, 60),
+            5,
+            says("no tick between t=50s and t=1m: there were 4, the last at t=45s"),
+        ),
+        (
+            always(60, 50),
+            5,
+            says("no tick between t=1m and t=50s: there were 4, the last at t=45s"),
+        ),
+        (When::Whole, 3, says("tick 2 (t=15s): replicas: expected 3, was 6 (and 2 ticks more)")),
+        (never(0, 60), 4, None),
+        (never(0, 14), 6, None),
+        (never(0, 15), 6, says("tick 2 (t=15s): never expected replicas 6")),
+        (never(50, 60), 6, says("no tick between t=50s and t=1m: there were 4, the last at t=45s")),
+        (within(0, 15), 6, None),
+        (within(20, 10), 5, None),
+        (
+            within(20, 25),
+            6,
+            says(
+                "not within 25s of t=20s; last at tick 4 (t=45s): \
+                  replicas: expected 6, was 5",
+            ),
+        ),
+        (
+            within(46, 10),
+            6,
+            says("no tick between t=46s and t=56s: there were 4, the last at t=45s"),
+        ),
+    ] {
+        assert_eq!(unmet(when.clone(), replicas(size, size), &run), message, "{when:?}");
+    }
+    assert_eq!(unmet(When::Whole, replicas(3, 3), &[]), says("there was no tick"));
+}
+
+/// One tick with a status, and one without a write after it.
+fn with_status() -> Vec<Observation> {
+    let mut run = ticks(&[None, None]);
+    let condition = |type_, status, reason: &'static str, message: &'static str| Condition {
+        type_,
+        status,
+        reason: reason.into(),
+        message: message.into(),
+        last_transition_time: at(0),
+    };
+    let status = HpaStatus {
+        desired_replicas: 6,
+        conditions: vec![
+            condition(ConditionType::AbleToScale, true, "ReadyForNewScale", "fine"),
+            condition(ConditionType::ScalingLimited, true, "TooManyReplicas", "the limit"),
+        ],
+        ..HpaStatus::default()
+    };
+    run[0].status_write = Some(StatusWrite { status, error: None });
+    run[1].events = vec![Event {
+        type_: EventType::Warning,
+        reason: "FailedGetScale".into(),
+        message: "gone away".into(),
+    }];
+    run[1].errors = vec!["it failed".into()];
+    run
+}
+
+#[test]
+fn a_status_holds_until_the_next_one_is_stored() {
+    let mut run = with_status();
+    let desired =
+        Expected { desired_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
+    assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
+    run[1].status_write = run[0].status_write.clone();
+    if let Some(write) = &mut run[1].status_write {
+        write.status.desired_replicas = 1;
+        write.error = Some("conflict".into());
+    }
+    assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
+    run[0].status_write = None;
+    assert_eq!(
+        unmet(When::Tick(1), desired, &run),
+        says("tick 1 (t=0s): desiredReplicas: expected 6, was not set")
+    );
+    let current =
+        Expected { current_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
+    assert_eq!(
+        unmet(When::Tick(1), current, &with_status()),
+        says("tick 1 (t=0s): currentReplicas: expected 6, was not set")
+    );
+}
+
+#[test]
+fn conditions_are_told_apart_by_status_reason_and_message() {
+    let condition = |status, reason: Option<&str>, message: Option<&str>| ExpectedCondition {
+        type_: "ScalingLimited".to_owned(),
+        status,
+        reason: reason.map(str::to_owned),
+        message: message.map(str::to_owned),
+    };
+    for (expected, message) in [
+        (condition(Some(true), Some("TooManyReplicas"), Some("limit")), None),
+        (condition(None, None, None), None),
+        (
+            condition(Some(false), None, None),
+            says("condition ScalingLimited: expected False, was True (TooManyReplicas)"),
+        ),
+        (
+            condition(None, Some("TooFewReplicas"), Some("less")),
+            says(
+                "condition ScalingLimited: expected reason TooFewReplicas, was \
+                 TooManyReplicas; condition ScalingLimited: expected message \"less\", was \
+                 \"the limit\"",
+            ),
+        ),
+        (
+            ExpectedCondition { type_: "ScalingActive".to_owned(), ..condition(None, None, None) },
+            says("condition ScalingActive: expected, but there was AbleToScale, ScalingLimited"),
+        ),
+    ] {
+        let what = Expected { conditions: vec![expected.clone()], ..Expected::default() };
+        let message = message.map(|message| format!("tick 2 (t=15s): {message}"));
+        assert_eq!(unmet(When::Tick(2), what, &with_status()), message, "{expected:?}");
+    }
+}
+
+#[test]
+fn events_and_errors_are_those_of_the_tick() {
+    let event = |reason: &str, message: Option<&str>| Expected {
+        events: vec![ExpectedEvent {
+            reason: reason.to_owned(),
+            message: message.map(str::to_owned),
+        }],
+        ..Expected::default()
+    };
+    let error = |part: &str| Expected { error: Some(part.to_owned()), ..Expected::default() };
+    for (tick, what, message) in [
+        (2, event("FailedGetScale", Some("gone")), None),
+        (
+            2,
+            event("FailedGetScale", Some("lost")),
+            says(
+                "tick 2 (t=15s): event: expected FailedGetScale \"lost\", was \
+                 FailedGetScale \"gone away\"",
+            ),
+        ),
+        (
+            1,
+            event("FailedGetScale", None),
+            says("tick 1 (t=0s): event: expected FailedGetScale, was none"),
+        ),
+        (2, error("failed"), None),
+        (
+            2,
+            error("conflict"),
+            says("tick 2 (t=15s): error: expected \"conflict\", was \"it failed\""),
+        ),
+    ] {
+        assert_eq!(unmet(When::Tick(tick), what.clone(), &with_status()), message, "{what:?}");
+    }
+    assert_eq!(
+        unmet(When::Never(at(0), at(15)), event("FailedGetScale", Some("gone")), &with_status()),
+        says("tick 2 (t=15s): never expected event FailedGetScale \"gone\"")
+    );
+}
+
+#[test]
+fn never_means_never_all_at_once() {
+    let run = ticks(&[None, Some(6), None]);
+    let what = |rescaled| Expected { rescaled: Some(rescaled), ..replicas(6, 6) };
+    let never = When::Never(at(0), at(15));
+    assert_eq!(unmet(never.clone(), what(false), &run), None);
+    assert_eq!(
+        unmet(never, what(true), &run),
+        says("tick 2 (t=15s): never expected replicas 6 with a change of size")
+    );
+}
+
+#[test]
+fn counts_are_over_any_span() {
+    let run = ticks(&[Some(4), Some(5), None, None, Some(3), Some(6)]);
+    let rescales = |most, span: Option<i64>| Expected {
+        at_most_rescales: Some((most, span.map(Span::from_secs))),
+        ..Expected::default()
+    };
+    let turns = |most, span: Option<i64>| Expected {
+        at_most_direction_changes: Some((most, span.map(Span::from_secs))),
+        ..Expected::default()
+    };
+    for (when, what, message) in [
+        (When::Whole, rescales(4, None), None),
+        (
+            When::Whole,
+            rescales(3, None),
+            says("tick 6 (t=1m15s): rescales: expected at most 3, 3 -> 6 was number 4 since t=0s"),
+        ),
+        (
+            When::Whole,
+            rescales(0, None),
+            says("tick 1 (t=0s): rescales: expected at most 0, 3 -> 4 was number 1"),
+        ),
+        // Two that are 15 s apart are not both within 15 s.
+        (When::Whole, rescales(1, Some(15)), None),
+        (
+            When::Whole,
+            rescales(1, Some(16)),
+            says(
+                "tick 2 (t=15s): rescales: expected at most 1 within 16s, 4 -> 5 was number 2 \
+                 since t=0s",
+            ),
+        ),
+        (When::Always(at(20), at(60)), rescales(1, None), None),
+        (When::Tick(4), rescales(2, None), None),
+        (
+            When::Tick(5),
+            rescales(2, None),
+            says("tick 5 (t=1m): rescales: expected at most 2, 5 -> 3 was number 3 since t=0s"),
+        ),
+        (When::Whole, turns(2, None), None),
+        (
+            When::Whole,
+            turns(1, None),
+            says(
+                "tick 6 (t=1m15s): changes of direction: expected at most 1, 3 -> 6 was \
+                 number 2 since t=1m",
+            ),
+        ),
+        (When::Whole, turns(1, Some(15)), None),
+        (When::Always(at(0), at(60)), turns(1, None), None),
+    ] {
+        assert_eq!(unmet(when, what.clone(), &run), message, "{what:?}");
+    }
+}
+
+#[test]
+fn a_write_of_the_same_size_is_no_change() {
+    let run = ticks(&[Some(3), Some(4)]);
+    let what = Expected { at_most_rescales: Some((1, None)), ..Expected::default() };
+    assert_eq!(unmet(When::Whole, what, &run), None);
+    let rescaled = Expected { rescaled: Some(false), ..Expected::default() };
+    assert_eq!(unmet(When::Tick(1), rescaled.clone(), &run), None);
+    assert_eq!(
+        unmet(When::Tick(2), rescaled, &run),
+        says("tick 2 (t=15s): rescaled: expected no change of size, was 3 -> 4")
+    );
+}

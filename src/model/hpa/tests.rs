@@ -1,1 +1,0 @@
-//! The controller driven through its door.

@@ -1,0 +1,319 @@
+//! The controller driven through its door, in a tiny world: pods appear and vanish at once, and are
+//! as a test says.
+
+mod conditions;
+mod errors;
+mod pods;
+mod traces;
+
+use std::sync::Arc;
+
+use super::{Controller, Decision, Input};
+use crate::model::api::{
+    ApiError, Behavior, ConditionStatus, ConditionType, Container, ContainerMetrics,
+    CrossVersionObjectReference, Hpa, HpaSpec, HpaStatus, Labels, MetricSourceType, MetricSpec,
+    MetricTarget, MetricTargetType, Pod, PodMetrics, PodPhase, PodReady, PodSpec,
+    ResourceMetricSource, Scale, ScalingPolicy, ScalingPolicyType, ScalingRules,
+};
+use crate::model::flags::{FeatureGates, Flags};
+use crate::model::quantity::Quantity;
+use crate::model::rules::Rules;
+use crate::model::time::{Span, Time};
+
+/// How a pod of the world is.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    phase: PodPhase,
+    start_time: Option<Time>,
+    ready: Option<(ConditionStatus, Time)>,
+    terminating: bool,
+    /// `None`: without a metric.
+    usage: Option<&'static str>,
+}
+
+/// Ready for an hour, with this usage.
+pub(super) fn ready(usage: &'static str) -> Kind {
+    let hour_ago = Time::from_secs(-3600);
+    Kind {
+        phase: PodPhase::Running,
+        start_time: Some(hour_ago),
+        ready: Some((ConditionStatus::True, hour_ago)),
+        terminating: false,
+        usage: Some(usage),
+    }
+}
+
+pub(super) struct World {
+    pub(super) controller: Controller,
+    pub(super) key: Arc<str>,
+    pub(super) hpa: Option<Hpa>,
+    pub(super) scale: Scale,
+    pub(super) request: Option<&'static str>,
+    pub(super) resource: &'static str,
+    /// How the pods are; the last one stands for all further ones.
+    pub(super) kinds: Vec<Kind>,
+    /// Pods besides those of the scale.
+    pub(super) surplus: usize,
+    pub(super) metrics_at: Option<Time>,
+    pub(super) get_scale: Option<ApiError>,
+    pub(super) pod_metrics: Option<ApiError>,
+    pub(super) update_scale: Option<ApiError>,
+    pub(super) update_status: Option<ApiError>,
+    pub(super) decisions: Vec<Decision>,
+}
+
+pub(super) fn api_error(code: u16, reason: &str, message: &str) -> ApiError {
+    ApiError { code, reason: reason.to_owned(), message: message.into() }
+}
+
+pub(super) fn quantity(text: &str) -> Quantity {
+    Quantity::parse(text).unwrap()
+}
+
+pub(super) fn resource(name: &str, target: MetricTarget) -> MetricSpec {
+    let resource = ResourceMetricSource { name: name.into(), target };
+    MetricSpec { type_: MetricSourceType::Resource, resource: Some(resource) }
+}
+
+pub(super) fn utilization(percent: i32) -> MetricTarget {
+    MetricTarget {
+        type_: MetricTargetType::Utilization,
+        value: None,
+        average_value: None,
+        average_utilization: Some(percent),
+    }
+}
+
+pub(super) fn average_value(value: &str) -> MetricTarget {
+    MetricTarget {
+        type_: MetricTargetType::AverageValue,
+        value: None,
+        average_value: Some(quantity(value)),
+        average_utilization: None,
+    }
+}
+
+pub(super) fn policies(list: &[(ScalingPolicyType, i32, i32)]) -> ScalingRules {
+    let policy = |(type_, value, period_seconds): &(ScalingPolicyType, i32, i32)| ScalingPolicy {
+        type_: *type_,
+        value: *value,
+        period_seconds: *period_seconds,
+    };
+    ScalingRules { policies: Some(list.iter().map(policy).collect()), ..ScalingRules::default() }
+}
+
+pub(super) fn spec(min: i32, max: i32, metrics: Vec<MetricSpec>) -> HpaSpec {
+    let mut spec = HpaSpec {
+        scale_target_ref: CrossVersionObjectReference {
+            kind: "Deployment".to_owned(),
+            name: "web".to_owned(),
+            api_version: Some("apps/v1".to_owned()),
+        },
+        min_replicas: Some(min),
+        max_replicas: max,
+        metrics,
+        behavior: None,
+    };
+    super::set_defaults(&mut spec);
+    spec
+}
+
+pub(super) fn labels(app: &str) -> Labels {
+    Arc::new([("app".to_owned(), app.to_owned())].into())
+}
+
+impl World {
+    /// An HPA on cpu with a target in percent, made at t=0; pods request 1 cpu.
+    pub(super) fn new(replicas: i32, min: i32, max: i32, percent: i32, kind: Kind) -> World {
+        World::of(spec(min, max, vec![resource("cpu", utilization(percent))]), replicas, kind)
+    }
+
+    pub(super) fn of(spec: HpaSpec, replicas: i32, kind: Kind) -> World {
+        World::with_gates(spec, replicas, kind, FeatureGates::default())
+    }
+
+    pub(super) fn with_gates(
+        spec: HpaSpec,
+        replicas: i32,
+        kind: Kind,
+        gates: FeatureGates,
+    ) -> World {
+        let mut world = World {
+            controller: Controller::new(Rules::default(), Flags::default(), gates),
+            key: "default/web".into(),
+            hpa: None,
+            scale: Scale { replicas, status_replicas: replicas, selector: "app=web".into() },
+            request: Some("1"),
+            resource: "cpu",
+            kinds: vec![kind],
+            surplus: 0,
+            metrics_at: None,
+            get_scale: None,
+            pod_metrics: None,
+            update_scale: None,
+            update_status: None,
+            decisions: Vec::new(),
+        };
+        world.create(spec, Time::ZERO);
+        world
+    }
+
+    pub(super) fn create(&mut self, spec: HpaSpec, now: Time) {
+        self.hpa = Some(Hpa {
+            namespace: "default".into(),
+            name: "web".into(),
+            generation: 1,
+            spec: Arc::new(spec),
+            status: HpaStatus::default(),
+        });
+        self.controller.hpa_added(&self.key, now);
+    }
+
+    pub(super) fn behavior(mut self, behavior: Behavior) -> World {
+        self.edit_spec(|spec| spec.behavior = Some(behavior));
+        self
+    }
+
+    fn edit_spec(&mut self, edit: impl FnOnce(&mut HpaSpec)) {
+        let hpa = self.hpa.as_mut().unwrap();
+        let mut spec = hpa.spec.as_ref().clone();
+        edit(&mut spec);
+        super::set_defaults(&mut spec);
+        hpa.spec = Arc::new(spec);
+    }
+
+    /// Somebody edits the HPA.
+    pub(super) fn edit(&mut self, now: Time, edit: impl FnOnce(&mut HpaSpec)) {
+        self.edit_spec(edit);
+        self.hpa.as_mut().unwrap().generation += 1;
+        self.controller.hpa_updated(&self.key, true, now);
+    }
+
+    pub(super) fn delete(&mut self, now: Time) {
+        self.hpa = None;
+        self.controller.hpa_deleted(&self.key, now);
+    }
+
+    fn pods(&self, now: Time) -> (Vec<Arc<Pod>>, Vec<PodMetrics>) {
+        let labels = labels("web");
+        let requests = self.request.map(|request| (Arc::from(self.resource), quantity(request)));
+        let container = Container { name: "app".into(), requests: requests.into_iter().collect() };
+        let spec = Arc::new(PodSpec { containers: vec![container] });
+        let (mut pods, mut metrics) = (Vec::new(), Vec::new());
+        for index in 0..usize::try_from(self.scale.replicas).unwrap() + self.surplus {
+            let kind = &self.kinds[index.min(self.kinds.len() - 1)];
+            let name: Arc<str> = format!("web-{index:05}").into();
+            pods.push(Arc::new(Pod {
+                name: name.clone(),
+                labels: labels.clone(),
+                deletion_timestamp: kind.terminating.then_some(now),
+                phase: kind.phase,
+                start_time: kind.start_time,
+                ready: kind.ready.map(|(status, last_transition_time)| PodReady {
+                    status,
+                    last_transition_time,
+                }),
+                spec: spec.clone(),
+            }));
+            let Some(usage) = kind.usage else { continue };
+            let usage = vec![(Arc::from(self.resource), quantity(usage))];
+            metrics.push(PodMetrics {
+                name,
+                labels: labels.clone(),
+                timestamp: self.metrics_at.unwrap_or(now),
+                window: Span::from_secs(30),
+                containers: Arc::new([ContainerMetrics { name: "app".into(), usage }]),
+            });
+        }
+        (pods, metrics)
+    }
+
+    /// Reconciles what is due until then.
+    pub(super) fn run(&mut self, until: i64) -> &mut World {
+        let until = Time::from_secs(until);
+        while let Some(due) = self.controller.next_sync().filter(|due| *due <= until) {
+            self.step(due);
+        }
+        self
+    }
+
+    /// Reconciles the key that is due; all but the world's own HPA are gone.
+    fn step(&mut self, now: Time) {
+        let due = self.controller.due().map(|(_, key)| key);
+        let (pods, metrics) = self.pods(now);
+        let input = Input {
+            now,
+            hpa: self.hpa.as_ref().filter(|_| due.as_ref() == Some(&self.key)),
+            scale: self.get_scale.as_ref().map_or(Ok(&self.scale), Err),
+            scale_resource: &"deployments.apps".into(),
+            mapping_error: None,
+            pods: &pods,
+            pod_metrics: self.pod_metrics.as_ref().map_or(Ok(&metrics), Err),
+            update_scale: self.update_scale.as_ref(),
+            update_status: self.update_status.as_ref(),
+        };
+        let Some(decision) = self.controller.sync(&input) else { return };
+        if let Some(replicas) = decision.observation.scaled_to() {
+            self.scale.replicas = replicas;
+            self.scale.status_replicas = replicas;
+        }
+        let written = decision.observation.status_write.as_ref();
+        if let Some(write) = written.filter(|write| write.error.is_none()) {
+            self.hpa.as_mut().unwrap().status = write.status.clone();
+            self.controller.hpa_updated(&self.key, false, now);
+        }
+        self.decisions.push(decision);
+    }
+
+    /// The first reconcile.
+    pub(super) fn first(&mut self) -> &Decision {
+        self.run(0);
+        self.decisions.first().unwrap()
+    }
+
+    pub(super) fn last(&self) -> &Decision {
+        self.decisions.last().unwrap()
+    }
+
+    /// All changes of the size: seconds and replicas.
+    pub(super) fn sizes(&self) -> Vec<(i64, i32)> {
+        let ticks = self.decisions.iter().map(|decision| &decision.observation);
+        let sizes = ticks.filter_map(|tick| Some((seconds(tick.at), tick.scaled_to()?)));
+        sizes.collect()
+    }
+
+    /// All events: reason and message.
+    pub(super) fn events(&self) -> Vec<(String, String)> {
+        let all = self.decisions.iter().flat_map(|decision| &decision.observation.events);
+        all.map(|event| (event.reason.to_string(), event.message.to_string())).collect()
+    }
+
+    /// A condition of the stored status: status and reason.
+    pub(super) fn condition(&self, type_: ConditionType) -> Option<(bool, &str)> {
+        let conditions = &self.hpa.as_ref().unwrap().status.conditions;
+        let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
+        Some((condition.status, condition.reason.as_str()))
+    }
+}
+
+pub(super) fn seconds(at: Time) -> i64 {
+    at.0.div_euclid(1_000_000_000)
+}
+
+#[test]
+fn floats_become_integers_as_in_go_on_amd64() {
+    for (float, integer) in [
+        (0.0, 0),
+        (-0.9, 0),
+        (2.9, 2),
+        (-2.9, -2),
+        (2_147_483_647.9, i32::MAX),
+        (2_147_483_648.0, i32::MIN),
+        (-2_147_483_648.9, i32::MIN),
+        (1e300, i32::MIN),
+        (f64::INFINITY, i32::MIN),
+        (f64::NAN, i32::MIN),
+    ] {
+        assert_eq!(super::go_i32(float), integer, "{float}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Which pods count, and what the others are taken to use.
+
+use super::*;
+use crate::model::derivation::{Filled, Path, PodCounts};
+
+fn secs(seconds: i64) -> Time {
+    Time::from_secs(seconds)
+}
+
+/// Groups of one pod of this kind beside a ready one, at t=0.
+fn counts_of(kind: Kind, resource_name: &'static str) -> PodCounts {
+    let spec = spec(1, 10, vec![resource(resource_name, utilization(50))]);
+    let mut world = World::of(spec, 2, ready("500m"));
+    world.resource = resource_name;
+    world.kinds = vec![ready("500m"), kind];
+    world.first().derivation.metrics[0].pods
+}
+
+fn counts(ready: u32, unready: u32, missing: u32, ignored: u32) -> PodCounts {
+    PodCounts { ready, unready, missing, ignored, unknown: 0 }
+}
+
+#[test]
+fn pods_are_grouped_in_upstreams_order_of_tests() {
+    let usage = "500m";
+    let terminating = Kind { terminating: true, phase: PodPhase::Pending, ..ready(usage) };
+    let failed = Kind { phase: PodPhase::Failed, usage: None, ..ready(usage) };
+    let pending = Kind { phase: PodPhase::Pending, usage: None, ..ready(usage) };
+    let missing = Kind { usage: None, ready: None, ..ready(usage) };
+    let succeeded = Kind { phase: PodPhase::Succeeded, usage: None, ..ready(usage) };
+    let unknown = Kind { phase: PodPhase::Unknown, ..ready(usage) };
+    for (kind, expected) in [
+        (terminating, counts(1, 0, 0, 1)),
+        (failed, counts(1, 0, 0, 1)),
+        (pending, counts(1, 1, 0, 0)),
+        (missing, counts(1, 0, 1, 0)),
+        (succeeded, counts(1, 0, 1, 0)),
+        (unknown, counts(2, 0, 0, 0)),
+    ] {
+        assert_eq!(counts_of(kind.clone(), "cpu"), expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn readiness_counts_for_cpu_only() {
+    let no_condition = Kind { ready: None, ..ready("500m") };
+    assert_eq!(counts_of(no_condition.clone(), "cpu"), counts(1, 1, 0, 0));
+    assert_eq!(counts_of(no_condition, "memory"), counts(2, 0, 0, 0));
+    let no_start = Kind { start_time: None, ..ready("500m") };
+    assert_eq!(counts_of(no_start, "cpu"), counts(1, 1, 0, 0));
+}
+
+#[test]
+fn young_pods_need_a_whole_window_since_they_became_ready() {
+    let young = |status, transition| Kind {
+        start_time: Some(secs(-299)),
+        ready: Some((status, secs(transition))),
+        ..ready("500m")
+    };
+    let old = |status, start, transition| Kind {
+        start_time: Some(secs(start)),
+        ready: Some((status, secs(transition))),
+        ..ready("500m")
+    };
+    use ConditionStatus::{False, True, Unknown};
+    for (kind, unready) in [
+        // Samples are of t=0, with a window of 30 s.
+        (young(True, -30), 0),
+        (young(True, -29), 1),
+        (young(False, -200), 1),
+        (young(Unknown, -200), 0),
+        // At exactly the end of the initialization period a pod is no longer young.
+        (old(True, -300, -1), 0),
+        // Not ready, and never was: the transition lies within 30 s of the start.
+        (old(False, -3600, -3571), 1),
+        (old(False, -3600, -3570), 0),
+        (old(Unknown, -3600, -3571), 0),
+    ] {
+        assert_eq!(counts_of(kind.clone(), "cpu").unready, unready, "{kind:?}");
+    }
+}
+
+#[test]
+fn missing_pods_are_taken_to_use_all_on_the_way_down() {
+    let missing = Kind { usage: None, ..ready("0") };
+    // 5 at 30 % of 50 % and 5 missing: (5·30 + 5·100) / 10 = 65 %: the direction would change.
+    let mut world = World::new(10, 1, 20, 50, ready("300m"));
+    let known = vec![ready("300m"); 5];
+    world.kinds = [known, vec![missing.clone()]].concat();
+    let metric = world.first().derivation.metrics[0].clone();
+    assert_eq!(metric.path, Path::SecondReversed);
+    assert_eq!(metric.proposal, Some(10));
+    assert_eq!(metric.usage.unwrap().second.unwrap().ratio, 1.3);
+
+    // A target above 100 %: they count with the target. 5 at 75 % of 200 %, 5 missing at 200 %:
+    // 137 %, a ratio of 0.685, 7 pods.
+    let mut world = World::new(10, 1, 20, 200, ready("750m"));
+    world.kinds = [vec![ready("750m"); 5], vec![missing]].concat();
+    let metric = world.first().derivation.metrics[0].clone();
+    let second = metric.usage.unwrap().second.unwrap();
+    assert_eq!(second.missing_as, Some(Filled::Percent(200)));
+    assert_eq!((second.ratio, metric.proposal, metric.path), (0.685, Some(7), Path::Second));
+}
+
+#[test]
+fn missing_and_unready_pods_are_taken_to_use_nothing_on_the_way_up() {
+    let missing = Kind { usage: None, ..ready("0") };
+    let pending = Kind { phase: PodPhase::Pending, usage: None, ..ready("0") };
+    // 3 at 90 % of 30 %, one missing, one pending: 270 / 5 = 54 %, a ratio of 1.8, 9 pods.
+    let mut world = World::new(5, 1, 20, 30, ready("900m"));
+    let known = vec![ready("900m"); 3];
+    world.kinds = [known, vec![missing.clone(), pending.clone()]].concat();
+    let metric = world.first().derivation.metrics[0].clone();
+    let second = metric.usage.unwrap().second.unwrap();
+    assert_eq!((second.missing_as, second.unready_as_zero), (Some(Filled::Zero), true));
+    assert_eq!((second.pods, metric.proposal), (5, Some(9)));
+
+    // On the way down unready pods are left out.
+    let mut world = World::new(3, 1, 20, 90, ready("300m"));
+    world.kinds = vec![ready("300m"), ready("300m"), pending];
+    let metric = world.first().derivation.metrics[0].clone();
+    assert!(metric.usage.unwrap().second.is_none());
+    assert_eq!((metric.path, metric.proposal), (Path::Ready, Some(1)));
+
+    // Exactly on target nothing is filled in.
+    let mut world = World::new(2, 1, 20, 50, ready("500m"));
+    world.kinds = vec![ready("500m"), missing];
+    let metric = world.first().derivation.metrics[0].clone();
+    assert_eq!(metric.usage.unwrap().second.unwrap().missing_as, None);
+    assert_eq!((metric.path, metric.proposal), (Path::SecondWithinTolerance, Some(2)));
+}
+
+#[test]
+fn the_number_of_pods_alone_never_turns_the_direction() {
+    // A surge of 3 pods over a size of 1, one missing: fewer are wanted, but 3 would be more.
+    let missing = Kind { usage: None, ..ready("0") };
+    let mut world = World::new(1, 1, 20, 100, ready("500m"));
+    world.surplus = 3;
+    world.kinds = vec![ready("500m"), ready("500m"), ready("500m"), missing];
+    let metric = world.first().derivation.metrics[0].clone();
+    assert_eq!(metric.usage.unwrap().second.unwrap().proposal, 3);
+    assert_eq!((metric.path, metric.proposal), (Path::CountReversed, Some(1)));
+}
+
+#[test]
+fn average_values_count_pods_that_are_not_known() {
+    let spec = spec(1, 20, vec![resource("memory", average_value("100Mi"))]);
+    let mut world = World::of(spec, 4, ready("200Mi"));
+    world.resource = "memory";
+    world.request = None;
+    let status = &world.first().observation.status_write.as_ref().unwrap().status;
+    let value = quantity("200Mi");
+    assert_eq!(
+        status.current_metrics,
+        [crate::model::api::MetricStatus::Resource {
+            name: "memory".into(),
+            average_utilization: None,
+            average_value: Some(value),
+        }]
+    );
+    assert_eq!(world.sizes(), [(0, 8)]);
+}
+
+#[test]
+fn the_low_value_of_an_average_value_is_the_target() {
+    let missing = Kind { usage: None, ..ready("0") };
+    let spec = spec(1, 20, vec![resource("cpu", average_value("100m"))]);
+    let mut world = World::of(spec, 10, ready("50m"));
+    world.kinds = [vec![ready("50m"); 8], vec![missing]].concat();
+    let metric = world.first().derivation.metrics[0].clone();
+    let second = metric.usage.unwrap().second.unwrap();
+    // (8·50 + 2·100) / 10 = 60: a ratio of 0.6, 6 pods.
+    assert_eq!(second.missing_as, Some(Filled::Target));
+    assert_eq!((second.ratio, metric.proposal), (0.6, Some(6)));
+}
+
+#[test]
+fn tolerances_of_the_hpa_replace_the_controllers() {
+    let rules = |tolerance| ScalingRules { tolerance, ..ScalingRules::default() };
+    let behavior = Behavior {
+        scale_up: Some(rules(Some(quantity("0.3")))),
+        scale_down: Some(rules(Some(quantity("0")))),
+    };
+    for (usage, path) in [
+        ("650m", Path::WithinTolerance),
+        ("660m", Path::Ready),
+        ("500m", Path::WithinTolerance),
+        ("490m", Path::Ready),
+    ] {
+        let world = World::new(10, 1, 100, 50, ready(usage));
+        let metric = world.behavior(behavior.clone()).first().derivation.metrics[0].clone();
+        assert_eq!(metric.path, path, "{usage}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The size over time as a small picture of letters.
+
+use std::fmt::Write as _;
+
+use crate::model::time::Time;
+
+/// Rows of the picture at most.
+const ROWS: i64 = 8;
+/// Columns of the picture at most.
+const COLUMNS: usize = 72;
+
+/// Draws the size (`#`) over time. `points` are the size at t=0 and every change of it, in order.
+/// A column shows the largest size in its part of the time. Empty if the size never changes.
+#[must_use]
+pub fn sizes(points: &[(Time, i32)], end: Time, columns: usize) -> String {
+    let largest = points.iter().map(|(_, size)| i64::from(*size)).max().unwrap_or(0);
+    let changes = points.windows(2).any(|pair| pair[0].1 != pair[1].1);
+    if !changes || end.0 <= 0 || largest <= 0 {
+        return String::new();
+    }
+    let rows = largest.min(ROWS);
+    let axis = largest.to_string().len().max(2);
+    let columns = columns.saturating_sub(axis + 2).clamp(20, COLUMNS);
+    let heights = heights(points, end, columns);
+    let mut out = String::new();
+    for row in (1..=rows).rev() {
+        // What a row stands for: a size that reaches more than the row below.
+        let least = largest * (row - 1) / rows;
+        let mark = |height: &i64| if *height > least { '#' } else { ' ' };
+        let line: String = heights.iter().map(mark).collect();
+        let label = largest * row / rows;
+        let _ = writeln!(out, "{label:>axis$} |{}", line.trim_end());
+    }
+    let (begin, end) = ("t=0s", format!("t={end}"));
+    let _ = writeln!(out, "{:axis$} +{}", "", "-".repeat(columns));
+    let gap = columns.saturating_sub(begin.len());
+    let _ = writeln!(out, "{:axis$}  {begin}{end:>gap$}", "");
+    out
+}
+
+/// The largest size within each of so many equal parts of the time.
+fn heights(points: &[(Time, i32)], end: Time, columns: usize) -> Vec<i64> {
+    let parts = columns as i128;
+    let edge = |column: i128| i128::from(end.0) * column / parts;
+    (0..parts)
+        .map(|column| {
+            let (from, to) = (edge(column), edge(column + 1));
+            let before = points.iter().rev().find(|(at, _)| i128::from(at.0) <= from);
+            // The last part holds the end itself.
+            let to = if column + 1 == parts { i128::MAX } else { to };
+            let within = points.iter().filter(|(at, _)| (from..to).contains(&at.0.into()));
+            let sizes = before.into_iter().chain(within).map(|(_, size)| i64::from(*size));
+            sizes.max().unwrap_or(0)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_never_changes_needs_no_picture() {
+        assert_eq!(sizes(&[(Time::ZERO, 3)], Time::from_secs(60), 80), "");
+    }
+
+    #[test]
+    fn sizes_stand_where_they_are_in_time() {
+        let points = [(Time::ZERO, 1), (Time::from_secs(30), 2)];
+        assert_eq!(
+            sizes(&points, Time::from_secs(60), 24),
+            " 2 |          ##########\n \
+             1 |####################\n   \
+               +--------------------\n    \
+                t=0s            t=1m\n"
+        );
+    }
+
+    #[test]
+    fn the_end_itself_is_shown() {
+        let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
+        let picture = sizes(&points, Time::from_secs(60), 24);
+        assert!(picture.starts_with(" 2 |                   #\n 1 |####################\n"));
+    }
+
+    #[test]
+    fn a_short_peak_is_not_lost_between_columns() {
+        let points = [(Time::ZERO, 1), (Time::from_secs(31), 9), (Time::from_secs(32), 1)];
+        assert!(sizes(&points, Time::from_secs(3600), 60).starts_with(" 9 |#"));
+    }
+}

@@ -1,0 +1,132 @@
+//! Two values of a field, one beside or below the other, so that the difference is easy to spot.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::layout::width;
+use super::style::{BAD, MODEL, SEEN, paint};
+use crate::compare::FieldDifference;
+
+/// Values up to this width stand side by side.
+const SHORT: usize = 28;
+
+/// Whether both values are short enough for one line.
+pub(super) fn is_short(difference: &FieldDifference) -> bool {
+    let short = |text: &str| width(text) <= SHORT && !text.contains('\n');
+    short(&difference.model) && short(&difference.upstream)
+}
+
+/// `model 7 | upstream 6`, the model's value filled up to a width.
+pub(super) fn side_by_side(difference: &FieldDifference, engine: &str, fill: usize) -> String {
+    let pad = " ".repeat(fill.saturating_sub(width(&difference.model)));
+    format!(
+        "model {}{pad} | {engine} {}",
+        paint(MODEL, &difference.model),
+        paint(SEEN, &difference.upstream)
+    )
+}
+
+/// The values below each other in pieces of the same length, with marks below what differs.
+pub(super) fn below_each_other(
+    difference: &FieldDifference,
+    engine: &str,
+    indent: usize,
+    columns: usize,
+) -> String {
+    let fill = "model".len().max(engine.len());
+    let room = columns.saturating_sub(indent + fill + 2).max(20);
+    let (model, seen) = (one_line(&difference.model), one_line(&difference.upstream));
+    let (model_mark, seen_mark) = differing(&model, &seen);
+    let mut mark = model_mark.start..model_mark.end.max(seen_mark.end);
+    let same = model.len() - model_mark.len();
+    if same * 4 < model.len().max(seen.len()) {
+        // Marks below nearly everything would show nothing: only where the difference begins, if
+        // that is not the beginning.
+        mark.end = mark.start + usize::from(mark.start > 0);
+    }
+    let mut out = String::new();
+    let sides = [("model", &model, &model_mark, MODEL), (engine, &seen, &seen_mark, SEEN)];
+    for start in (0..model.len().max(seen.len())).step_by(room) {
+        let end = start + room;
+        for (label, text, mark, style) in sides {
+            if start < text.len() || (start == 0 && text.is_empty()) {
+                let piece = piece(text, start..end, mark, style);
+                let _ = writeln!(out, "{:indent$}{label:fill$}  {piece}", "");
+            }
+        }
+        let (from, to) = (mark.start.clamp(start, end), mark.end.clamp(start, end));
+        if from < to {
+            let space = indent + fill + 2 + from - start;
+            let _ = writeln!(out, "{:space$}{}", "", paint(BAD, &"^".repeat(to - from)));
+        }
+    }
+    out
+}
+
+fn one_line(text: &str) -> Vec<char> {
+    text.chars().map(|c| if c == '\n' { ' ' } else { c }).collect()
+}
+
+/// The part in which each text differs from the other: all but the common beginning and end.
+fn differing(one: &[char], other: &[char]) -> (Range<usize>, Range<usize>) {
+    let begin = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let most = one.len().min(other.len()) - begin;
+    let end =
+        one.iter().rev().zip(other.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    (begin..one.len() - end, begin..other.len() - end)
+}
+
+fn piece(text: &[char], range: Range<usize>, mark: &Range<usize>, style: anstyle::Style) -> String {
+    let part = |from: usize, to: usize| -> String {
+        let (from, to) = (from.min(text.len()), to.min(text.len()));
+        if from < to { text[from..to].iter().collect() } else { String::new() }
+    };
+    let (from, to) =
+        (mark.start.clamp(range.start, range.end), mark.end.clamp(range.start, range.end));
+    [part(range.start, from), paint(style, &part(from, to)), part(to.max(from), range.end)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn difference(model: &str, upstream: &str) -> FieldDifference {
+        FieldDifference {
+            field: "field".to_owned(),
+            model: model.to_owned(),
+            upstream: upstream.to_owned(),
+        }
+    }
+
+    #[test]
+    fn marks_stand_below_what_differs() {
+        let long = difference("recommended size is 7 pods", "recommended size is 16 pods");
+        assert_eq!(
+            plain(&below_each_other(&long, "upstream", 2, 80)),
+            "  model     recommended size is 7 pods\n  upstream  recommended size is 16 pods\n\
+             \x20                                 ^^\n"
+        );
+    }
+
+    #[test]
+    fn long_values_are_cut_at_the_same_places() {
+        let long = difference("aaaaaaaaaaaaaaaaaaaabbbbbb", "aaaaaaaaaaaaaaaaaaaabbcbbb");
+        let text = plain(&below_each_other(&long, "upstream", 0, 30));
+        assert_eq!(
+            text,
+            "model     aaaaaaaaaaaaaaaaaaaa\nupstream  aaaaaaaaaaaaaaaaaaaa\n\
+             model     bbbbbb\nupstream  bbcbbb\n            ^\n"
+        );
+    }
+
+    #[test]
+    fn a_text_that_only_goes_on_is_marked_where_it_does() {
+        let (one, other) = (one_line("abc"), one_line("abcabc"));
+        assert_eq!(differing(&one, &other), (3..3, 3..6));
+        assert_eq!(differing(&other, &one), (3..6, 3..3));
+    }
+}

@@ -1,0 +1,179 @@
+//! One tick in full: what the controller saw, each step of the decision, and what it wrote.
+
+use std::fmt::Write as _;
+
+use super::layout::{Align, Columns, hanging, wrap};
+use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::table;
+use crate::model::api::HpaStatus;
+use crate::model::derivation::MetricDerivation;
+use crate::model::observation::{EventType, Read, StatusWrite};
+use crate::run::{FreeRun, FreeTick};
+use crate::scenario::Scenario;
+
+/// Explains the tick of that index (from 0); nothing if there is none.
+#[must_use]
+pub fn tick(
+    scenario: &Scenario,
+    run: &FreeRun,
+    index: usize,
+    release: &str,
+    columns: usize,
+) -> Option<String> {
+    let tick = run.ticks.get(index)?;
+    let written = |tick: &FreeTick| tick.observation.status_write.is_some();
+    let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
+    let before = before.and_then(|tick| tick.observation.status_write.as_ref());
+    let mut out = table::heading(scenario, release, columns);
+    let moment = format!("tick {} of {}, t={}", index + 1, run.ticks.len(), tick.observation.at);
+    let _ = writeln!(out, "{}", paint(STRONG, &moment));
+    section(&mut out, "What the controller saw");
+    out.push_str(&saw(tick, columns));
+    section(&mut out, "How it decided");
+    for (number, step) in tick.derivation.explain().iter().enumerate() {
+        out.push_str(&hanging(&format!("{:>2}. ", number + 1), step, 2, columns));
+    }
+    section(&mut out, "Decision");
+    let _ = writeln!(out, "  {}", decision(tick));
+    section(&mut out, "What it wrote");
+    out.push_str(&wrote(tick, before, columns));
+    Some(out)
+}
+
+fn section(out: &mut String, title: &str) {
+    let _ = writeln!(out, "\n{}", paint(STRONG, title));
+}
+
+fn saw(tick: &FreeTick, columns: usize) -> String {
+    let mut table = Columns::new(&[Align::Left, Align::Left]);
+    let mut row = |label: &str, text: String| {
+        table.row(vec![label.to_owned(), text], anstyle::Style::new());
+    };
+    for read in &tick.observation.reads {
+        match read {
+            Read::Scale { resource, name, answer: Ok((spec, status)) } => {
+                row("scale", format!("{resource}/{name}: wants {spec}, has {status} pods"));
+            }
+            Read::Scale { resource, name, answer: Err(error) } => {
+                row("scale", format!("{resource}/{name}: {error}"));
+            }
+            Read::PodMetrics { selector, answer: Ok(items) } => {
+                row("pod metrics", format!("of {selector}: {items} pods"));
+            }
+            Read::PodMetrics { selector, answer: Err(error) } => {
+                row("pod metrics", format!("of {selector}: {error}"));
+            }
+        }
+    }
+    for metric in &tick.derivation.metrics {
+        row(&metric.resource, usage(metric));
+    }
+    table.render(2, columns)
+}
+
+/// The pods by group and what they use.
+fn usage(metric: &MetricDerivation) -> String {
+    let pods = metric.pods;
+    let groups = [
+        (pods.ready, "count"),
+        (pods.unready, "not ready"),
+        (pods.missing, "without metrics"),
+        (pods.ignored, "failed or terminating"),
+        (pods.unknown, "unknown to the controller"),
+    ];
+    let groups = groups.into_iter().filter(|(number, group)| *number > 0 || *group == "count");
+    let groups: Vec<String> = groups.map(|(number, group)| format!("{number} {group}")).collect();
+    let mut text = format!("pods: {}", groups.join(", "));
+    if let Some(usage) = &metric.usage {
+        let total = table::amount(&metric.resource, usage.total);
+        let _ = write!(text, "; usage {total}");
+        if usage.requests > 0 {
+            let _ =
+                write!(text, " of {} requested", table::amount(&metric.resource, usage.requests));
+        }
+    }
+    text
+}
+
+fn decision(tick: &FreeTick) -> String {
+    let (before, after) = (tick.replicas_before, tick.replicas_after);
+    let limited = tick.derivation.limited_by();
+    let limited = limited.map(|limit| format!("  (limited by: {limit})")).unwrap_or_default();
+    if before == after {
+        let desired = tick.derivation.desired_replicas;
+        let refused = if desired == after || tick.derivation.error.is_none() {
+            String::new()
+        } else {
+            format!(", although {desired} was wanted")
+        };
+        format!("{} stays{refused}{limited}", paint(STRONG, &after.to_string()))
+    } else {
+        format!("{}{limited}", paint(STRONG, &format!("{before} → {after}")))
+    }
+}
+
+fn wrote(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> String {
+    let observation = &tick.observation;
+    let mut out = String::new();
+    for write in &observation.scale_writes {
+        let refused = write.error.as_ref().map(|error| format!(", refused: {error}"));
+        let text = format!("{}{}", write.replicas, refused.unwrap_or_default());
+        out.push_str(&hanging("scale     ", &text, 2, columns));
+    }
+    match &observation.status_write {
+        Some(write) => {
+            status(&mut out, &write.status, before.map(|write| &write.status), columns);
+            if let Some(error) = &write.error {
+                out.push_str(&hanging("refused   ", error, 2, columns));
+            }
+        }
+        None => out.push_str("  status    not written: nothing in it changed\n"),
+    }
+    for event in &observation.events {
+        let style = if event.type_ == EventType::Warning { WARN } else { GOOD };
+        let text = format!("{}: {}", event.reason, event.message);
+        let block = hanging("event     ", &text, 2, columns);
+        out.push_str(&block.replacen("event", &paint(style, "event"), 1));
+    }
+    for error in &observation.errors {
+        let block = hanging("error     ", error.as_str(), 2, columns);
+        out.push_str(&block.replacen("error", &paint(BAD, "error"), 1));
+    }
+    out
+}
+
+/// The status; `*` marks conditions that are not as they were.
+fn status(out: &mut String, status: &HpaStatus, before: Option<&HpaStatus>, columns: usize) {
+    let number = |number: Option<i32>| number.map_or_else(|| "none".to_owned(), |n| n.to_string());
+    let mut text = format!(
+        "currentReplicas {}, desiredReplicas {}",
+        number(status.current_replicas),
+        status.desired_replicas
+    );
+    if let Some(at) = status.last_scale_time {
+        let _ = write!(text, ", lastScaleTime t={at}");
+    }
+    if let Some(generation) = status.observed_generation {
+        let _ = write!(text, ", observedGeneration {generation}");
+    }
+    if !status.current_metrics.is_empty() {
+        let metrics: Vec<String> =
+            status.current_metrics.iter().map(table::metric_status).collect();
+        let _ = write!(text, ", currentMetrics {}", metrics.join("; "));
+    }
+    out.push_str(&hanging("status    ", &text, 2, columns));
+    for condition in &status.conditions {
+        let is = if condition.status { "True" } else { "False" };
+        let same = |other: &&crate::model::api::Condition| other.type_ == condition.type_;
+        let known = before.and_then(|status| status.conditions.iter().find(same));
+        let mark = if known == Some(condition) { ' ' } else { '*' };
+        let head = format!(
+            "{mark} {:?} {is} since t={}: {}",
+            condition.type_, condition.last_transition_time, condition.reason
+        );
+        let _ = writeln!(out, "          {head}");
+        for line in wrap(condition.message.as_str(), columns.saturating_sub(14)) {
+            let _ = writeln!(out, "              {}", paint(DIM, &line));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A run as JSON, for programs: one object a line and nothing else, the summary last.
+//!
+//! Times are durations since the scenario's start as Go writes them (`1m30s`).
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Report, outcome};
+use crate::compare::{Divergence, FieldDifference};
+use crate::expect::Unmet;
+use crate::run::{Event, FreeRun, FreeTick, Outcome, Summary, Verdict};
+
+/// The report for programs.
+#[derive(Debug)]
+pub struct Json<W> {
+    out: W,
+}
+
+impl<W: Write> Json<W> {
+    /// A report that writes there.
+    pub fn new(out: W) -> Json<W> {
+        Json { out }
+    }
+
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+impl<W: Write> Report for Json<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Started { .. } | Event::Preparing { .. } => Ok(()),
+            Event::Finished(outcome) => line(&mut self.out, &ScenarioLine::of(outcome)),
+            Event::Ended(summary) => line(&mut self.out, &self::summary(summary)),
+        }
+    }
+}
+
+/// Writes a value as one line.
+///
+/// # Errors
+/// If it can't be written.
+pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(value)?;
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// A free run of the model: one line a tick, the summary last.
+///
+/// # Errors
+/// If it can't be written.
+pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Result<()> {
+    for (index, tick) in run.ticks.iter().enumerate() {
+        line(out, &tick_line(index + 1, tick))?;
+    }
+    let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
+    let summary = json!({
+        "ticks": run.ticks.len(),
+        "rescales": rescales.count(),
+        "unmet": unmet_lines(unmet),
+    });
+    line(out, &json!({ "summary": summary }))
+}
+
+fn tick_line(number: usize, tick: &FreeTick) -> Value {
+    let (observation, derivation) = (&tick.observation, &tick.derivation);
+    let events = observation.events.iter();
+    let status = observation.status_write.as_ref().map(|write| &write.status);
+    let conditions = status.map(|status| {
+        let conditions = status.conditions.iter().map(|condition| {
+            json!({
+                "type": condition.type_,
+                "status": if condition.status { "True" } else { "False" },
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": condition.last_transition_time.to_string(),
+            })
+        });
+        conditions.collect::<Vec<_>>()
+    });
+    json!({
+        "tick": number,
+        "at": observation.at.to_string(),
+        "replicasBefore": tick.replicas_before,
+        "replicasAfter": tick.replicas_after,
+        "proposal": derivation.proposal,
+        "desiredReplicas": derivation.desired_replicas,
+        "limitedBy": derivation.limited_by(),
+        "why": derivation.summary(),
+        "events": events
+            .map(|event| json!({"type": event.type_, "reason": event.reason, "message": event.message}))
+            .collect::<Vec<_>>(),
+        "conditions": conditions,
+        "errors": observation.errors,
+    })
+}
+
+fn unmet_lines(unmet: &[Unmet]) -> Vec<Value> {
+    unmet.iter().map(|unmet| json!({"line": unmet.line, "what": unmet.what})).collect()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ScenarioLine<'a> {
+    id: &'a str,
+    path: &'a str,
+    line: usize,
+    engine: &'a str,
+    release: &'a str,
+    verdict: &'static str,
+    ticks: usize,
+    poisoned: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    divergence: Option<DivergenceJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unmet: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    known: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    elapsed_ms: f64,
+}
+
+#[derive(Serialize)]
+struct DivergenceJson<'a> {
+    tick: usize,
+    at: String,
+    fields: Vec<FieldJson<'a>>,
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct FieldJson<'a> {
+    field: &'a str,
+    model: &'a str,
+    upstream: &'a str,
+}
+
+impl<'a> ScenarioLine<'a> {
+    fn of(outcome: &'a Outcome) -> ScenarioLine<'a> {
+        let (verdict, divergence, why, output) = match &outcome.verdict {
+            Verdict::Conforms => ("conforms", None, None, None),
+            Verdict::Diverges(divergence) => {
+                ("diverges", Some(divergence_json(outcome, divergence)), None, None)
+            }
+            Verdict::Unexpected => ("unexpected", None, None, None),
+            Verdict::Inconclusive { why, output } => {
+                let output = Some(output.as_str()).filter(|output| !output.is_empty());
+                ("inconclusive", None, Some(why.as_str()), output)
+            }
+            Verdict::Skipped { why } => ("skipped", None, Some(why.as_str()), None),
+        };
+        let known = outcome.known.iter();
+        ScenarioLine {
+            id: &outcome.id,
+            path: &outcome.path,
+            line: outcome.line,
+            engine: outcome.engine,
+            release: &outcome.release,
+            verdict,
+            ticks: outcome.ticks,
+            poisoned: outcome.poisoned,
+            divergence,
+            unmet: unmet_lines(&outcome.unmet),
+            known: known.map(|hit| json!({"reason": hit.reason, "link": hit.link})).collect(),
+            why,
+            output,
+            elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
+        }
+    }
+}
+
+fn divergence_json<'a>(outcome: &'a Outcome, divergence: &'a Divergence) -> DivergenceJson<'a> {
+    let field = |difference: &'a FieldDifference| FieldJson {
+        field: &difference.field,
+        model: &difference.model,
+        upstream: &difference.upstream,
+    };
+    DivergenceJson {
+        tick: divergence.tick,
+        at: divergence.at.to_string(),
+        fields: divergence.fields.iter().map(field).collect(),
+        why: outcome::reason(outcome, divergence),
+    }
+}
+
+fn summary(summary: &Summary) -> Value {
+    let mut figures = json!({
+        "scenarios": summary.scenarios,
+        "conforms": summary.conforms,
+        "diverges": summary.diverges,
+        "inconclusive": summary.inconclusive,
+        "skipped": summary.skipped,
+        "ticks": summary.ticks,
+    });
+    if !summary.stale_known.is_empty() {
+        figures["staleKnown"] = json!(summary.stale_known);
+    }
+    json!({ "summary": figures })
+}

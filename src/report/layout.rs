@@ -1,0 +1,162 @@
+//! Lines and columns. Widths are counted in characters: all that is shown is ASCII, but for arrows
+//! and dots that are as wide as a letter.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+
+use super::style::paint;
+
+/// The width of a text.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Breaks a text into lines at spaces. A word that is too long for a line is broken anywhere.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split(' ').filter(|word| !word.is_empty()) {
+            let mut word = word;
+            if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+                lines.push(std::mem::take(&mut line));
+            }
+            while width(word) > columns {
+                let cut = word.char_indices().nth(columns).map_or(word.len(), |(at, _)| at);
+                lines.push(word[..cut].to_owned());
+                word = &word[cut..];
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// A label and a text beside it, wrapped: the lines that follow begin below the text, or four
+/// columns in where a long label would leave it no room.
+pub(super) fn hanging(label: &str, text: &str, indent: usize, columns: usize) -> String {
+    let first = indent + width(label);
+    let rest = if first > columns / 3 { indent + 4 } else { first };
+    let mut lines = wrap(text, columns.saturating_sub(first).max(20)).into_iter();
+    let head = lines.next().unwrap_or_default();
+    // What does not fit beside the label is wrapped anew, since it has more room.
+    let tail = lines.collect::<Vec<_>>().join(" ");
+    let mut out = format!("{:indent$}{label}{head}\n", "");
+    if !tail.is_empty() {
+        for line in wrap(&tail, columns.saturating_sub(rest).max(20)) {
+            let _ = writeln!(out, "{:rest$}{line}", "");
+        }
+    }
+    out
+}
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Align {
+    /// For words.
+    Left,
+    /// For numbers.
+    Right,
+}
+
+/// Rows of cells in columns, two spaces apart. The last column may be long and is wrapped.
+pub(super) struct Columns {
+    align: Vec<Align>,
+    rows: Vec<(Vec<String>, Style)>,
+}
+
+impl Columns {
+    pub(super) fn new(align: &[Align]) -> Columns {
+        Columns { align: align.to_vec(), rows: Vec::new() }
+    }
+
+    /// A row; cells that are missing are empty.
+    pub(super) fn row(&mut self, cells: Vec<String>, style: Style) {
+        self.rows.push((cells, style));
+    }
+
+    /// The rows as lines, indented. A row of one cell alone runs over all columns.
+    pub(super) fn render(&self, indent: usize, columns: usize) -> String {
+        let count = self.align.len();
+        let mut widths = vec![0; count];
+        for (cells, _) in self.rows.iter().filter(|(cells, _)| cells.len() > 1) {
+            for (cell, widest) in cells.iter().zip(&mut widths) {
+                *widest = (*widest).max(width(cell));
+            }
+        }
+        let before: usize = widths.iter().take(count - 1).map(|width| width + 2).sum();
+        let room = columns.saturating_sub(indent + before).max(20);
+        let mut out = String::new();
+        for (cells, style) in &self.rows {
+            if let [only] = cells.as_slice() {
+                let margin = only.len() - only.trim_start().len();
+                for line in wrap(only, columns.saturating_sub(indent + margin)) {
+                    push(&mut out, indent + margin, &line, *style);
+                }
+                continue;
+            }
+            let mut line = String::new();
+            for (index, cell) in cells.iter().take(count - 1).enumerate() {
+                let pad = " ".repeat(widths[index].saturating_sub(width(cell)));
+                match self.align[index] {
+                    Align::Left => line.extend([cell, pad.as_str()]),
+                    Align::Right => line.extend([pad.as_str(), cell]),
+                }
+                line.push_str("  ");
+            }
+            let last = cells.get(count - 1).map_or("", String::as_str);
+            for (index, part) in wrap(last, room).iter().enumerate() {
+                if index > 0 {
+                    line = " ".repeat(before);
+                }
+                line.push_str(part);
+                push(&mut out, indent, line.trim_end(), *style);
+            }
+        }
+        out
+    }
+}
+
+fn push(out: &mut String, indent: usize, text: &str, style: Style) {
+    if text.is_empty() {
+        out.push('\n');
+    } else {
+        let _ = writeln!(out, "{:indent$}{}", "", paint(style, text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_long_words_anywhere() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
+        assert_eq!(wrap("", 10), [""]);
+        assert_eq!(wrap("a\nb", 10), ["a", "b"]);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_the_last_one_is_wrapped() {
+        let mut columns = Columns::new(&[Align::Right, Align::Left, Align::Left]);
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        columns.row(row(&["1", "3 → 6", "a reason that is long enough"]), Style::new());
+        columns.row(row(&["a row of its own, as wide as it likes"]), Style::new());
+        columns.row(row(&["12", "6", ""]), Style::new());
+        assert_eq!(
+            columns.render(1, 32),
+            "  1  3 → 6  a reason that is\n            long enough\n \
+             a row of its own, as wide as it likes\n 12  6\n"
+        );
+    }
+}

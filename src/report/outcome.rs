@@ -1,0 +1,298 @@
+//! One scenario's outcome as text: above all a divergence, which is what users see most.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+
+use super::difference::{below_each_other, is_short, side_by_side};
+use super::layout::{Align, Columns, hanging, width, wrap};
+use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::{counted, replay};
+use crate::compare::Divergence;
+use crate::model::observation::Observation;
+use crate::run::{Outcome, Verdict};
+
+/// Ticks that are shown before a divergence.
+const BEFORE: usize = 3;
+/// Ticks that are shown after it.
+const AFTER: usize = 2;
+/// Lines that are shown of what a broken engine wrote.
+const OUTPUT_LINES: usize = 20;
+/// Skipped scenarios and the like are one line each, their ids in a column.
+const ID_COLUMN: usize = 40;
+
+/// The text of an outcome; none if the scenario simply conforms.
+pub(super) fn text(outcome: &Outcome, columns: usize) -> Option<String> {
+    match &outcome.verdict {
+        Verdict::Conforms if outcome.known.is_empty() => None,
+        Verdict::Conforms => Some(known(outcome, columns)),
+        Verdict::Diverges(divergence) => Some(diverges(outcome, divergence, columns)),
+        Verdict::Unexpected => Some(unexpected(outcome, columns)),
+        Verdict::Inconclusive { why, output } => Some(inconclusive(outcome, why, output, columns)),
+        Verdict::Skipped { why } => Some(line("skipped", WARN, &outcome.id, why, columns)),
+    }
+}
+
+/// Whether its text is a block, not a line of a list.
+pub(super) fn is_block(outcome: &Outcome) -> bool {
+    !matches!(outcome.verdict, Verdict::Skipped { .. })
+}
+
+/// One line for a scenario, whatever came of it.
+pub(super) fn short(outcome: &Outcome, columns: usize) -> String {
+    let ticks = counted(outcome.ticks, "tick");
+    line("conforms", GOOD, &outcome.id, &ticks, columns)
+}
+
+fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
+    let fill = ID_COLUMN.saturating_sub(width(id));
+    let margin = 12 + 2 + width(id) + fill + 2;
+    let pad = 12_usize.saturating_sub(width(word));
+    let rest = wrap(rest, columns.saturating_sub(margin).max(30));
+    let rest = rest.join(&format!("\n{:margin$}", ""));
+    format!("{}{:pad$}  {id}{:fill$}  {rest}\n", paint(style, word), "", "")
+}
+
+fn heading(word: &str, style: Style, outcome: &Outcome, rest: &str) -> String {
+    format!(
+        "{}  {}   v{}   {rest}\n",
+        paint(style, word),
+        paint(STRONG, &outcome.id),
+        outcome.release
+    )
+}
+
+fn place(outcome: &Outcome, line: usize) -> String {
+    format!("{}:{line}", outcome.path)
+}
+
+fn closing(out: &mut String, outcome: &Outcome) {
+    let _ = writeln!(out, "  {}", place(outcome, outcome.line));
+    let command = replay(&outcome.id, outcome.engine, &outcome.release);
+    let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
+}
+
+fn diverges(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
+    let sides = format!("model | {}", outcome.engine);
+    let mut out = heading("diverges", BAD, outcome, &sides);
+    out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
+    differences(&mut out, outcome, divergence, columns);
+    out.push_str(&why(outcome, divergence, columns));
+    out.push_str(&trace_around(outcome, divergence, columns));
+    unmet(&mut out, outcome, columns);
+    known_hits(&mut out, outcome, columns);
+    closing(&mut out, outcome);
+    out
+}
+
+fn paint_lines(style: Style, text: &str) -> String {
+    text.lines().map(|line| paint(style, line) + "\n").collect()
+}
+
+/// Whether the API server's answer to a person differs, not what a tick did.
+fn is_of_the_api(divergence: &Divergence) -> bool {
+    let of_the_api = |field: &str| {
+        matches!(field, "api" | "spec" | "metadata.generation") || field.starts_with("api.")
+    };
+    divergence.fields.iter().all(|difference| of_the_api(&difference.field))
+}
+
+fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, columns: usize) {
+    let at = divergence.at;
+    let moment = if is_of_the_api(divergence) {
+        format!("the API server's answer, t={at}")
+    } else {
+        format!("tick {}, t={at}", divergence.tick)
+    };
+    let engine = outcome.engine;
+    if let [only] = divergence.fields.as_slice()
+        && is_short(only)
+    {
+        let values = side_by_side(only, engine, 0);
+        let _ = writeln!(out, "  {moment}, {}:  {values}", paint(STRONG, &only.field));
+        return;
+    }
+    let fields = &divergence.fields;
+    let differ = if fields.len() == 1 { "1 field differs" } else { "fields differ" };
+    let count = if fields.len() == 1 { String::new() } else { format!("{} ", fields.len()) };
+    let _ = writeln!(out, "  {moment}, {count}{differ}:");
+    let short = || fields.iter().filter(|field| is_short(field));
+    let widest = short().map(|field| width(&field.field)).max().unwrap_or(0);
+    let values = short().map(|field| width(&field.model)).max().unwrap_or(0);
+    for field in fields {
+        let name = paint(STRONG, &field.field);
+        if is_short(field) {
+            let pad = widest - width(&field.field);
+            let values = side_by_side(field, engine, values);
+            let _ = writeln!(out, "    {name}:{:pad$}  {values}", "");
+        } else {
+            let _ = writeln!(out, "    {name}:");
+            out.push_str(&below_each_other(field, engine, 6, columns));
+        }
+    }
+}
+
+/// Why the model said what it said, if it did say something of that tick.
+fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
+    let why = reason(outcome, divergence);
+    if why.is_empty() {
+        return String::new();
+    }
+    let said = match divergence.fields.as_slice() {
+        [only] if is_short(only) => only.model.as_str(),
+        _ => "so",
+    };
+    hanging(&format!("why the model said {said}: "), why, 4, columns)
+}
+
+/// The model's reason for its side of a divergence; empty if there is none.
+pub(super) fn reason<'a>(outcome: &'a Outcome, divergence: &Divergence) -> &'a str {
+    if is_of_the_api(divergence) {
+        return "";
+    }
+    let index = divergence.tick.checked_sub(1);
+    index.and_then(|index| outcome.why.get(index)).map_or("", String::as_str)
+}
+
+/// The observed ticks around a divergence.
+fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
+    let ticks = &outcome.trace.ticks;
+    let first = divergence.tick.saturating_sub(BEFORE + 1);
+    let end = (divergence.tick + AFTER).min(ticks.len());
+    if first >= end {
+        return String::new();
+    }
+    let align = [Align::Left, Align::Right, Align::Left, Align::Left, Align::Left];
+    let mut table = Columns::new(&align);
+    let head = ["", "tick", "t", "replicas", "what it did"];
+    table.row(head.map(str::to_owned).to_vec(), DIM);
+    let mut size: Option<i32> = None;
+    for (index, tick) in ticks[..end].iter().enumerate() {
+        let status = tick.status_write.as_ref().map(|write| &write.status);
+        let before = status.and_then(|status| status.current_replicas).or(size);
+        size = tick.scaled_to().or(before);
+        if index < first {
+            continue;
+        }
+        let number = index + 1;
+        let here = number == divergence.tick && !is_of_the_api(divergence);
+        let style = match number.cmp(&divergence.tick) {
+            std::cmp::Ordering::Greater => DIM,
+            _ if here => STRONG,
+            _ => Style::new(),
+        };
+        table.row(
+            vec![
+                if here { ">" } else { "" }.to_owned(),
+                number.to_string(),
+                tick.at.to_string(),
+                replicas(tick, before),
+                did(tick),
+            ],
+            style,
+        );
+    }
+    let mut out = format!("    {} did:\n", outcome.engine);
+    out.push_str(&table.render(4, columns));
+    if outcome.poisoned > 0 {
+        let poisoned = counted(outcome.poisoned, "later tick");
+        let are = if outcome.poisoned == 1 { "is" } else { "are" };
+        let text = format!("    {poisoned} {are} poisoned: run, but not counted");
+        let _ = writeln!(out, "{}", paint(DIM, &text));
+    }
+    out
+}
+
+/// `3 → 6`: the size before a tick and the one it asked for.
+fn replicas(tick: &Observation, before: Option<i32>) -> String {
+    let before = before.map_or_else(|| "?".to_owned(), |before| before.to_string());
+    match tick.scaled_to() {
+        Some(size) => format!("{before} → {size}"),
+        None => before,
+    }
+}
+
+/// What can be seen of a tick besides its numbers, in a line.
+fn did(tick: &Observation) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for write in &tick.scale_writes {
+        if let Some(error) = &write.error {
+            parts.push(format!("scale to {} refused: {error}", write.replicas));
+        }
+    }
+    parts.extend(tick.events.iter().map(|event| format!("{}: {}", event.reason, event.message)));
+    if tick.events.is_empty() {
+        parts.extend(tick.errors.iter().map(|error| format!("error: {error}")));
+    }
+    if tick.status_write.is_none() {
+        parts.push("status unchanged".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
+    for unmet in &outcome.unmet {
+        let label = format!("{}: ", place(outcome, unmet.line));
+        out.push_str(&hanging(&label, &unmet.what, 2, columns));
+    }
+}
+
+fn unexpected(outcome: &Outcome, columns: usize) -> String {
+    let sides = match outcome.engine {
+        "model" => "the model does not do what is expected".to_owned(),
+        engine => format!("model and {engine} agree, but it is not what is expected"),
+    };
+    let mut out = heading("unexpected", BAD, outcome, &sides);
+    out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
+    unmet(&mut out, outcome, columns);
+    known_hits(&mut out, outcome, columns);
+    let command = replay(&outcome.id, outcome.engine, &outcome.release);
+    let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
+    out
+}
+
+fn inconclusive(outcome: &Outcome, why: &str, output: &str, columns: usize) -> String {
+    let mut out = heading("inconclusive", WARN, outcome, "no verdict");
+    out.push_str(&hanging("", why, 2, columns));
+    let lines: Vec<&str> = output.trim_end().lines().collect();
+    if !lines.is_empty() {
+        let left_out = lines.len().saturating_sub(OUTPUT_LINES);
+        let head = if left_out == 0 {
+            "it wrote:".to_owned()
+        } else {
+            format!("it wrote (after {} that are left out):", counted(left_out, "line"))
+        };
+        let _ = writeln!(out, "  {head}");
+        for line in &lines[left_out..] {
+            for part in wrap_verbatim(line, columns.saturating_sub(6)) {
+                let _ = writeln!(out, "    {} {part}", paint(DIM, "|"));
+            }
+        }
+    }
+    closing(&mut out, outcome);
+    out
+}
+
+/// Breaks a line of a program's output without touching its spaces; control characters, which could
+/// change the colours of what follows, are shown as dots.
+fn wrap_verbatim(line: &str, columns: usize) -> Vec<String> {
+    let line = line.replace('\t', "    ");
+    let line: Vec<char> = line.chars().map(|c| if c.is_control() { '.' } else { c }).collect();
+    if line.is_empty() {
+        return vec![String::new()];
+    }
+    line.chunks(columns.max(20)).map(|piece| piece.iter().collect()).collect()
+}
+
+fn known(outcome: &Outcome, columns: usize) -> String {
+    let mut out = heading("known", WARN, outcome, "conforms but for a known disagreement");
+    known_hits(&mut out, outcome, columns);
+    out
+}
+
+fn known_hits(out: &mut String, outcome: &Outcome, columns: usize) {
+    for hit in &outcome.known {
+        out.push_str(&hanging("known: ", &hit.reason, 2, columns));
+        let _ = writeln!(out, "    {}", wrap(&hit.link, usize::MAX).concat());
+    }
+}

@@ -1,0 +1,333 @@
+//! What the model predicts, as a table: one row a tick, ticks that bring nothing new folded.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+
+use super::layout::{Align, Columns, hanging};
+use super::style::{BAD, DIM, GOOD, STRONG, paint};
+use super::{chart, counted};
+use crate::expect::Unmet;
+use crate::model::api::{Condition, HpaStatus, MetricStatus};
+use crate::model::derivation::{MetricDerivation, PodCounts, Target};
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::Time;
+use crate::run::{FreeRun, FreeTick};
+use crate::scenario::Scenario;
+use crate::trace::{ApiAnswer, ApiOutcome};
+
+/// Fewer ticks than this that bring nothing new are shown all the same.
+const FOLD: usize = 2;
+
+/// A row of the table, before it is known whether it is shown.
+struct Row {
+    at: Time,
+    /// All cells but number and time.
+    cells: Vec<String>,
+    /// Whether something happened that must be seen.
+    eventful: bool,
+    style: Style,
+}
+
+/// The whole prediction: the scenario, a picture of the sizes, the table, the end.
+#[must_use]
+pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
+    let mut out = heading(scenario, release, columns);
+    let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
+    let mut points = vec![(Time::ZERO, scenario.workload.replicas)];
+    // At one instant a person comes before the controller, as in the world; sorting keeps that.
+    points.extend(run.outside.iter().copied());
+    points.extend(rescales.clone().map(|tick| (tick.observation.at, tick.replicas_after)));
+    points.sort_by_key(|(at, _)| *at);
+    let picture = chart::sizes(&points, scenario.until, columns);
+    if !picture.is_empty() {
+        out.push('\n');
+        out.push_str(&picture);
+    }
+    out.push('\n');
+    out.push_str(&ticks(run, scenario.workload.replicas, columns));
+    let (least, most) = points
+        .iter()
+        .fold((i32::MAX, i32::MIN), |(least, most), (_, size)| (least.min(*size), most.max(*size)));
+    let last = points.last().map_or(0, |(_, size)| *size);
+    let changes = counted(rescales.count(), "change");
+    let _ = writeln!(
+        out,
+        "\n{}, {changes} of size by the controller; size {last} at the end, {least} to {most} on the \
+         way",
+        counted(run.ticks.len(), "tick"),
+    );
+    out
+}
+
+/// The scenario's name and what it says.
+pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> String {
+    format!(
+        "{}  {}\n{}",
+        paint(STRONG, &scenario.id),
+        paint(DIM, &format!("on the model of {release}")),
+        hanging("", &scenario.requirement, 0, columns)
+    )
+}
+
+/// The table of the ticks.
+fn ticks(run: &FreeRun, initial: i32, columns: usize) -> String {
+    let metrics = metric_columns(run);
+    let mut align = vec![Align::Right, Align::Left];
+    align.extend(metrics.iter().map(|_| Align::Left));
+    align.extend([Align::Left, Align::Right, Align::Left, Align::Left]);
+    let mut table = Columns::new(&align);
+    let mut head = vec!["tick".to_owned(), "t".to_owned()];
+    head.extend(metrics.iter().cloned());
+    head.extend(["ready", "wants", "replicas", "why"].map(str::to_owned));
+    table.row(head, DIM);
+
+    let mut notes = notes(run, initial).into_iter().peekable();
+    let mut status: Option<&HpaStatus> = None;
+    let mut rows: Vec<Row> = Vec::with_capacity(run.ticks.len());
+    for tick in &run.ticks {
+        rows.push(row(tick, status, metrics.len()));
+        status = tick.observation.status_write.as_ref().map(|write| &write.status).or(status);
+    }
+    let mut index = 0;
+    while let Some(row) = rows.get(index) {
+        while let Some((_, _, text)) = notes.next_if(|(after, ..)| *after <= index) {
+            table.row(vec![format!("      {text}")], BAD);
+        }
+        let mut cells = vec![(index + 1).to_string(), row.at.to_string()];
+        cells.extend(row.cells.iter().cloned());
+        table.row(cells, row.style);
+        // Nothing is folded over a note: what it tells would seem to have come later.
+        let barrier = notes.peek().map_or(rows.len(), |(after, ..)| *after);
+        let more = rows[index + 1..barrier.clamp(index + 1, rows.len())].iter();
+        let same = more.take_while(|next| !next.eventful && next.cells == row.cells).count();
+        index += 1;
+        if !row.eventful && same >= FOLD {
+            let last = &rows[index + same - 1];
+            let text = format!("     … {} like this until {}", counted(same, "tick"), last.at);
+            table.row(vec![text], DIM);
+            index += same;
+        }
+    }
+    for (_, _, text) in notes {
+        table.row(vec![format!("      {text}")], BAD);
+    }
+    table.render(0, columns)
+}
+
+/// What people did and the API server refused, in order, with the number of ticks before.
+fn notes(run: &FreeRun, initial: i32) -> Vec<(usize, Time, String)> {
+    // That the target has a size in the beginning is no news.
+    let news = |(at, size): &&(Time, i32)| *at > Time::ZERO || *size != initial;
+    let sizes = run.outside.iter().filter(news).map(|(at, size)| {
+        let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
+        (before, *at, format!("{at}: somebody scales to {size}"))
+    });
+    let mut seen = false;
+    let answers = run.trace.api.iter().filter_map(|(after, answer)| {
+        let first = !std::mem::replace(&mut seen, true);
+        let text = answered(answer, first)?;
+        Some((*after, answer.at, text))
+    });
+    let mut notes: Vec<_> = sizes.chain(answers).collect();
+    notes.sort_by_key(|(after, at, _)| (*after, *at));
+    notes
+}
+
+/// An answer of the API server. That the HPA is created in the beginning is no news.
+fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
+    let ApiAnswer { at, name, outcome } = answer;
+    Some(match outcome {
+        ApiOutcome::Stored { .. } if first => return None,
+        ApiOutcome::Stored { generation, .. } => {
+            format!("{at}: {name} is stored, generation {generation}")
+        }
+        ApiOutcome::Refused(message) => format!("{at}: refused: {message}"),
+        ApiOutcome::Deleted => format!("{at}: {name} is deleted"),
+    })
+}
+
+/// One column a metric, up to the most that a tick has.
+fn metric_columns(run: &FreeRun) -> Vec<String> {
+    let most = run.ticks.iter().max_by_key(|tick| tick.derivation.metrics.len());
+    let metrics = most.map(|tick| tick.derivation.metrics.as_slice()).unwrap_or_default();
+    metrics.iter().map(|metric| metric.resource.to_string()).collect()
+}
+
+fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
+    let (observation, derivation) = (&tick.observation, &tick.derivation);
+    let mut cells: Vec<String> = (0..metrics)
+        .map(|index| derivation.metrics.get(index).map(metric).unwrap_or_default())
+        .collect();
+    let winner = derivation.winner.unwrap_or(0);
+    let pods = derivation.metrics.get(winner).map(|metric| metric.pods);
+    cells.push(pods.map(|pods| ready(pods, tick.replicas_before)).unwrap_or_default());
+    cells.push(derivation.proposal.map(|size| size.to_string()).unwrap_or_default());
+    let rescaled = tick.replicas_before != tick.replicas_after;
+    cells.push(if rescaled {
+        format!("{} → {}", tick.replicas_before, tick.replicas_after)
+    } else {
+        tick.replicas_after.to_string()
+    });
+    let changed = changed_conditions(tick, before);
+    cells.push(why(tick, pods.unwrap_or_default(), &changed));
+    let failed = !observation.errors.is_empty();
+    let style = match (rescaled, failed) {
+        (_, true) => BAD,
+        (true, false) => STRONG,
+        (false, false) => Style::new(),
+    };
+    let refused = observation.scale_writes.iter().any(|write| write.error.is_some());
+    let eventful = rescaled || refused || !changed.is_empty();
+    Row { at: observation.at, cells, eventful, style }
+}
+
+/// `88%/80%`, `440m/500m`, `failed`.
+fn metric(metric: &MetricDerivation) -> String {
+    let Some(usage) = metric.usage.filter(|_| metric.error.is_none()) else {
+        return "failed".to_owned();
+    };
+    match metric.target {
+        Target::Utilization(target) => {
+            let seen = usage.utilization.map_or_else(|| "?".to_owned(), |seen| seen.to_string());
+            format!("{seen}%/{target}%")
+        }
+        Target::AverageValue(target) => format!(
+            "{}/{}",
+            amount(&metric.resource, usage.average),
+            amount(&metric.resource, target)
+        ),
+        Target::None => "no target".to_owned(),
+    }
+}
+
+/// An amount in thousandths as people write it: cpu in cores, memory in binary units.
+pub(super) fn amount(resource: &str, milli: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
+    if resource != "memory" {
+        return Quantity::from_milli(milli, Format::DecimalSI).to_string();
+    }
+    let bytes = milli as f64 / 1000.0;
+    let (unit, size) =
+        UNITS.into_iter().find(|(_, size)| bytes.abs() >= *size as f64).unwrap_or(("", 1));
+    let text = format!("{:.1}", bytes / size as f64);
+    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// Pods that count, of all that are wanted.
+fn ready(pods: PodCounts, size: i32) -> String {
+    format!("{}/{size}", pods.ready)
+}
+
+/// What kept the size, which pods do not count, what was recorded, which conditions changed.
+fn why(tick: &FreeTick, pods: PodCounts, changed: &[String]) -> String {
+    let (observation, derivation) = (&tick.observation, &tick.derivation);
+    let mut parts: Vec<String> = Vec::new();
+    let held = derivation.stabilization.as_ref().and_then(|window| window.held_by);
+    match (derivation.limited_by(), held) {
+        (Some("stabilization"), Some(held)) => {
+            // Without its time, which would make each tick another row.
+            parts.push(format!("stabilization holds {}", held.replicas));
+        }
+        (Some(limit), _) => parts.push(limit.to_owned()),
+        (None, _) => {}
+    }
+    let groups =
+        [(pods.unready, "unready"), (pods.missing, "without metrics"), (pods.ignored, "ignored")];
+    for (number, group) in groups.into_iter().filter(|(number, _)| *number > 0) {
+        parts.push(format!("{number} {group}"));
+    }
+    for write in &observation.scale_writes {
+        if let Some(error) = &write.error {
+            parts.push(format!("scale to {} refused: {error}", write.replicas));
+        }
+    }
+    for event in &observation.events {
+        // A rescale is seen in the column of its own; its message says why.
+        let message = event.message.as_str();
+        parts.push(match message.split_once("; reason: ") {
+            Some((_, reason))
+                if event.reason.as_str() == "SuccessfulRescale" && !reason.is_empty() =>
+            {
+                reason.to_owned()
+            }
+            _ => format!("{}: {message}", event.reason),
+        });
+    }
+    if observation.events.is_empty() {
+        parts.extend(observation.errors.iter().map(|error| format!("error: {error}")));
+    }
+    parts.extend(changed.iter().cloned());
+    parts.join("; ")
+}
+
+/// Conditions whose status or reason is not that of the tick before: `ScalingLimited=True
+/// (TooManyReplicas)`. In the first tick only those that are not as they always are.
+fn changed_conditions(tick: &FreeTick, before: Option<&HpaStatus>) -> Vec<String> {
+    let Some(write) = &tick.observation.status_write else { return Vec::new() };
+    let mut changed = Vec::new();
+    for condition in &write.status.conditions {
+        let known = before.and_then(|status| same_type(&status.conditions, condition));
+        let is_news = match known {
+            Some(known) => (known.status, &known.reason) != (condition.status, &condition.reason),
+            None => !is_ordinary(condition),
+        };
+        if is_news {
+            let status = if condition.status { "True" } else { "False" };
+            changed.push(format!("{:?}={status} ({})", condition.type_, condition.reason));
+        }
+    }
+    if let Some(error) = &write.error {
+        changed.push(format!("status refused: {error}"));
+    }
+    changed
+}
+
+fn same_type<'a>(conditions: &'a [Condition], like: &Condition) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == like.type_)
+}
+
+/// A condition that says that all is well.
+fn is_ordinary(condition: &Condition) -> bool {
+    matches!(
+        (condition.status, condition.reason.as_str()),
+        (true, "SucceededGetScale" | "ReadyForNewScale" | "SucceededRescale" | "ValidMetricFound")
+            | (false, "DesiredWithinRange" | "NotScaledToZero")
+    )
+}
+
+/// A metric of the status: `cpu 88%, 440m`.
+pub(super) fn metric_status(status: &MetricStatus) -> String {
+    match status {
+        MetricStatus::Empty => "(failed)".to_owned(),
+        MetricStatus::Resource { name, average_utilization, average_value } => {
+            let utilization = average_utilization.map(|percent| format!("{percent}%"));
+            let value = average_value.as_ref().map(ToString::to_string);
+            let values: Vec<String> = utilization.into_iter().chain(value).collect();
+            format!("{name} {}", values.join(", "))
+        }
+    }
+}
+
+/// What the author expects, and whether the model does it.
+#[must_use]
+pub fn expectations(path: &str, expected: usize, unmet: &[Unmet], columns: usize) -> String {
+    if unmet.is_empty() {
+        let met = if expected == 1 { "expectation is met" } else { "expectations are met" };
+        return if expected == 0 {
+            String::new()
+        } else {
+            format!("{}\n", paint(GOOD, &format!("{expected} {met}")))
+        };
+    }
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}",
+        paint(BAD, &format!("{} of {} not met:", unmet.len(), counted(expected, "expectation")))
+    );
+    for unmet in unmet {
+        out.push_str(&hanging(&format!("{path}:{}: ", unmet.line), &unmet.what, 2, columns));
+    }
+    out
+}

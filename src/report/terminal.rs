@@ -1,0 +1,223 @@
+//! A run as text, for people: what conforms is counted, what does not is told in full.
+//!
+//! On a terminal a bar shows the progress while the run goes on; in a pipe there is none.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::layout::hanging;
+use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::{Report, counted, outcome, thousands};
+use crate::run::{Event, Outcome, Summary};
+
+/// How text is to be laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// How wide lines may be.
+    pub columns: usize,
+    /// Whether scenarios that conform are listed, too.
+    pub verbose: bool,
+    /// Whether the progress is shown while the run goes on (on standard error).
+    pub progress: bool,
+}
+
+/// The report for terminals and pipes. Colours are always written: see [`super::style`].
+#[derive(Debug)]
+pub struct Terminal<W> {
+    out: W,
+    layout: Layout,
+    bar: Option<Bar>,
+    run: Option<Running>,
+}
+
+/// What is known of the run from its start.
+#[derive(Clone, Debug)]
+struct Running {
+    engine: &'static str,
+    release: String,
+}
+
+impl<W: Write> Terminal<W> {
+    /// A report that writes there.
+    pub fn new(out: W, layout: Layout) -> Terminal<W> {
+        let bar = layout.progress.then(Bar::default);
+        Terminal { out, layout, bar, run: None }
+    }
+
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Writes text; a progress bar makes room for it.
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let out = &mut self.out;
+        let mut write = || out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        match self.bar.as_ref().and_then(|bar| bar.bar.as_ref()) {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let text = match outcome::text(outcome, self.layout.columns) {
+            // Blocks of several lines are set apart.
+            Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
+            Some(text) => text,
+            None if self.layout.verbose => outcome::short(outcome, self.layout.columns),
+            None => String::new(),
+        };
+        if let Some(bar) = &mut self.bar {
+            bar.finished(outcome);
+        }
+        if text.is_empty() { Ok(()) } else { self.write(&text) }
+    }
+}
+
+impl<W: Write> Report for Terminal<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Preparing { what, fraction } => {
+                if let Some(bar) = &mut self.bar {
+                    bar.preparing(what, *fraction);
+                }
+                Ok(())
+            }
+            Event::Started { scenarios, engine, release, note } => {
+                if let Some(bar) = &mut self.bar {
+                    bar.started(*scenarios);
+                }
+                self.run = Some(Running { engine, release: release.clone() });
+                let version = env!("CARGO_PKG_VERSION");
+                let scenarios = counted(*scenarios, "scenario");
+                let mut text = format!(
+                    "{} {scenarios} on {} {release}\n",
+                    paint(DIM, &format!("kube-lockstep {version}:")),
+                    paint(STRONG, engine)
+                );
+                if let Some(note) = note {
+                    let note = hanging("note: ", note, 0, self.layout.columns);
+                    text.push_str(&note.replacen("note:", &paint(WARN, "note:"), 1));
+                }
+                self.write(&text)
+            }
+            Event::Finished(outcome) => self.finished(outcome),
+            Event::Ended(summary) => {
+                if let Some(bar) = &mut self.bar {
+                    bar.clear();
+                }
+                let text = ending(summary, self.run.as_ref(), self.layout.columns);
+                self.write(&text)
+            }
+        }
+    }
+}
+
+/// Known disagreements that are gone, and the figures of the run.
+fn ending(summary: &Summary, run: Option<&Running>, columns: usize) -> String {
+    let mut out = String::new();
+    for entry in &summary.stale_known {
+        let entry = format!("{entry} no longer disagrees; remove it from divergences.yaml");
+        let text = hanging("stale  ", &entry, 0, columns);
+        out.push_str(&text.replacen("stale", &paint(BAD, "stale"), 1));
+    }
+    let on = run.map(|run| format!(" on {} {}", run.engine, run.release)).unwrap_or_default();
+    let count = |number: usize, what: &str, style| {
+        let text = format!("{} {what}", thousands(number));
+        if number == 0 { text } else { paint(style, &text) }
+    };
+    let bad = summary.diverges > 0 || !summary.stale_known.is_empty();
+    let good = if bad || summary.inconclusive > 0 { anstyle::Style::new() } else { GOOD };
+    let _ = writeln!(
+        out,
+        "{}{on}: {}, {}, {}, {}; {} in {}",
+        counted(summary.scenarios, "scenario"),
+        count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
+        count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
+        count(summary.inconclusive, "inconclusive", WARN),
+        count(summary.skipped, "skipped", WARN),
+        counted(summary.ticks, "tick"),
+        seconds(summary.elapsed)
+    );
+    out
+}
+
+/// `0.8 s`, `75 s`.
+fn seconds(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
+}
+
+/// The progress on a terminal: first of the engine's build, then of the run.
+#[derive(Debug, Default)]
+struct Bar {
+    bar: Option<ProgressBar>,
+    running: bool,
+    ticks: usize,
+}
+
+impl Bar {
+    fn preparing(&mut self, what: &str, fraction: Option<f64>) {
+        const SCALE: u64 = 1000;
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(Some(SCALE), ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        let template = match fraction {
+            Some(_) => "{bar:30.cyan/dim} {percent:>3} %  {elapsed:>4}  {wide_msg}",
+            None => "{spinner:.cyan} {elapsed:>4}  {wide_msg}",
+        };
+        bar.set_style(style(template));
+        if let Some(fraction) = fraction {
+            // Between 0 and 1, so the cast neither wraps nor loses anything that is shown.
+            bar.set_position((fraction.clamp(0.0, 1.0) * SCALE as f64) as u64);
+        }
+        bar.set_message(what.to_owned());
+    }
+
+    fn started(&mut self, scenarios: usize) {
+        self.clear();
+        let target = ProgressDrawTarget::stderr();
+        let bar = ProgressBar::with_draw_target(Some(scenarios as u64), target);
+        bar.set_style(style("{bar:30.cyan/dim} {pos}/{len} scenarios  {elapsed:>4}  {wide_msg}"));
+        self.running = true;
+        self.bar = Some(bar);
+    }
+
+    fn finished(&mut self, outcome: &Outcome) {
+        self.ticks += outcome.ticks;
+        let Some(bar) = self.bar.as_ref().filter(|_| self.running) else { return };
+        bar.inc(1);
+        let elapsed = bar.elapsed().as_secs_f64();
+        let mut message = counted(self.ticks, "tick");
+        if elapsed > 0.2 {
+            // Not negative, and far below 2^52.
+            let rate = (self.ticks as f64 / elapsed) as usize;
+            let _ = write!(message, " ({} ticks/s)", thousands(rate));
+        }
+        bar.set_message(message);
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Also when the run fails: a bar that stays would look as if it went on.
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// A bar that can be read without knowing its colours. The templates are literals of this file.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}

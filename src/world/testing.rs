@@ -1,1 +1,0 @@
-//! Scenarios for the tests of this module.

@@ -1,0 +1,292 @@
+//! How pods come and go, and what people do.
+
+use serde_json::json;
+
+use super::*;
+use crate::world::{Faults, MAX_PODS, PodState, ScaleTarget};
+
+#[test]
+fn the_initial_pods_have_been_ready_for_their_age() {
+    let mut run = Run::new(&scenario(2, |_| {}));
+    let changes = run.at(0);
+    assert!(matches!(&changes[0], Change::PodTemplate { name, .. } if &**name == "t0"));
+    assert_eq!(
+        changes[1],
+        Change::SetScale(ScaleTarget {
+            resource: "deployments.apps".into(),
+            name: "web".into(),
+            replicas: Some(2),
+            status_replicas: 2,
+            selector: "app=web".into(),
+        })
+    );
+    let expected = ["web-0 Running -1h ready -1h", "web-1 Running -1h ready -1h"];
+    assert_eq!(run.pods(0), expected);
+    assert_eq!(run.sizes(0), (2, 2));
+    assert!(run.cluster.pods()[0].labels["app"] == "web");
+}
+
+#[test]
+fn a_new_pod_is_pending_then_running_then_ready() {
+    let mut run = Run::new(&scenario(0, |s| {
+        s.workload.startup =
+            Startup { pending: Some(secs(10)), ready: Some(secs(25)), metrics: secs(0) };
+    }));
+    run.scale(15, 1);
+    for (second, pod) in [
+        (15, "web-0 Pending"),
+        (24, "web-0 Pending"),
+        (25, "web-0 Running 25s unready 25s"),
+        (39, "web-0 Running 25s unready 25s"),
+        (40, "web-0 Running 25s ready 40s"),
+        (90, "web-0 Running 25s ready 40s"),
+    ] {
+        assert_eq!(run.pods(second), [pod], "t={second}");
+    }
+}
+
+#[test]
+fn times_are_told_in_whole_seconds_rounded_down() {
+    let mut run = Run::new(&scenario(0, |s| {
+        s.workload.startup = Startup {
+            pending: Some(Span::from_millis(1700)),
+            ready: Some(Span::from_millis(3999)),
+            metrics: secs(0),
+        };
+    }));
+    run.at(0);
+    run.world.scaled(t(0), 1);
+    assert_eq!(run.pods(10), ["web-0 Running 1s ready 3s"]);
+}
+
+#[test]
+fn a_pod_is_never_ready_before_it_runs() {
+    let startup = |pending, ready| {
+        scenario(0, |s| s.workload.startup = Startup { pending, ready, metrics: secs(0) })
+    };
+    for (pending, ready, pod) in [
+        (Some(20), Some(5), "web-0 Running 20s ready 20s"),
+        (Some(20), Some(20), "web-0 Running 20s ready 20s"),
+        (Some(20), None, "web-0 Running 20s unready 20s"),
+        (None, Some(5), "web-0 Pending"),
+    ] {
+        let mut run = Run::new(&startup(pending.map(secs), ready.map(secs)));
+        run.scale(0, 1);
+        assert_eq!(run.pods(60), [pod], "{pending:?} {ready:?}");
+    }
+}
+
+#[test]
+fn a_replica_set_takes_pending_then_unready_then_the_newest() {
+    let mut run = Run::new(&scenario(4, |s| {
+        s.workload.startup = Startup { pending: None, ready: None, metrics: secs(0) };
+        s.happens(5, None, What::PodsUnready(pods(1, 1)));
+    }));
+    let names = |run: &mut Run, second| -> Vec<String> {
+        let pods = run.pods(second).into_iter();
+        pods.map(|pod| pod.split(' ').next().unwrap_or_default().to_owned()).collect()
+    };
+    run.scale(10, 5);
+    assert_eq!(names(&mut run, 11), ["web-0", "web-1", "web-2", "web-3", "web-4"]);
+    run.scale(20, 4);
+    assert_eq!(names(&mut run, 20), ["web-0", "web-1", "web-2", "web-3"]);
+    run.scale(30, 3);
+    assert_eq!(names(&mut run, 30), ["web-0", "web-2", "web-3"]);
+    run.scale(40, 1);
+    assert_eq!(names(&mut run, 40), ["web-0"]);
+}
+
+#[test]
+fn other_workloads_take_the_newest_or_the_oldest() {
+    for (victims, left) in [(Victims::Newest, "web-0"), (Victims::Oldest, "web-2")] {
+        let mut run = Run::new(&scenario(3, |s| {
+            s.workload.victims = victims;
+            s.happens(5, None, What::PodsUnready(pods(0, 0)));
+        }));
+        run.scale(10, 1);
+        assert!(run.pods(10)[0].starts_with(left), "{victims:?}");
+    }
+}
+
+#[test]
+fn a_deleted_pod_terminates_unready_and_is_gone_after_its_time() {
+    let mut run = Run::new(&scenario(2, |s| s.workload.termination = secs(30)));
+    run.scale(15, 1);
+    let terminating = "web-1 Running -1h unready 15s terminating 45s";
+    assert_eq!(run.pods(15), ["web-0 Running -1h ready -1h", terminating]);
+    assert_eq!(run.sizes(15), (1, 1));
+    assert_eq!(run.pods(44)[1], terminating);
+    let changes = run.at(45);
+    assert!(changes.contains(&Change::DeletePods(vec!["web-1".into()])), "{changes:?}");
+    assert_eq!(run.pods(45), ["web-0 Running -1h ready -1h"]);
+}
+
+#[test]
+fn pods_that_have_not_started_or_that_failed_need_no_grace() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.workload.termination = secs(30);
+        s.workload.startup.pending = None;
+        s.happens(20, None, What::PodsFailed(pods(0, 0)));
+        s.happens(30, None, What::PodsDeleted(PodSet::All));
+    }));
+    assert_eq!(run.pods(20), ["web-0 Failed -1h unready 20s", "web-1 Pending"]);
+    assert_eq!(run.pods(30), ["web-2 Pending"]);
+}
+
+#[test]
+fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
+    let mut run = Run::new(&scenario(3, |s| {
+        s.workload.termination = secs(30);
+        s.happens(10, None, What::PodsFailed(pods(0, 0)));
+        s.happens(10, None, What::PodsDeleted(pods(1, 1)));
+        s.happens(10, Some(100), What::PodsStuckTerminating(pods(2, 2)));
+    }));
+    assert_eq!(run.sizes(9), (3, 3));
+    assert_eq!(
+        run.pods(10),
+        [
+            "web-0 Failed -1h unready 10s",
+            "web-1 Running -1h unready 10s terminating 40s",
+            "web-2 Running -1h unready 10s terminating 40s",
+            "web-3 Running 10s ready 10s",
+            "web-4 Running 10s ready 10s",
+            "web-5 Running 10s ready 10s",
+        ]
+    );
+    assert_eq!(run.sizes(10), (3, 3));
+    assert_eq!(run.pods(109).len(), 5);
+    assert_eq!(run.pods(110).len(), 4);
+    assert_eq!(run.pods(110)[0], "web-0 Failed -1h unready 10s");
+}
+
+#[test]
+fn pods_that_are_not_there_are_not_befallen() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.happens(10, None, What::PodsUnready(pods(0, 9)));
+        s.happens(10, None, What::PodsFailed(pods(7, 8)));
+    }));
+    run.scale(15, 2);
+    let expected = ["web-0 Running -1h unready 10s", "web-1 Running 15s ready 15s"];
+    assert_eq!(run.pods(20), expected);
+}
+
+#[test]
+fn a_pod_is_unready_while_anything_holds_it() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.happens(10, Some(20), What::PodsUnready(PodSet::All));
+        s.happens(20, Some(20), What::PodsUnready(PodSet::All));
+        // It begins as the former one ends: nothing flips at t=40s.
+        s.happens(40, Some(10), What::PodsUnready(PodSet::All));
+        s.happens(60, Some(0), What::PodsUnready(PodSet::All));
+    }));
+    for (second, pod) in [
+        (10, "web-0 Running -1h unready 10s"),
+        (30, "web-0 Running -1h unready 10s"),
+        (49, "web-0 Running -1h unready 10s"),
+        (50, "web-0 Running -1h ready 50s"),
+        (60, "web-0 Running -1h ready 50s"),
+    ] {
+        assert_eq!(run.pods(second), [pod], "t={second}");
+    }
+}
+
+#[test]
+fn a_pod_that_changes_and_changes_back_between_reconciles_keeps_the_trace_of_it() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.happens(3, Some(4), What::PodsUnready(PodSet::All));
+    }));
+    run.at(0);
+    let changes = run.at(15);
+    let states = changes.iter().find_map(|change| match change {
+        Change::SetPods(states) => Some(states),
+        _ => None,
+    });
+    let [PodState { ready: Some(ready), .. }] = &states.expect("a change")[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!((ready.status, ready.last_transition_time), (ConditionStatus::True, t(7)));
+}
+
+#[test]
+fn a_person_scales() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.happens(20, None, What::Scale(4));
+        s.happens(40, None, What::Scale(2));
+    }));
+    let replicas = |changes: &[Change]| {
+        changes.iter().find_map(|change| match change {
+            Change::SetScale(target) => Some((target.replicas, target.status_replicas)),
+            _ => None,
+        })
+    };
+    run.at(0);
+    assert_eq!(replicas(&run.at(15)), None);
+    assert_eq!(replicas(&run.at(30)), Some((Some(4), 4)));
+    run.world.scaled(t(30), 6);
+    assert_eq!(run.world.replicas(), 6);
+    // What the controller wrote is not said again.
+    assert_eq!(replicas(&run.at(30)), Some((None, 6)));
+    assert_eq!(replicas(&run.at(39)), None);
+    assert_eq!(replicas(&run.at(45)), Some((Some(2), 2)));
+    assert_eq!(run.world.replicas(), 2);
+}
+
+#[test]
+fn the_size_is_bounded_by_what_the_cluster_holds() {
+    let mut run = Run::new(&scenario(1, |_| {}));
+    run.scale(0, i32::MAX);
+    assert_eq!(run.sizes(15), (i32::MAX, i32::try_from(MAX_PODS).expect("small")));
+    assert_eq!(count(&run.cluster, PodPhase::Running), MAX_PODS);
+    run.scale(15, -1);
+    assert_eq!(run.sizes(30), (-1, 0));
+}
+
+#[test]
+fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
+    let scenario = scenario(1, |s| {
+        let patch = json!({"spec": {"maxReplicas": 3}});
+        s.happens(20, None, What::EditHpa(patch));
+        s.happens(20, None, What::PodsUnready(PodSet::All));
+        s.happens(20, None, What::RestartController);
+        s.happens(40, None, What::DeleteHpa);
+        s.happens(50, None, What::CreateHpa);
+    });
+    let mut world = World::new(&scenario);
+    let create = Change::CreateHpa(json!({"metadata": {"name": "web"}}));
+    assert_eq!(world.next_api_event(Time(-1)), Some(t(0)));
+    assert_eq!(world.api_events(t(0)), std::slice::from_ref(&create));
+    assert_eq!(world.next_api_event(t(0)), Some(t(20)));
+    let patch = json!({"spec": {"maxReplicas": 3}});
+    let patch = Change::PatchHpa { name: "web".into(), patch };
+    assert_eq!(world.api_events(t(20)), [patch, Change::RestartController]);
+    assert_eq!(world.api_events(t(20)), []);
+    assert_eq!(world.next_api_event(t(20)), Some(t(40)));
+    assert_eq!(world.api_events(t(40)), [Change::DeleteHpa { name: "web".into() }]);
+    assert_eq!(world.api_events(t(50)), [create]);
+    assert_eq!(world.next_api_event(t(50)), None);
+}
+
+#[test]
+fn of_two_faults_the_later_one_shows_then_the_earlier_one_again() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.happens(10, Some(50), What::MetricsError(error(500)));
+        s.happens(20, Some(20), What::MetricsError(error(503)));
+        s.happens(20, Some(20), What::UpdateScaleError(error(409)));
+    }));
+    let faults = |changes: &[Change]| {
+        changes.iter().find_map(|change| match change {
+            Change::Faults(faults) => Some(faults.clone()),
+            _ => None,
+        })
+    };
+    let list = |code| Faults { list_pod_metrics: Some(error(code)), ..Faults::default() };
+    assert_eq!(faults(&run.at(0)), None);
+    assert_eq!(faults(&run.at(15)), Some(list(500)));
+    let both = Faults { update_scale: Some(error(409)), ..list(503) };
+    assert_eq!(faults(&run.at(30)), Some(both));
+    assert_eq!(run.cluster.pod_metrics(), Err(&error(503)));
+    assert_eq!(faults(&run.at(31)), None);
+    assert_eq!(faults(&run.at(40)), Some(list(500)));
+    assert_eq!(faults(&run.at(60)), Some(Faults::default()));
+    assert_eq!(run.samples(60).len(), 1);
+}

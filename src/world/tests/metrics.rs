@@ -1,0 +1,254 @@
+//! What metrics.k8s.io answers.
+
+use super::*;
+use crate::world::PodMetricsChange;
+
+/// The change of the metrics among others.
+fn of_metrics(changes: Vec<Change>) -> Option<PodMetricsChange> {
+    changes.into_iter().find_map(|change| match change {
+        Change::PodMetrics(change) => Some(change),
+        _ => None,
+    })
+}
+
+fn steps(values: &[(i64, &str)]) -> Signal {
+    Signal::Steps(values.iter().map(|(at, value)| (t(*at), q(value))).collect())
+}
+
+fn constant(value: &str) -> Signal {
+    Signal::Constant(q(value))
+}
+
+fn load(total: Signal, limit: Option<&str>) -> UsageSource {
+    UsageSource::Load { total, limit: limit.map(q) }
+}
+
+#[test]
+fn a_steady_world_only_has_a_new_timestamp() {
+    let mut run = Run::new(&scenario(3, |_| {}));
+    run.at(0);
+    for second in [15, 30, 45] {
+        let timestamp = Some(t(second));
+        let change = PodMetricsChange { timestamp, ..PodMetricsChange::default() };
+        assert_eq!(run.at(second), [Change::PodMetrics(change)]);
+        assert_eq!(run.samples(second).len(), 3);
+        assert_eq!(run.samples(second)[2], format!("web-2 {second}s app=cpu:100m"));
+    }
+    assert_eq!(run.at(45), []);
+}
+
+#[test]
+fn without_a_new_sample_nothing_changes_at_all() {
+    let mut run = Run::new(&scenario(3, |s| s.metrics.sampling.resolution = Some(secs(60))));
+    run.at(0);
+    for second in [15, 30, 45] {
+        assert_eq!(run.at(second), []);
+    }
+    assert_eq!(run.at(60).len(), 1);
+}
+
+#[test]
+fn equal_values_are_shared_between_pods() {
+    let mut run = Run::new(&scenario(3, |_| {}));
+    let change = of_metrics(run.at(0)).expect("samples");
+    assert_eq!(change.window, Some(secs(30)));
+    assert!(Arc::ptr_eq(&change.set[0].containers, &change.set[2].containers));
+}
+
+#[test]
+fn samples_are_as_old_as_the_scenario_says() {
+    for (lag, resolution, query, sample) in [
+        (0, None, 40, "web-0 40s app=cpu:400m"),
+        (15, None, 40, "web-0 25s app=cpu:200m"),
+        (0, Some(15), 40, "web-0 30s app=cpu:300m"),
+        (11, Some(15), 40, "web-0 15s app=cpu:100m"),
+        (11, Some(15), 0, "web-0 -15s app=cpu:100m"),
+    ] {
+        let mut run = Run::new(&scenario(1, |s| {
+            let values = [(10, "100m"), (20, "200m"), (30, "300m"), (40, "400m")];
+            s.metrics.resources = vec![cpu(UsageSource::PerPod(steps(&values)))];
+            s.metrics.sampling.lag = secs(lag);
+            s.metrics.sampling.resolution = resolution.map(secs);
+        }));
+        assert_eq!(run.samples(query), [sample], "lag {lag}, resolution {resolution:?}");
+    }
+}
+
+#[test]
+fn a_sample_has_every_container_and_every_resource() {
+    let mut run = Run::new(&scenario(2, |s| {
+        let container = |name: &str| Container { name: name.into(), ..Container::default() };
+        s.workload.spec =
+            Arc::new(PodSpec { containers: vec![container("app"), container("log")] });
+        let per_container = vec![("log".into(), constant("7Mi"))];
+        s.metrics.resources[0].exceptions =
+            vec![(PodSet::All, constant("200m")), (pods(1, 1), constant("300m"))];
+        s.metrics.resources.push(ResourceUsage {
+            name: "memory".into(),
+            source: UsageSource::PerContainer(per_container),
+            exceptions: Vec::new(),
+        });
+    }));
+    assert_eq!(
+        run.samples(0),
+        [
+            "web-0 0s app=cpu:200m,memory:0 log=cpu:0,memory:7Mi",
+            "web-1 0s app=cpu:300m,memory:0 log=cpu:0,memory:7Mi",
+        ]
+    );
+}
+
+#[test]
+fn a_load_is_shared_by_the_pods_that_are_ready() {
+    let mut run = Run::new(&scenario(3, |s| {
+        s.metrics.resources = vec![cpu(load(steps(&[(0, "1"), (50, "4")]), Some("900m")))];
+        s.workload.startup.ready = Some(secs(10));
+        s.workload.termination = secs(30);
+        s.happens(15, Some(10), What::PodsUnready(pods(0, 0)));
+    }));
+    let values = |run: &mut Run, second| -> Vec<String> {
+        let samples = run.samples(second).into_iter();
+        samples.map(|sample| sample.rsplit(':').next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(values(&mut run, 0), ["333m", "333m", "333m"]);
+    assert_eq!(values(&mut run, 15), ["0", "500m", "500m"]);
+    assert_eq!(values(&mut run, 25), ["333m", "333m", "333m"]);
+    run.scale(30, 4);
+    assert_eq!(values(&mut run, 30), ["333m", "333m", "333m", "0"]);
+    assert_eq!(values(&mut run, 40), ["250m", "250m", "250m", "250m"]);
+    // The limit: 4 cores are too much for two pods; what terminates serves nobody.
+    run.scale(45, 2);
+    assert_eq!(values(&mut run, 50), ["900m", "900m", "0", "0"]);
+    run.scale(60, 0);
+    assert_eq!(values(&mut run, 61), ["0", "0", "0", "0"]);
+    assert_eq!(values(&mut run, 100), Vec::<String>::new());
+}
+
+#[test]
+fn a_pod_reports_some_time_after_it_started_and_until_it_is_gone() {
+    let mut run = Run::new(&scenario(0, |s| {
+        s.workload.startup =
+            Startup { pending: Some(secs(10)), ready: Some(secs(20)), metrics: secs(30) };
+        s.workload.termination = secs(20);
+    }));
+    run.scale(0, 1);
+    for (second, samples) in [(39, 0), (40, 1)] {
+        assert_eq!(run.samples(second).len(), samples, "t={second}");
+    }
+    run.scale(50, 0);
+    for (second, samples) in [(50, 1), (69, 1), (70, 0)] {
+        assert_eq!(run.samples(second).len(), samples, "t={second}");
+    }
+}
+
+#[test]
+fn failed_and_pending_pods_have_no_entry() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.workload.startup.pending = None;
+        s.happens(10, None, What::PodsFailed(PodSet::All));
+    }));
+    assert_eq!(run.samples(9).len(), 1);
+    assert_eq!(run.samples(10), Vec::<String>::new());
+    // No sample follows the clock, so there is nothing to say.
+    assert_eq!(run.at(25), []);
+}
+
+#[test]
+fn what_is_missing_comes_back() {
+    let hidden: [(What, &[&str]); 4] = [
+        (What::MetricsMissing(pods(0, 0)), &["web-1 10s app=cpu:100m"]),
+        (What::MetricsEmpty, &[]),
+        (
+            What::ContainerMetricsMissing(pods(0, 0), "app".into()),
+            &["web-0 10s app=", "web-1 10s app=cpu:100m"],
+        ),
+        (
+            What::ResourceMissing(pods(1, 1), "cpu".into()),
+            &["web-0 10s app=cpu:100m", "web-1 10s app="],
+        ),
+    ];
+    for (what, samples) in hidden {
+        let mut run = Run::new(&scenario(2, |s| s.happens(10, Some(20), what.clone())));
+        run.at(0);
+        assert_eq!(run.samples(10), samples, "{what:?}");
+        assert_eq!(run.samples(29).len(), samples.len(), "{what:?}");
+        let again = ["web-0 30s app=cpu:100m", "web-1 30s app=cpu:100m"];
+        assert_eq!(run.samples(30), again, "{what:?}");
+    }
+}
+
+#[test]
+fn stale_samples_stay_as_they_were_at_that_time() {
+    let mut run = Run::new(&scenario(2, |s| {
+        let values = [(0, "100m"), (20, "200m"), (30, "300m")];
+        s.metrics.resources = vec![cpu(UsageSource::PerPod(steps(&values)))];
+        // Between two reconciles: the value and the timestamp are of that very time.
+        s.happens(22, Some(40), What::MetricsStale(pods(0, 0)));
+        s.happens(50, Some(20), What::MetricsStale(pods(0, 0)));
+    }));
+    run.at(15);
+    for (second, samples) in [
+        (30, ["web-0 22s app=cpu:200m", "web-1 30s app=cpu:300m"]),
+        (69, ["web-0 22s app=cpu:200m", "web-1 1m9s app=cpu:300m"]),
+        (70, ["web-0 1m10s app=cpu:300m", "web-1 1m10s app=cpu:300m"]),
+    ] {
+        assert_eq!(run.samples(second), samples, "t={second}");
+    }
+}
+
+#[test]
+fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.happens(15, None, What::MetricsStale(PodSet::All));
+    }));
+    run.at(0);
+    let timestamp = Some(t(15));
+    let change = PodMetricsChange { timestamp, ..PodMetricsChange::default() };
+    assert_eq!(run.at(15), [Change::PodMetrics(change)]);
+    let change = of_metrics(run.at(30)).expect("a change");
+    assert_eq!((change.timestamp, change.set.len()), (None, 2));
+    assert_eq!(run.samples(30), ["web-0 15s app=cpu:100m", "web-1 15s app=cpu:100m"]);
+    assert_eq!(run.at(45), []);
+}
+
+#[test]
+fn what_hides_a_container_hides_it_in_a_stale_sample_too() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.happens(10, Some(60), What::MetricsStale(PodSet::All));
+        s.happens(20, Some(20), What::ContainerMetricsMissing(PodSet::All, "app".into()));
+        s.happens(40, Some(5), What::MetricsMissing(PodSet::All));
+    }));
+    assert_eq!(run.samples(10), ["web-0 10s app=cpu:100m"]);
+    assert_eq!(run.samples(20), ["web-0 10s app="]);
+    assert_eq!(run.samples(44), Vec::<String>::new());
+    assert_eq!(run.samples(45), ["web-0 10s app=cpu:100m"]);
+}
+
+#[test]
+fn a_pod_without_an_entry_gets_none_while_it_is_stale() {
+    let mut run = Run::new(&scenario(0, |s| {
+        s.workload.startup.metrics = secs(10);
+        s.happens(5, Some(20), What::MetricsStale(PodSet::All));
+    }));
+    run.scale(0, 1);
+    assert_eq!(run.samples(15), Vec::<String>::new());
+    assert_eq!(run.samples(25), ["web-0 25s app=cpu:100m"]);
+}
+
+#[test]
+fn stale_load_is_that_of_the_pods_that_were_ready_then() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.metrics.resources = vec![cpu(load(constant("1"), None))];
+        s.happens(10, None, What::Scale(2));
+        s.happens(20, None, What::MetricsStale(pods(0, 0)));
+        s.happens(25, None, What::Scale(4));
+    }));
+    run.at(0);
+    assert_eq!(run.samples(30)[..2], ["web-0 20s app=cpu:500m", "web-1 30s app=cpu:250m"]);
+}
+
+#[test]
+fn metrics_that_nobody_describes_are_an_empty_list() {
+    let mut run = Run::new(&scenario(1, |s| s.metrics.resources.clear()));
+    assert_eq!(run.samples(0), Vec::<String>::new());
+}

@@ -1,0 +1,176 @@
+//! Tests of the simulation: what changes say, and what they add up to.
+
+mod lifecycle;
+mod metrics;
+mod property;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Change, Cluster, World};
+use crate::model::api::{ApiError, ConditionStatus, Container, Pod, PodPhase, PodSpec, Scale};
+use crate::model::flags::{FeatureGates, Flags};
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{
+    Happening, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, Scenario, Signal, Startup,
+    UsageSource, Victims, What, Workload,
+};
+
+fn q(text: &str) -> Quantity {
+    Quantity::parse(text).expect("a quantity")
+}
+
+fn secs(seconds: i64) -> Span {
+    Span::from_secs(seconds)
+}
+
+fn t(seconds: i64) -> Time {
+    Time::from_secs(seconds)
+}
+
+/// A Deployment of `web` with a container `app`, 100m of cpu in each pod, new pods ready at once.
+fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> {
+    let container = |name: &str| Container { name: name.into(), requests: BTreeMap::new() };
+    let mut scenario = Scenario {
+        id: "test".to_owned(),
+        path: "test.yaml".to_owned(),
+        requirement: String::new(),
+        upstream: String::new(),
+        releases: ReleaseRange::default(),
+        flags: Flags::default(),
+        gates: FeatureGates::default(),
+        gate_overrides: BTreeMap::new(),
+        namespace: "default".into(),
+        hpa_name: "web".into(),
+        manifest: serde_json::json!({"metadata": {"name": "web"}}),
+        workload: Workload {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            resource: "deployments".to_owned(),
+            name: "web".into(),
+            replicas,
+            selector: "app=web".into(),
+            labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
+            spec: Arc::new(PodSpec { containers: vec![container("app")] }),
+            age: secs(3600),
+            startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
+            victims: Victims::ReplicaSet,
+            termination: secs(0),
+        },
+        metrics: Metrics {
+            resources: vec![cpu(UsageSource::PerPod(Signal::Constant(q("100m"))))],
+            sampling: Sampling { window: secs(30), lag: secs(0), resolution: None },
+        },
+        timeline: Vec::new(),
+        until: t(600),
+        expect: Vec::new(),
+        hash: String::new(),
+        line: 1,
+    };
+    change(&mut scenario);
+    scenario.timeline.sort_by_key(|happening| happening.at);
+    Arc::new(scenario)
+}
+
+fn cpu(source: UsageSource) -> ResourceUsage {
+    ResourceUsage { name: "cpu".into(), source, exceptions: Vec::new() }
+}
+
+fn error(code: u16) -> ApiError {
+    ApiError { code, reason: "Test".to_owned(), message: format!("error {code}").into() }
+}
+
+/// Pods from one ordinal to another.
+fn pods(first: u32, last: u32) -> PodSet {
+    PodSet::Ordinals(vec![(first, last)])
+}
+
+impl Scenario {
+    /// Something happens at a time, for ever or for so many seconds.
+    fn happens(&mut self, at: i64, lasts: Option<i64>, what: What) {
+        let lasts = lasts.map(secs);
+        self.timeline.push(Happening { at: t(at), lasts, what, line: 1 });
+    }
+}
+
+/// A world and the cluster that its changes add up to.
+struct Run {
+    world: World,
+    cluster: Cluster,
+}
+
+impl Run {
+    fn new(scenario: &Arc<Scenario>) -> Run {
+        Run { world: World::new(scenario), cluster: Cluster::new(true) }
+    }
+
+    /// A query at that second. The changes since the last one.
+    fn at(&mut self, second: i64) -> Vec<Change> {
+        let changes = self.world.advance(t(second));
+        for change in &changes {
+            self.cluster.apply(change, &|_| Ok(())).expect("a template");
+        }
+        changes
+    }
+
+    /// A query at that second, at which the controller writes a size.
+    fn scale(&mut self, second: i64, replicas: i32) {
+        self.at(second);
+        self.world.scaled(t(second), replicas);
+        assert!(self.cluster.write_scale("deployments.apps", "web", replicas));
+    }
+
+    /// The pods that a query at that second sees, each in a few words.
+    fn pods(&mut self, second: i64) -> Vec<String> {
+        self.at(second);
+        self.cluster.pods().iter().map(|pod| pod_in_words(pod)).collect()
+    }
+
+    /// The samples that a query at that second sees, each in a few words.
+    fn samples(&mut self, second: i64) -> Vec<String> {
+        self.at(second);
+        samples_in_words(&self.cluster)
+    }
+
+    /// `spec.replicas`, `status.replicas`.
+    fn sizes(&mut self, second: i64) -> (i32, i32) {
+        self.at(second);
+        let scale = self.cluster.scale("deployments.apps", "web").expect("a scale");
+        let Scale { replicas, status_replicas, .. } = scale;
+        (*replicas, *status_replicas)
+    }
+}
+
+/// `web-0 Running 0s ready 5s`, in times of the scenario.
+fn pod_in_words(pod: &Pod) -> String {
+    let mut words = format!("{} {:?}", pod.name, pod.phase);
+    words.extend(pod.start_time.map(|start| format!(" {start}")));
+    words.extend(pod.ready.map(|ready| {
+        let status = if ready.status == ConditionStatus::True { "ready" } else { "unready" };
+        format!(" {status} {}", ready.last_transition_time)
+    }));
+    words.extend(pod.deletion_timestamp.map(|at| format!(" terminating {at}")));
+    words
+}
+
+/// `web-0 15s app=cpu:100m`.
+fn samples_in_words(cluster: &Cluster) -> Vec<String> {
+    let samples = cluster.pod_metrics().expect("no fault").iter();
+    let words = samples.map(|sample| {
+        let mut words = format!("{} {}", sample.name, sample.timestamp);
+        for container in sample.containers.iter() {
+            let usage = container.usage.iter();
+            let usage: Vec<_> = usage.map(|(name, value)| format!("{name}:{value}")).collect();
+            words += &format!(" {}={}", container.name, usage.join(","));
+        }
+        words
+    });
+    words.collect()
+}
+
+/// How many pods are in that phase.
+fn count(cluster: &Cluster, phase: PodPhase) -> usize {
+    cluster.pods().iter().filter(|pod| pod.phase == phase).count()
+}

@@ -1,0 +1,475 @@
+//! What the changes add up to, against a second simulation that is as simple as can be: it goes
+//! from second to second, looks at everything each time, and remembers nothing that it was told.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::*;
+use crate::model::api::PodReady;
+
+/// A pod of the simple simulation; times in seconds.
+#[derive(Clone, Default)]
+struct SimplePod {
+    ordinal: u32,
+    created: i64,
+    started: Option<i64>,
+    failed: bool,
+    due: Option<i64>,
+    ready: Option<(bool, i64)>,
+    /// Happenings and when they end.
+    holds: Vec<(usize, i64)>,
+    /// Timestamp and usage, while stale.
+    frozen: Option<(i64, Option<Usage>)>,
+}
+
+/// Usage by container, then by resource.
+type Usage = Vec<(String, Vec<(String, i64)>)>;
+
+struct Simple<'a> {
+    scenario: &'a Scenario,
+    pods: Vec<SimplePod>,
+    born: u32,
+    replicas: i32,
+    empty: Vec<(usize, i64)>,
+}
+
+impl<'a> Simple<'a> {
+    fn new(scenario: &'a Scenario) -> Simple<'a> {
+        let age = -scenario.workload.age.0 / 1_000_000_000;
+        let grown = |ordinal: i32| SimplePod {
+            ordinal: u32::try_from(ordinal).expect("small"),
+            created: age,
+            started: Some(age),
+            ready: Some((true, age)),
+            ..SimplePod::default()
+        };
+        let replicas = scenario.workload.replicas;
+        let pods: Vec<SimplePod> = (0..replicas).map(grown).collect();
+        let born = u32::try_from(replicas).expect("small");
+        Simple { scenario, pods, born, replicas, empty: Vec::new() }
+    }
+
+    fn second(&mut self, now: i64) {
+        let mut stale = false;
+        for (index, happening) in self.scenario.timeline.iter().enumerate() {
+            if happening.at == t(now) {
+                let end = happening.lasts.map_or(i64::MAX, |span| now + span.0 / 1_000_000_000);
+                self.begin(index, end, now, &happening.what);
+                stale |= matches!(happening.what, What::MetricsStale(_));
+            }
+        }
+        self.pods.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
+        self.empty.retain(|(_, end)| *end > now);
+        self.settle(now);
+        self.act(now);
+        if stale {
+            let usages: Vec<_> = self.pods.iter().map(|pod| self.usage(pod, now)).collect();
+            let stamp = self.stamp(now);
+            for (index, usage) in usages.into_iter().enumerate() {
+                if self.held(&self.pods[index], |w| matches!(w, What::MetricsStale(_)))
+                    && self.pods[index].frozen.is_none()
+                {
+                    self.pods[index].frozen = Some((stamp, usage));
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, index: usize, end: i64, now: i64, what: &What) {
+        let grace = self.scenario.workload.termination.0 / 1_000_000_000;
+        let (What::PodsUnready(set)
+        | What::PodsFailed(set)
+        | What::PodsDeleted(set)
+        | What::PodsStuckTerminating(set)
+        | What::MetricsMissing(set)
+        | What::ContainerMetricsMissing(set, _)
+        | What::ResourceMissing(set, _)
+        | What::MetricsStale(set)) = what
+        else {
+            match what {
+                What::Scale(replicas) => self.replicas = *replicas,
+                What::MetricsEmpty => self.empty.push((index, end)),
+                _ => {}
+            }
+            return;
+        };
+        for pod in &mut self.pods {
+            let named = match set {
+                PodSet::All => true,
+                PodSet::Ordinals(ranges) => {
+                    ranges.iter().any(|(a, b)| (*a..=*b).contains(&pod.ordinal))
+                }
+            };
+            if named {
+                match what {
+                    What::PodsFailed(_) => pod.failed = true,
+                    What::PodsDeleted(_) => delete(pod, now, grace),
+                    What::PodsStuckTerminating(_) => {
+                        pod.holds.push((index, end));
+                        delete(pod, now, grace);
+                    }
+                    _ => pod.holds.push((index, end)),
+                }
+            }
+        }
+    }
+
+    fn held(&self, pod: &SimplePod, what: fn(&What) -> bool) -> bool {
+        pod.holds.iter().any(|(index, _)| what(&self.scenario.timeline[*index].what))
+    }
+
+    fn settle(&mut self, now: i64) {
+        let startup = self.scenario.workload.startup;
+        let passed = |since: i64, span: Option<Span>| {
+            span.is_some_and(|span| since + span.0 / 1_000_000_000 <= now)
+        };
+        let mut left = Vec::new();
+        for mut pod in std::mem::take(&mut self.pods) {
+            let stuck = self.held(&pod, |w| matches!(w, What::PodsStuckTerminating(_)));
+            if pod.due.is_some_and(|due| due <= now) && !stuck {
+                continue;
+            }
+            let active = !pod.failed && pod.due.is_none();
+            if active && pod.started.is_none() && passed(pod.created, startup.pending) {
+                pod.started = Some(now);
+            }
+            if !self.held(&pod, |w| matches!(w, What::MetricsStale(_))) {
+                pod.frozen = None;
+            }
+            let grown = i64::from(pod.ordinal) < i64::from(self.scenario.workload.replicas);
+            let ready = active
+                && (grown || passed(pod.created, startup.ready))
+                && !self.held(&pod, |w| matches!(w, What::PodsUnready(_)));
+            if pod.started.is_some() && pod.ready.is_none_or(|(old, _)| old != ready) {
+                pod.ready = Some((ready, now));
+            }
+            left.push(pod);
+        }
+        self.pods = left;
+    }
+
+    fn act(&mut self, now: i64) {
+        let wanted = usize::try_from(self.replicas).unwrap_or(0);
+        let grace = self.scenario.workload.termination.0 / 1_000_000_000;
+        loop {
+            let active: Vec<usize> = (0..self.pods.len())
+                .filter(|&i| !self.pods[i].failed && self.pods[i].due.is_none())
+                .collect();
+            if active.len() < wanted {
+                let ordinal = self.born;
+                self.born += 1;
+                self.pods.push(SimplePod { ordinal, created: now, ..SimplePod::default() });
+            } else if active.len() > wanted {
+                let ready = |i: usize| self.pods[i].ready.is_some_and(|(ready, _)| ready);
+                let victim = match self.scenario.workload.victims {
+                    Victims::Oldest => active[0],
+                    Victims::Newest => active[active.len() - 1],
+                    Victims::ReplicaSet => *active
+                        .iter()
+                        .rev()
+                        .min_by_key(|&&i| (self.pods[i].started.is_some(), ready(i)))
+                        .expect("some"),
+                };
+                delete(&mut self.pods[victim], now, grace);
+            } else {
+                break;
+            }
+        }
+        self.settle(now);
+    }
+
+    /// When the sample was taken that a query sees now.
+    fn stamp(&self, now: i64) -> i64 {
+        let sampling = self.scenario.metrics.sampling;
+        let at = now - sampling.lag.0 / 1_000_000_000;
+        sampling.resolution.map_or(at, |step| {
+            let step = step.0 / 1_000_000_000;
+            at.div_euclid(step) * step
+        })
+    }
+
+    fn usage(&self, pod: &SimplePod, now: i64) -> Option<Usage> {
+        let scenario = self.scenario;
+        let metrics = scenario.workload.startup.metrics.0 / 1_000_000_000;
+        let reports = pod.started.is_some_and(|started| started + metrics <= now);
+        if !reports
+            || pod.failed
+            || !self.empty.is_empty()
+            || self.held(pod, |w| matches!(w, What::MetricsMissing(_)))
+        {
+            return None;
+        }
+        if let Some((_, usage)) = &pod.frozen {
+            return usage.clone().map(|usage| self.hide(pod, usage));
+        }
+        let names = scenario.workload.spec.containers.iter().map(|c| c.name.to_string());
+        let usage = names.enumerate().map(|(position, name)| {
+            let usage = scenario.metrics.resources.iter().map(|resource| {
+                let value = self.value(pod, resource, position, &name, now);
+                (resource.name.to_string(), value)
+            });
+            (name.clone(), usage.collect())
+        });
+        Some(self.hide(pod, usage.collect()))
+    }
+
+    fn value(
+        &self,
+        pod: &SimplePod,
+        resource: &ResourceUsage,
+        position: usize,
+        name: &str,
+        now: i64,
+    ) -> i64 {
+        let at = t(self.stamp(now));
+        let value = |signal: &Signal| match signal {
+            Signal::Constant(value) => value.milli(),
+            Signal::Steps(steps) => {
+                let past = steps.iter().rev().find(|(from, _)| *from <= at);
+                past.unwrap_or(&steps[0]).1.milli()
+            }
+            _ => panic!("not in these scenarios"),
+        };
+        let named = |(set, _): &&(PodSet, Signal)| match set {
+            PodSet::All => true,
+            PodSet::Ordinals(ranges) => {
+                ranges.iter().any(|(a, b)| (*a..=*b).contains(&pod.ordinal))
+            }
+        };
+        if let Some((_, signal)) = resource.exceptions.iter().rev().find(named) {
+            return if position == 0 { value(signal) } else { 0 };
+        }
+        match &resource.source {
+            UsageSource::PerPod(signal) => {
+                if position == 0 {
+                    value(signal)
+                } else {
+                    0
+                }
+            }
+            UsageSource::PerContainer(signals) => {
+                signals.iter().find(|(n, _)| **n == *name).map_or(0, |(_, signal)| value(signal))
+            }
+            UsageSource::Load { total, limit } => {
+                let ready = |pod: &SimplePod| pod.ready.is_some_and(|(ready, _)| ready);
+                let serving = self.pods.iter().filter(|pod| ready(pod)).count();
+                if position > 0 || !ready(pod) {
+                    return 0;
+                }
+                let share = value(total) / i64::try_from(serving).expect("small");
+                limit.as_ref().map_or(share, |limit| share.min(limit.milli()))
+            }
+        }
+    }
+
+    fn hide(&self, pod: &SimplePod, mut usage: Usage) -> Usage {
+        for (index, _) in &pod.holds {
+            match &self.scenario.timeline[*index].what {
+                What::ContainerMetricsMissing(_, name) => {
+                    for (_, values) in usage.iter_mut().filter(|(n, _)| **n == **name) {
+                        values.clear();
+                    }
+                }
+                What::ResourceMissing(_, name) => {
+                    usage.iter_mut().for_each(|(_, values)| values.retain(|(n, _)| **n != **name));
+                }
+                _ => {}
+            }
+        }
+        usage
+    }
+
+    /// Pods and samples as a query sees them now, in words.
+    fn query(&self, now: i64) -> (Vec<String>, Vec<String>) {
+        let (mut pods, mut samples) = (Vec::new(), Vec::new());
+        for pod in &self.pods {
+            let status = |ready| if ready { ConditionStatus::True } else { ConditionStatus::False };
+            let api = Pod {
+                name: format!("web-{}", pod.ordinal).into(),
+                labels: Arc::default(),
+                deletion_timestamp: pod.due.map(t),
+                phase: match pod.started {
+                    _ if pod.failed => PodPhase::Failed,
+                    Some(_) => PodPhase::Running,
+                    None => PodPhase::Pending,
+                },
+                start_time: pod.started.map(t),
+                ready: pod.ready.map(|(ready, since)| PodReady {
+                    status: status(ready),
+                    last_transition_time: t(since),
+                }),
+                spec: Arc::default(),
+            };
+            pods.push(pod_in_words(&api));
+            if let Some(usage) = self.usage(pod, now) {
+                let stamp = pod.frozen.as_ref().map_or(self.stamp(now), |(stamp, _)| *stamp);
+                samples.push(format!("{} {stamp} {usage:?}", api.name));
+            }
+        }
+        pods.sort();
+        samples.sort();
+        (pods, samples)
+    }
+}
+
+fn delete(pod: &mut SimplePod, now: i64, grace: i64) {
+    if pod.due.is_none() {
+        pod.due = Some(if pod.started.is_some() && !pod.failed { now + grace } else { now });
+    }
+}
+
+/// The same words for what the cluster has.
+fn of_cluster(cluster: &Cluster) -> (Vec<String>, Vec<String>) {
+    let mut pods: Vec<_> = cluster.pods().iter().map(|pod| pod_in_words(pod)).collect();
+    let samples = cluster.pod_metrics().expect("no faults").iter().map(|sample| {
+        let usage: Usage = sample
+            .containers
+            .iter()
+            .map(|container| {
+                let usage = container.usage.iter();
+                let usage = usage.map(|(name, value)| (name.to_string(), value.milli()));
+                (container.name.to_string(), usage.collect())
+            })
+            .collect();
+        format!("{} {} {usage:?}", sample.name, sample.timestamp.0 / 1_000_000_000)
+    });
+    let mut samples: Vec<_> = samples.collect();
+    pods.sort();
+    samples.sort();
+    (pods, samples)
+}
+
+fn pod_set() -> impl Strategy<Value = PodSet> {
+    let ranges = proptest::collection::vec((0..4_u32, 0..3_u32), 1..3);
+    prop_oneof![
+        Just(PodSet::All),
+        ranges.prop_map(|ranges| {
+            let mut from = 0;
+            let ordinals = ranges.into_iter().map(|(skip, more)| {
+                let range = (from + skip, from + skip + more);
+                from = range.1 + 1;
+                range
+            });
+            PodSet::Ordinals(ordinals.collect())
+        }),
+    ]
+}
+
+fn what() -> impl Strategy<Value = What> {
+    (0..11_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
+        0 => What::PodsUnready(set),
+        1 => What::PodsFailed(set),
+        2 => What::PodsDeleted(set),
+        3 => What::PodsStuckTerminating(set),
+        4 => What::MetricsMissing(set),
+        5 => What::ContainerMetricsMissing(set, "app".into()),
+        6 => What::ResourceMissing(set, "cpu".into()),
+        7 | 8 => What::MetricsStale(set),
+        9 => What::MetricsEmpty,
+        _ => What::Scale(replicas),
+    })
+}
+
+fn signal() -> impl Strategy<Value = Signal> {
+    let constant = (0..2000_i64).prop_map(|m| Signal::Constant(q(&format!("{m}m"))));
+    let steps = proptest::collection::btree_map(0..60_i64, 0..2000_i64, 1..4).prop_map(|steps| {
+        let step = |(at, milli)| (t(at), q(&format!("{milli}m")));
+        Signal::Steps(steps.into_iter().map(step).collect())
+    });
+    prop_oneof![constant, steps]
+}
+
+fn usage() -> impl Strategy<Value = ResourceUsage> {
+    let source = (signal(), 0..3_u8, proptest::option::of(100..900_i64));
+    let source = source.prop_map(|(signal, kind, limit)| match kind {
+        0 => UsageSource::PerPod(signal),
+        1 => UsageSource::PerContainer(vec![("log".into(), signal)]),
+        _ => UsageSource::Load { total: signal, limit: limit.map(|m| q(&format!("{m}m"))) },
+    });
+    let exceptions = proptest::collection::vec((pod_set(), signal()), 0..3);
+    (source, exceptions).prop_map(|(source, exceptions)| {
+        let mut usage = cpu(source);
+        usage.exceptions = exceptions;
+        usage
+    })
+}
+
+fn workload() -> impl Strategy<Value = Workload> {
+    let times = (0..20_i64, proptest::option::of(0..9_i64), proptest::option::of(0..15_i64));
+    (0..6_i32, times, 0..8_i64, 0..12_i64, 0..3_u8).prop_map(
+        |(replicas, (age, pending, ready), metrics, termination, victims)| {
+            let mut workload = scenario(replicas, |_| {}).workload.clone();
+            let container = |name: &str| Container { name: name.into(), ..Container::default() };
+            let containers = vec![container("app"), container("log")];
+            workload.spec = Arc::new(PodSpec { containers });
+            workload.age = secs(age);
+            let (pending, ready) = (pending.map(secs), ready.map(secs));
+            workload.startup = Startup { pending, ready, metrics: secs(metrics) };
+            workload.termination = secs(termination);
+            workload.victims =
+                [Victims::ReplicaSet, Victims::Newest, Victims::Oldest][usize::from(victims)];
+            workload
+        },
+    )
+}
+
+fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
+    let happening = (0..60_i64, proptest::option::of(0..25_i64), what());
+    let happenings = proptest::collection::vec(happening, 0..9);
+    let sampling = (0..4_i64, proptest::option::of(1..20_i64));
+    (workload(), usage(), happenings, sampling).prop_map(
+        |(workload, usage, happenings, sampling)| {
+            scenario(0, |s| {
+                s.workload = workload;
+                s.metrics.resources = vec![usage];
+                s.metrics.sampling.lag = secs(sampling.0);
+                s.metrics.sampling.resolution = sampling.1.map(secs);
+                for (at, lasts, what) in happenings {
+                    s.happens(at, lasts, what);
+                }
+            })
+        },
+    )
+}
+
+/// When a query is made, and the size that the controller then writes.
+fn queries() -> impl Strategy<Value = BTreeMap<i64, Option<i32>>> {
+    proptest::collection::btree_map(0..80_i64, proptest::option::of(0..7_i32), 1..12)
+}
+
+proptest! {
+    // The seed is fixed: this suite gives the same verdict each time.
+    #![proptest_config(ProptestConfig {
+        cases: 2000,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn changes_add_up_to_what_a_simple_simulation_sees(
+        scenario in scenarios(),
+        queries in queries(),
+    ) {
+        let mut simple = Simple::new(&scenario);
+        let mut run = Run::new(&scenario);
+        // Looks at everything at each query, and tells nobody before.
+        let mut quiet = World::new(&scenario);
+        for now in 0..80 {
+            simple.second(now);
+            let Some(written) = queries.get(&now) else { continue };
+            run.at(now);
+            prop_assert_eq!(of_cluster(&run.cluster), simple.query(now), "t={}s", now);
+            let mut once = Run { world: quiet.clone(), cluster: Cluster::default() };
+            prop_assert_eq!(once.sizes(now), run.sizes(now));
+            prop_assert_eq!(of_cluster(&once.cluster), of_cluster(&run.cluster));
+            prop_assert_eq!(run.at(now), vec![], "nothing more to say at t={}s", now);
+            if let Some(replicas) = *written {
+                run.scale(now, replicas);
+                quiet.scaled(t(now), replicas);
+                simple.replicas = replicas;
+                simple.act(now);
+            }
+        }
+    }
+}

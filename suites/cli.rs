@@ -1,0 +1,378 @@
+//! The command as users call it: exit codes, what is written where, and its reference in the docs.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::run::free_run;
+use kube_lockstep::scenario::{self, Scenario};
+use kube_lockstep::trace::Trace;
+use serde_json::Value;
+
+/// The command in the repository, where `./fixtures` is found.
+fn kube_lockstep(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
+    // Nothing of the surroundings decides how it looks.
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(support::repository()).args(arguments);
+    command
+}
+
+fn stdout(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).expect("output is UTF-8")
+}
+
+fn stderr(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stderr.clone()).expect("output is UTF-8")
+}
+
+/// The lines of standard output, each of which must be JSON.
+fn json(assert: &Assert) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    stdout(assert).lines().map(parse).collect()
+}
+
+const SCENARIO: &str = "\
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Twice the target doubles the size.
+upstream: https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    maxReplicas: 10
+    metrics:
+      - type: Resource
+        resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+workload: {replicas: 2, containers: [{name: app, requests: {cpu: \"1\"}}]}
+metrics: {resource: [{name: cpu, perPod: \"1\"}]}
+until: 30s
+";
+
+/// A folder of fixtures with one scenario and what is to be added to it.
+fn folder(more: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("doubles.yaml");
+    fs::write(&file, format!("{SCENARIO}{more}")).expect("a file can be written");
+    (folder, file)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("paths of temporary files are UTF-8")
+}
+
+#[test]
+fn a_run_that_conforms_exits_with_0() {
+    let (folder, _) = folder("expect:\n  - {tick: 1, replicas: 4}\n");
+    let run = kube_lockstep(&["run", "--engine", "model", "--fixtures", text(folder.path())])
+        .assert()
+        .code(0);
+    let last = stdout(&run).lines().last().unwrap_or_default().to_owned();
+    assert!(last.starts_with("1 scenario on model 1.37: 1 conforms, 0 diverge, "), "{last}");
+}
+
+#[test]
+fn an_unmet_expectation_exits_with_1_and_names_its_line() {
+    let (_folder, file) = folder("expect:\n  - {tick: 1, replicas: 5}\n");
+    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(1);
+    let expected = format!("{}:19: tick 1 (t=0s)", text(&file));
+    assert!(stdout(&run).contains(&expected), "{expected}\n{}", stdout(&run));
+    kube_lockstep(&["predict", text(&file)]).assert().code(1);
+}
+
+/// A repository with one scenario and a trace beside it, as if upstream had done this.
+fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String) {
+    let root = tempfile::tempdir().expect("a folder can be made");
+    let fixtures = root.path().join("fixtures");
+    let traces = root.path().join("suites/recorded/v1.37");
+    for folder in [&fixtures, &traces] {
+        fs::create_dir_all(folder).expect("a folder can be made");
+    }
+    fs::write(fixtures.join("doubles.yaml"), SCENARIO).expect("a file can be written");
+    let nothing = |_: &str| Err("there is no other file".to_owned());
+    let scenario = scenario::parse("doubles.yaml", SCENARIO, &nothing).expect("it is a scenario");
+    let scenario = Arc::new(Scenario { id: "doubles".to_owned(), ..scenario });
+    let mut trace = free_run(&scenario, Release::V1_37).trace;
+    change(&mut trace);
+    let recorded = kube_lockstep::trace::text::write(&trace).expect("a trace can be written");
+    let snapshot = format!("---\nsource: none\n---\n{recorded}");
+    fs::write(traces.join("doubles.snap"), snapshot).expect("a file can be written");
+    let fixtures = text(&fixtures).to_owned();
+    (root, fixtures)
+}
+
+fn run_recorded(fixtures: &str) -> Command {
+    kube_lockstep(&["run", "--engine", "recorded", "--fixtures", fixtures])
+}
+
+#[test]
+fn a_divergence_exits_with_1_and_can_be_replayed() {
+    let (_root, fixtures) = repository_with_a_trace(|trace| {
+        let write = trace.ticks[0].status_write.as_mut().expect("the first tick writes a status");
+        write.status.desired_replicas += 1;
+    });
+    let run = run_recorded(&fixtures).assert().code(1);
+    let shown = stdout(&run);
+    for part in [
+        "diverges  doubles   v1.37   model | recorded\n",
+        "  tick 1, t=0s, status.desiredReplicas:  model 4 | recorded 5\n",
+        "    why the model said 4: resource cpu 100% of 50%",
+        "  replay: kube-lockstep run doubles --release 1.37 --engine recorded\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(shown.contains(&format!("  {fixtures}/doubles.yaml:")), "{shown}");
+}
+
+#[test]
+fn a_known_disagreement_that_is_gone_exits_with_1() {
+    let (_root, fixtures) = repository_with_a_trace(|_| {});
+    run_recorded(&fixtures).assert().code(0);
+    let known = "divergences:\n  - {scenario: doubles, field: status, reason: none, link: none}\n";
+    fs::write(Path::new(&fixtures).join("divergences.yaml"), known).expect("it can be written");
+    let run = run_recorded(&fixtures).assert().code(1);
+    assert!(stdout(&run).contains("\nstale  doubles: status (none) no longer disagrees"));
+}
+
+#[test]
+fn a_trace_of_another_scenario_is_no_verdict_and_exits_with_3() {
+    let (_root, fixtures) = repository_with_a_trace(|trace| trace.hash = "0".repeat(16));
+    let run = run_recorded(&fixtures).assert().code(3);
+    assert!(stdout(&run).contains("is stale"), "{}", stdout(&run));
+}
+
+#[test]
+fn an_invalid_scenario_exits_with_2_and_the_whole_message() {
+    let (_folder, file) = folder("untill: 30s\n");
+    for command in ["run", "predict", "list"] {
+        let run = kube_lockstep(&[command, text(&file)]).assert().code(2);
+        let complaint = stderr(&run);
+        assert!(complaint.starts_with(&format!("error: {}:18:1: ", text(&file))), "{complaint}");
+        assert!(complaint.contains("did you mean `until`?"), "{complaint}");
+        assert_eq!(stdout(&run), "");
+    }
+}
+
+#[test]
+fn names_that_match_nothing_exit_with_2_and_a_suggestion() {
+    let first = support::id_of(support::fixtures().first().expect("there are fixtures"));
+    let misspelt = first.replacen('e', "", 1);
+    let run = kube_lockstep(&["run", "--engine", "model", &misspelt]).assert().code(2);
+    assert!(stderr(&run).contains(&format!("hint: did you mean {first:?}?")), "{}", stderr(&run));
+    for nothing in ["nowhere/*", "nowhere", "nowhere/file.yaml"] {
+        let run = kube_lockstep(&["list", nothing]).assert().code(2);
+        assert!(stderr(&run).contains("hint: `kube-lockstep list` shows all"), "{}", stderr(&run));
+    }
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_2() {
+    for arguments in [
+        &["run", "--engine", "upstraem"][..],
+        &["run", "--release", "1.99"],
+        &["run", "--jobs", "0"],
+        &["run", "--fixtures", "no/such/folder"],
+        &["explain", "file.yaml"],
+        &["frobnicate"],
+    ] {
+        let run = kube_lockstep(arguments).assert().code(2);
+        assert!(stderr(&run).starts_with("error: "), "{arguments:?}: {}", stderr(&run));
+    }
+}
+
+#[test]
+fn an_engine_that_cannot_run_exits_with_3() {
+    let (_folder, file) = folder("");
+    let arguments = ["run", "--engine", "upstream", "--program", "no/such/program", text(&file)];
+    let run = kube_lockstep(&arguments).assert().code(3);
+    assert!(stdout(&run).contains("inconclusive  "), "{}", stdout(&run));
+}
+
+#[test]
+fn an_empty_folder_exits_with_4() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for command in ["run", "list"] {
+        let run = kube_lockstep(&[command, "--fixtures", text(folder.path())]).assert().code(4);
+        assert!(stderr(&run).contains("holds no scenarios"), "{}", stderr(&run));
+    }
+}
+
+#[test]
+fn scenarios_of_other_releases_only_exit_with_4() {
+    let (_folder, file) = folder("releases: \"<=1.30\"\n");
+    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(4);
+    assert!(stdout(&run).starts_with("kube-lockstep"), "{}", stdout(&run));
+    assert!(stdout(&run).contains("\nskipped "), "{}", stdout(&run));
+}
+
+#[test]
+fn json_is_all_there_is_on_standard_output_and_ends_with_the_summary() {
+    let run = kube_lockstep(&["run", "--engine", "model", "--format", "json", "tolerance"])
+        .assert()
+        .code(0);
+    let lines = json(&run);
+    let (last, scenarios) = lines.split_last().expect("there are lines");
+    let summary = last["summary"].as_object().expect("the last line is the summary");
+    let keys: Vec<&str> = summary.keys().map(String::as_str).collect();
+    let known = ["scenarios", "conforms", "diverges", "inconclusive", "skipped", "ticks"];
+    assert_eq!(keys, known);
+    assert_eq!(summary["scenarios"], scenarios.len());
+    assert!(scenarios.len() > 3, "the area has several scenarios");
+    for scenario in scenarios {
+        assert!(scenario["id"].as_str().is_some_and(|id| id.starts_with("tolerance/")));
+        assert_eq!(scenario["verdict"], "conforms");
+    }
+}
+
+#[test]
+fn several_names_select_each_scenario_once() {
+    let paths = support::fixtures();
+    let in_area = |path: &&PathBuf| support::id_of(path).starts_with("tolerance/");
+    let count = paths.iter().filter(in_area).count();
+    let first = paths.iter().find(in_area).expect("the area has scenarios");
+    let (id, file) = (support::id_of(first), text(first));
+    let list = kube_lockstep(&["list", "--format", "json", "tolerance/*", &id, file]).assert();
+    let lines = json(&list.code(0));
+    assert_eq!(lines.len(), count);
+    assert_eq!(lines[0]["id"], id);
+}
+
+#[test]
+fn a_file_of_the_fixtures_keeps_its_id() {
+    let first = support::fixtures().remove(0);
+    let list = kube_lockstep(&["list", "--format", "json", text(&first)]).assert().code(0);
+    assert_eq!(json(&list)[0]["id"], support::id_of(&first));
+}
+
+#[test]
+fn every_fixture_is_inside_the_program_and_listed() {
+    let elsewhere = tempfile::tempdir().expect("a folder can be made");
+    let mut command = kube_lockstep(&["list", "--format", "json"]);
+    let lines = json(&command.current_dir(elsewhere.path()).assert().code(0));
+    let mut ids: Vec<String> =
+        support::fixtures().iter().map(|path| support::id_of(path)).collect();
+    ids.sort();
+    let listed: Vec<&str> = lines.iter().filter_map(|line| line["id"].as_str()).collect();
+    assert_eq!(listed, ids);
+}
+
+#[test]
+fn pipes_get_neither_colours_nor_progress() {
+    let run = kube_lockstep(&["run", "--engine", "model", "-v", "tolerance"]).assert().code(0);
+    assert!(!stdout(&run).contains(['\u{1b}', '\r']), "{:?}", stdout(&run));
+    assert_eq!(stderr(&run), "");
+}
+
+#[test]
+fn colours_can_be_asked_for_and_switched_off() {
+    let run = |color: &[&str], no_color: bool| {
+        let mut command = kube_lockstep(&["run", "--engine", "model", "tolerance"]);
+        command.args(color);
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        stdout(&command.assert().code(0)).contains('\u{1b}')
+    };
+    assert!(run(&["--color", "always"], false));
+    assert!(!run(&["--color", "never"], false));
+    assert!(!run(&["--color", "auto"], false));
+    assert!(!run(&[], true));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    use std::process::Stdio;
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .args(["list"])
+        .current_dir(support::repository())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command can be started");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn predict_shows_each_tick_or_says_what_is_left_out() {
+    let (folder, file) = folder("expect:\n  - {tick: 1, replicas: 4}\n");
+    let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
+    let shown = stdout(&predict).replace(text(folder.path()), "FOLDER");
+    insta::assert_snapshot!(shown);
+    let predict = kube_lockstep(&["predict", "--format", "json", text(&file)]).assert().code(0);
+    let lines = json(&predict);
+    assert_eq!(lines.len(), 4);
+    assert_eq!((&lines[0]["tick"], &lines[0]["replicasAfter"]), (&1.into(), &4.into()));
+    assert_eq!(lines[3]["summary"]["ticks"], 3);
+}
+
+#[test]
+fn explain_tells_one_tick_in_full() {
+    let (folder, file) = folder("");
+    let explain = |which: &[&str]| {
+        let mut command = kube_lockstep(&["explain", text(&file)]);
+        stdout(&command.args(which).assert().code(0)).replace(text(folder.path()), "FOLDER")
+    };
+    insta::assert_snapshot!(explain(&["--tick", "1"]));
+    assert_eq!(explain(&["--at", "29s"]), explain(&["--tick", "2"]));
+    let wrong = kube_lockstep(&["explain", text(&file), "--tick", "9"]).assert().code(2);
+    assert!(stderr(&wrong).contains("the scenario has 3 ticks"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn doctor_names_every_engine_and_says_what_is_missing() {
+    let cache = tempfile::tempdir().expect("a folder can be made");
+    let doctor = kube_lockstep(&["doctor"])
+        .env("PATH", cache.path())
+        .env("KUBE_LOCKSTEP_CACHE", cache.path())
+        .assert()
+        .code(3);
+    let text = stdout(&doctor);
+    assert!(text.contains("missing  Go             Go is not installed"), "{text}");
+    assert!(text.contains("install Go 1.26 or newer"), "{text}");
+    assert!(text.contains("missing  upstream 1.37"), "{text}");
+    assert!(text.contains("ok       model 1.37"), "{text}");
+    assert!(text.ends_with("`kube-lockstep run` takes recorded\n"), "{text}");
+}
+
+#[test]
+fn completions_are_made_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = kube_lockstep(&["completions", shell]).assert().code(0);
+        assert!(stdout(&script).contains("predict"), "{shell}");
+    }
+}
+
+#[test]
+fn the_schema_is_that_of_the_library() {
+    let schema = kube_lockstep(&["schema"]).assert().code(0);
+    let schema: Value = serde_json::from_str(&stdout(&schema)).expect("the schema is JSON");
+    assert_eq!(schema, kube_lockstep::scenario::schema());
+}
+
+/// `docs/cli.md` is the program's own help. To write it anew: `UPDATE_DOCS=1 cargo test --test cli`.
+#[test]
+fn the_reference_in_the_docs_is_up_to_date() {
+    let path = support::repository().join("docs/cli.md");
+    let reference = kube_lockstep::cli::reference();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &reference).expect("the reference can be written");
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == reference,
+        "docs/cli.md is not the program's help; UPDATE_DOCS=1 cargo test --test cli"
+    );
+}

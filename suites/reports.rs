@@ -1,0 +1,313 @@
+//! What users see of a run: each report from the same hand-made events, as snapshots.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_lockstep::compare::{Divergence, FieldDifference};
+use kube_lockstep::expect::Unmet;
+use kube_lockstep::model::api::HpaStatus;
+use kube_lockstep::model::observation::{
+    Event as Recorded, EventType, Observation, ScaleWrite, StatusWrite,
+};
+use kube_lockstep::model::time::Time;
+use kube_lockstep::report::Report;
+use kube_lockstep::report::json::Json;
+use kube_lockstep::report::terminal::{Layout, Terminal};
+use kube_lockstep::run::{Event, KnownHit, Outcome, Summary, Verdict};
+use kube_lockstep::trace::Trace;
+
+const LAYOUT: Layout = Layout { columns: 100, verbose: false, progress: false };
+
+fn outcome(id: &str, verdict: Verdict) -> Outcome {
+    Outcome {
+        id: id.to_owned(),
+        path: format!("fixtures/{id}.yaml"),
+        line: 31,
+        requirement: "A scale-down waits for the highest recommendation of the last 300 s."
+            .to_owned(),
+        engine: "upstream",
+        release: "1.37".to_owned(),
+        verdict,
+        known: Vec::new(),
+        ticks: 4,
+        poisoned: 0,
+        trace: Trace::default(),
+        why: Vec::new(),
+        unmet: Vec::new(),
+        elapsed: Duration::from_micros(12_345),
+    }
+}
+
+/// A tick every 15 s from t=0, of a target that has this size and is given another one.
+fn tick(number: i64, current: i32, desired: i32) -> Observation {
+    let at = Time::from_secs(15 * number);
+    let status = HpaStatus {
+        current_replicas: Some(current),
+        desired_replicas: desired,
+        ..Default::default()
+    };
+    let mut tick = Observation {
+        at,
+        hpa: Arc::from("web"),
+        status_write: Some(StatusWrite { status, error: None }),
+        ..Observation::default()
+    };
+    if current == desired {
+        tick.status_write = (number == 0).then_some(tick.status_write).flatten();
+    } else {
+        tick.scale_writes.push(ScaleWrite { replicas: desired, error: None });
+        let message = format!("New size: {desired}; reason: All metrics below target");
+        let reason = "SuccessfulRescale".into();
+        tick.events.push(Recorded { type_: EventType::Normal, reason, message: message.into() });
+    }
+    tick
+}
+
+fn difference(field: &str, model: &str, upstream: &str) -> FieldDifference {
+    FieldDifference {
+        field: field.to_owned(),
+        model: model.to_owned(),
+        upstream: upstream.to_owned(),
+    }
+}
+
+const WHY: &str = "resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7 recommended at \
+                   t=15s, 45s old, window 5m -> 7";
+
+fn diverging(id: &str, fields: Vec<FieldDifference>) -> Outcome {
+    let divergence = Divergence { tick: 5, at: Time::from_secs(60), fields };
+    let mut outcome = outcome(id, Verdict::Diverges(divergence));
+    outcome.ticks = 5;
+    outcome.poisoned = 16;
+    outcome.trace.ticks = vec![
+        tick(0, 7, 7),
+        tick(1, 7, 7),
+        tick(2, 7, 7),
+        tick(3, 7, 7),
+        tick(4, 7, 6),
+        tick(5, 6, 6),
+        tick(6, 6, 5),
+        tick(7, 5, 5),
+    ];
+    outcome.why = vec![WHY.to_owned(); 8];
+    outcome
+}
+
+fn one_field() -> Outcome {
+    diverging(
+        "stabilization/downscale-window-holds-the-highest",
+        vec![difference("status.desiredReplicas", "7", "6")],
+    )
+}
+
+fn several_fields() -> Outcome {
+    let message = |text: &str| format!("recent recommendations were higher than {text}");
+    let mut outcome = diverging(
+        "stabilization/several-fields",
+        vec![
+            difference("scale.spec.replicas[0]", "(none)", "6"),
+            difference("status.desiredReplicas", "7", "6"),
+            difference(
+                "status.conditions[AbleToScale].reason",
+                "ScaleDownStabilized",
+                "ReadyForNewScale",
+            ),
+            difference(
+                "status.conditions[AbleToScale].message",
+                &message("current one, applying the highest recent recommendation"),
+                &message(
+                    "the current one, and since this value is very long, it goes on and on, so \
+                     that it does not fit into one line of a terminal of an ordinary width",
+                ),
+            ),
+            difference(
+                "events[0]",
+                "(none)",
+                "Normal SuccessfulRescale: New size: 6; reason: All metrics below target",
+            ),
+        ],
+    );
+    outcome
+        .unmet
+        .push(Unmet { line: 44, what: "tick 5 (t=1m): replicas: expected 7, was 6".into() });
+    outcome
+}
+
+/// The API server's answer to a person's request differs: no tick is to blame.
+fn of_the_api() -> Outcome {
+    let refused = "refused: HorizontalPodAutoscaler.autoscaling \"web\" is invalid: \
+                   spec.maxReplicas: Invalid value: 0: must be greater than 0";
+    let fields = vec![difference("api", "stored {\"maxReplicas\":0}", refused)];
+    let divergence = Divergence { tick: 0, at: Time::ZERO, fields };
+    let mut outcome = outcome("edits/max-of-zero", Verdict::Diverges(divergence));
+    outcome.ticks = 0;
+    outcome.engine = "recorded";
+    outcome
+}
+
+fn unexpected() -> Outcome {
+    let mut outcome = outcome("limits/max-holds", Verdict::Unexpected);
+    outcome.unmet = vec![
+        Unmet { line: 41, what: "tick 3 (t=30s): replicas: expected 6, was 4".to_owned() },
+        Unmet {
+            line: 44,
+            what: "not within 1m of t=30s; last at tick 7 (t=1m30s): condition ScalingLimited: \
+                   expected True, was False (DesiredWithinRange)"
+                .to_owned(),
+        },
+    ];
+    outcome
+}
+
+fn inconclusive() -> Outcome {
+    let why = "the upstream engine failed: it ended while an answer was awaited".to_owned();
+    let mut output: Vec<String> =
+        (1..=30).map(|line| format!("goroutine {line} [running]:")).collect();
+    output.push("\tvirtual/main.go:17 +0x1d\u{1b}[31m".to_owned());
+    let mut outcome =
+        outcome("errors/panics", Verdict::Inconclusive { why, output: output.join("\n") });
+    outcome.ticks = 0;
+    outcome
+}
+
+fn skipped() -> Outcome {
+    let why = "it speaks of releases from 1.38, not of 1.37".to_owned();
+    let mut outcome = outcome("tolerance/of-the-future", Verdict::Skipped { why });
+    outcome.ticks = 0;
+    outcome
+}
+
+fn known() -> Outcome {
+    let mut outcome = outcome("conditions/known", Verdict::Conforms);
+    let reason = "Upstream writes the condition twice within one second.".to_owned();
+    let link = "https://github.com/kubernetes/kubernetes/issues/1".to_owned();
+    outcome.known.push(KnownHit { reason, link });
+    outcome
+}
+
+fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Event> {
+    let mut summary = Summary::default();
+    let mut events = vec![
+        Event::Preparing { what: "upstream v1.37: compiling".to_owned(), fraction: Some(0.5) },
+        Event::Started {
+            scenarios: outcomes.len(),
+            engine: "upstream",
+            release: "1.37".to_owned(),
+            note: note.map(str::to_owned),
+        },
+    ];
+    for outcome in outcomes {
+        summary.add(&outcome);
+        events.push(Event::Finished(Box::new(outcome)));
+    }
+    summary.stale_known = stale.iter().map(|entry| (*entry).to_owned()).collect();
+    summary.elapsed = Duration::from_millis(812);
+    events.push(Event::Ended(summary));
+    events
+}
+
+fn all() -> Vec<Event> {
+    let conforming = outcome("tolerance/upper-edge", Verdict::Conforms);
+    let outcomes = vec![
+        conforming,
+        one_field(),
+        several_fields(),
+        of_the_api(),
+        unexpected(),
+        inconclusive(),
+        skipped(),
+        known(),
+    ];
+    events(outcomes, &["tolerance/edge: status.conditions[AbleToScale] (a reason)"], None)
+}
+
+/// The report as it reaches a pipe: without colours.
+fn text(events: &[Event], layout: Layout) -> String {
+    let out = anstream::StripStream::new(Vec::new());
+    let mut report = Terminal::new(out, layout);
+    for event in events {
+        report.event(event).expect("a vector can be written to");
+    }
+    String::from_utf8(report.into_inner().into_inner()).expect("reports are UTF-8")
+}
+
+fn json(events: &[Event]) -> String {
+    let mut report = Json::new(Vec::new());
+    for event in events {
+        report.event(event).expect("a vector can be written to");
+    }
+    String::from_utf8(report.into_inner()).expect("reports are UTF-8")
+}
+
+#[test]
+fn text_tells_in_full_what_does_not_conform() {
+    insta::assert_snapshot!(text(&all(), LAYOUT));
+}
+
+#[test]
+fn text_of_a_run_that_conforms_is_two_lines() {
+    let outcomes = (0..1200).map(|number| outcome(&format!("a/{number}"), Verdict::Conforms));
+    let text = text(&events(outcomes.collect(), &[], None), LAYOUT);
+    insta::assert_snapshot!(text, @r"
+    kube-lockstep 0.1.0: 1,200 scenarios on upstream 1.37
+    1,200 scenarios on upstream 1.37: 1,200 conform, 0 diverge, 0 inconclusive, 0 skipped; 4,800 ticks in 0.8 s
+    ");
+}
+
+#[test]
+fn text_says_why_another_engine_was_taken_and_verbosely_lists_all() {
+    let note = "recorded traces, since upstream can't run here: Go is not installed; install Go \
+                1.26 or newer and put it on the PATH";
+    let outcomes = vec![outcome("tolerance/upper-edge", Verdict::Conforms), skipped()];
+    let layout = Layout { verbose: true, ..LAYOUT };
+    insta::assert_snapshot!(text(&events(outcomes, &[], Some(note)), layout));
+}
+
+#[test]
+fn text_fits_a_narrow_terminal() {
+    let layout = Layout { columns: 60, ..LAYOUT };
+    insta::assert_snapshot!(text(&events(vec![several_fields()], &[], None), layout));
+}
+
+#[test]
+fn colours_tell_the_sides_of_a_divergence_apart() {
+    let mut report = Terminal::new(Vec::new(), LAYOUT);
+    for event in events(vec![one_field()], &[], None) {
+        report.event(&event).expect("a vector can be written to");
+    }
+    let text = String::from_utf8(report.into_inner()).expect("reports are UTF-8");
+    assert!(
+        text.contains("model \u{1b}[36m7\u{1b}[0m | upstream \u{1b}[35m6\u{1b}[0m"),
+        "{text:?}"
+    );
+}
+
+/// A program's output could contain anything; none of it may reach the terminal as a command.
+#[test]
+fn what_a_broken_engine_wrote_cannot_steer_the_terminal() {
+    let mut report = Terminal::new(Vec::new(), LAYOUT);
+    for event in events(vec![inconclusive()], &[], None) {
+        report.event(&event).expect("a vector can be written to");
+    }
+    let text = String::from_utf8(report.into_inner()).expect("reports are UTF-8");
+    assert!(!text.contains("\u{1b}[31m"), "{text:?}");
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    let json = json(&all());
+    for line in json.lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        assert!(value.is_object());
+    }
+    insta::assert_snapshot!(json);
+}
+
+#[test]
+fn the_summary_of_json_has_exactly_these_keys() {
+    let json = json(&events(vec![one_field(), unexpected(), skipped()], &[], None));
+    insta::assert_snapshot!(
+        json.lines().last().unwrap_or_default(),
+        @r#"{"summary":{"scenarios":3,"conforms":0,"diverges":2,"inconclusive":0,"skipped":1,"ticks":9}}"#
+    );
+}
