@@ -1,6 +1,6 @@
 //! What several suites need: the fixtures of this repository, as scenarios.
 
-#![allow(dead_code, reason = "each suite uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
