@@ -12,7 +12,26 @@ use super::scalars::{Duration, ScalarOr, StatusText};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an expectation, for instance {tick: 1, replicas: 6}")]
-#[schemars(extend("minProperties" = 1))]
+#[schemars(extend(
+    "oneOf" = [
+        {"required": ["tick"]},
+        {"required": ["at"]},
+        {"required": ["always"]},
+        {"required": ["never"]},
+        {"required": ["within"]},
+        {"required": ["atMost"]},
+    ],
+    "anyOf" = [
+        {"required": ["atMost"]},
+        {"required": ["replicas"]},
+        {"required": ["desiredReplicas"]},
+        {"required": ["currentReplicas"]},
+        {"required": ["conditions"]},
+        {"required": ["events"]},
+        {"required": ["rescaled"]},
+        {"required": ["error"]},
+    ],
+))]
 pub(super) struct Expect {
     /// At the n-th reconcile, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +95,10 @@ pub(super) struct Between {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a map such as {rescales: 1, in: 10m}")]
+#[schemars(extend("oneOf" = [
+    {"required": ["directionChanges"]},
+    {"required": ["rescales"]},
+]))]
 pub(super) struct AtMost {
     /// Changes of direction: up after down, down after up.
     #[serde(skip_serializing_if = "Option::is_none")]

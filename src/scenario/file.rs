@@ -16,6 +16,7 @@ use super::manifest::{Manifest, Patch};
 use super::scalars::{
     Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
 };
+use crate::model::flags::Gate;
 
 /// A scenario of kube-lockstep: an autoscaler, the world around it over time, and what is expected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -74,7 +75,15 @@ pub(super) struct Controller {
     pub(super) flags: Option<Flags>,
     /// Feature gates of controller and API server.
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    #[schemars(schema_with = "feature_gates")]
     pub(super) feature_gates: Entries<bool>,
+}
+
+/// The gates that there are, for completion.
+fn feature_gates(_: &mut SchemaGenerator) -> Schema {
+    let gate = |gate: Gate| (gate.name().to_owned(), serde_json::json!({ "type": "boolean" }));
+    let gates: serde_json::Map<String, Value> = Gate::ALL.into_iter().map(gate).collect();
+    json_schema!({ "type": "object", "additionalProperties": false, "properties": gates })
 }
 
 /// Flags of the kube-controller-manager.
@@ -152,7 +161,6 @@ pub(super) struct Container {
 pub(super) struct Startup {
     /// For how long it is Pending; or `never` to leave that phase. Default 0s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(title = "pending")]
     pub(super) pending: Option<DurationOrNever>,
     /// How long after its creation it is ready; or `never`. Default: as soon as it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,6 +197,11 @@ pub(super) struct Metrics {
 /// The usage of one resource: exactly one of `perPod`, `containers` and `load`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a resource's usage (a map)")]
+#[schemars(extend("oneOf" = [
+    {"required": ["perPod"]},
+    {"required": ["containers"]},
+    {"required": ["load"]},
+]))]
 pub(super) struct ResourceUsage {
     /// `cpu` or `memory`.
     #[schemars(extend("enum" = ["cpu", "memory"]))]
@@ -317,7 +330,26 @@ pub(super) struct Sampling {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "something that happens, for instance {at: 60s, scale: 7}")]
-#[schemars(extend("minProperties" = 2, "maxProperties" = 3))]
+#[schemars(extend("oneOf" = [
+    {"required": ["podsUnready"]},
+    {"required": ["podsFailed"], "properties": {"for": false}},
+    {"required": ["podsDeleted"], "properties": {"for": false}},
+    {"required": ["podsStuckTerminating"]},
+    {"required": ["metricsMissing"]},
+    {"required": ["metricsStale"]},
+    {"required": ["metricsError"]},
+    {"required": ["metricsEmpty"]},
+    {"required": ["containerMetricsMissing"]},
+    {"required": ["resourceMissing"]},
+    {"required": ["getScaleError"]},
+    {"required": ["updateScaleError"]},
+    {"required": ["updateStatusError"]},
+    {"required": ["scale"], "properties": {"for": false}},
+    {"required": ["editHpa"], "properties": {"for": false}},
+    {"required": ["deleteHpa"], "properties": {"for": false}},
+    {"required": ["createHpa"], "properties": {"for": false}},
+    {"required": ["restartController"], "properties": {"for": false}},
+]))]
 pub(super) struct Happening {
     /// When, from the start.
     pub(super) at: Duration,

@@ -33,7 +33,10 @@ pub(super) struct Manifest {
     #[schemars(extend("required" = ["name"]))]
     pub(super) metadata: Option<Metadata>,
     /// What is wanted.
-    #[schemars(extend("required" = ["scaleTargetRef", "maxReplicas"]))]
+    #[schemars(extend(
+        "required" = ["scaleTargetRef", "maxReplicas"],
+        "properties" = {"scaleTargetRef": {"required": ["apiVersion", "kind", "name"]}},
+    ))]
     pub(super) spec: Option<Spec>,
     /// Ignored by the API server on creation.
     pub(super) status: Option<Value>,
@@ -80,7 +83,6 @@ pub(super) struct Metadata {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a spec (a map)")]
 pub(super) struct Spec {
     /// The object that is scaled.
-    #[schemars(extend("required" = ["kind", "name"]))]
     pub(super) scale_target_ref: Option<Reference>,
     /// The lower limit. The API server's default is 1.
     #[schemars(range(min = 0))]
@@ -99,8 +101,10 @@ pub(super) struct Spec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
 pub(super) struct Reference {
     /// Group and version, for instance `apps/v1`.
+    #[schemars(extend("enum" = ["apps/v1", "v1"]))]
     pub(super) api_version: Option<String>,
     /// For instance `Deployment`.
+    #[schemars(extend("enum" = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"]))]
     pub(super) kind: Option<String>,
     /// The object's name.
     pub(super) name: Option<String>,
@@ -116,13 +120,17 @@ pub(super) struct Metric {
     /// For type Resource: cpu or memory, summed over the containers of each pod.
     #[schemars(extend("required" = ["name", "target"]))]
     pub(super) resource: Option<ResourceMetric>,
-    /// For type ContainerResource (not supported by this release of kube-lockstep).
+    /// For type ContainerResource, which is not supported yet.
+    #[schemars(skip)]
     pub(super) container_resource: Option<Value>,
-    /// For type Pods (not supported by this release of kube-lockstep).
+    /// For type Pods, which is not supported yet.
+    #[schemars(skip)]
     pub(super) pods: Option<Value>,
-    /// For type Object (not supported by this release of kube-lockstep).
+    /// For type Object, which is not supported yet.
+    #[schemars(skip)]
     pub(super) object: Option<Value>,
-    /// For type External (not supported by this release of kube-lockstep).
+    /// For type External, which is not supported yet.
+    #[schemars(skip)]
     pub(super) external: Option<Value>,
 }
 
@@ -131,13 +139,17 @@ pub(super) struct Metric {
 pub(super) enum MetricType {
     /// CPU or memory, summed over a pod's containers.
     Resource,
-    /// CPU or memory of one container. Not supported by this release of kube-lockstep.
+    /// CPU or memory of one container. Not supported yet.
+    #[schemars(skip)]
     ContainerResource,
-    /// A custom metric of the pods. Not supported by this release of kube-lockstep.
+    /// A custom metric of the pods. Not supported yet.
+    #[schemars(skip)]
     Pods,
-    /// A custom metric of another object. Not supported by this release of kube-lockstep.
+    /// A custom metric of another object. Not supported yet.
+    #[schemars(skip)]
     Object,
-    /// A metric from outside of the cluster. Not supported by this release of kube-lockstep.
+    /// A metric from outside of the cluster. Not supported yet.
+    #[schemars(skip)]
     External,
 }
 
@@ -248,9 +260,7 @@ pub(super) enum PolicyType {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a patch (a map)")]
 pub(super) struct Patch {
     /// Labels and annotations.
-    #[schemars(with = "Option<Value>")]
     pub(super) metadata: Option<Metadata>,
     /// Fields of the spec that change; a list replaces the whole list.
-    #[schemars(with = "Option<Value>")]
     pub(super) spec: Option<Spec>,
 }

@@ -24,7 +24,7 @@ impl fmt::Display for PodSetError {
                 write!(f, "{part:?} is no set of pods such as \"0-4,7\" or all")
             }
             PodSetError::Backwards(from, to) => {
-                write!(f, "the range {from}-{to} of pods is empty: did you mean {to}-{from}?")
+                write!(f, "the range {from}-{to} of pods is empty")
             }
         }
     }

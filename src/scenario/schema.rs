@@ -10,22 +10,70 @@ use super::file::File;
 /// Where the schema of the newest version is published.
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
 
+/// Types of the Kubernetes API, where null is the same as absent. In a patch it removes a field.
+const NULLABLE: [&str; 9] = [
+    "Behavior",
+    "Manifest",
+    "Metadata",
+    "Metric",
+    "Policy",
+    "Reference",
+    "ScalingRules",
+    "Spec",
+    "Target",
+];
+
 /// The JSON Schema (draft 2020-12) of scenario files.
 #[must_use]
 pub fn schema() -> Value {
-    let settings = SchemaSettings::draft2020_12().with_transform(NoNulls);
+    let settings = SchemaSettings::draft2020_12().with_transform(NoDefaults);
     let mut schema = settings.into_generator().into_root_schema_for::<File>();
     schema.insert("$id".to_owned(), ID.into());
-    // The place of a schema's version and name is the top.
     let mut value = schema.to_value();
-    if let Value::Object(fields) = &mut value {
-        for name in ["description", "title", "$id", "$schema"] {
-            if let Some(value) = fields.shift_remove(name) {
-                fields.shift_insert(0, name.to_owned(), value);
+    let Value::Object(fields) = &mut value else { return value };
+    if let Some(Value::Object(types)) = fields.get_mut("$defs") {
+        for (name, schema) in types.iter_mut() {
+            if !NULLABLE.contains(&name.as_str())
+                && let Ok(schema) = <&mut Schema>::try_from(schema)
+            {
+                NoNulls.transform(schema);
             }
         }
+        types.sort_keys();
     }
+    let mut own = fields.shift_remove("properties").unwrap_or_default();
+    if let Value::Object(own) = &mut own {
+        for schema in own.values_mut().filter_map(|value| <&mut Schema>::try_from(value).ok()) {
+            NoNulls.transform(schema);
+        }
+    }
+    // What it is comes first, the types last.
+    for name in ["description", "title", "$id", "$schema"] {
+        if let Some(value) = fields.shift_remove(name) {
+            fields.shift_insert(0, name.to_owned(), value);
+        }
+    }
+    let types = fields.shift_remove("$defs").unwrap_or_default();
+    fields.insert("properties".to_owned(), own);
+    fields.insert("$defs".to_owned(), types);
     value
+}
+
+/// A default that is null says nothing.
+#[derive(Clone)]
+struct NoDefaults;
+
+impl Transform for NoDefaults {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        if schema.get("default").is_some_and(|value| {
+            value.is_null()
+                || value.as_array().is_some_and(Vec::is_empty)
+                || value.as_object().is_some_and(serde_json::Map::is_empty)
+        }) {
+            schema.remove("default");
+        }
+    }
 }
 
 /// Optional fields are left out, not null.

@@ -158,7 +158,9 @@ fn as_key(node: Node, others: &[(Key, Node)]) -> Result<Key, Problem> {
 fn explain(error: &ScanError) -> Problem {
     let what = error.info();
     let (line, column) = (error.marker().line(), error.marker().col() + 1);
-    let hint = if what.contains("tab") {
+    let hint = if what.contains("quot") {
+        Some("a quotation mark is opened, here or above, and not closed")
+    } else if what.contains("tab") {
         Some("YAML is indented by spaces, not by tabs")
     } else if what.contains("mapping values are not allowed") {
         Some("check the indentation of this line; a text with `: ` in it needs quotes")
@@ -166,10 +168,8 @@ fn explain(error: &ScanError) -> Problem {
         Some("a colon and a space are missing, or the line is indented differently than the last")
     } else if what.contains("indentation") || what.contains("block collection") {
         Some("members of one map or list begin in the same column")
-    } else if what.contains("quote") {
-        Some("a quotation mark is opened and not closed")
-    } else if what.contains("flow") || what.contains("bracket") {
-        Some("a `{` or `[` is not closed, or a comma is missing")
+    } else if ["flow", "bracket", "placement of ':'"].iter().any(|part| what.contains(part)) {
+        Some("a `{` or `[` is not closed, here or above, or a comma is missing")
     } else {
         None
     };

@@ -1,6 +1,6 @@
 //! What several suites need: the fixtures of this repository, as scenarios.
 
-#![allow(dead_code, reason = "each suite uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,32 +9,37 @@ use kube_lockstep::compare::KnownDisagreement;
 use kube_lockstep::scenario::{self, Scenario};
 
 /// The repository.
-pub(crate) fn repository() -> &'static Path {
+pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The id of a fixture: its path below `fixtures/`, without the extension.
-pub(crate) fn id_of(path: &Path) -> String {
+pub fn id_of(path: &Path) -> String {
     let path = path.strip_prefix(repository().join("fixtures")).unwrap_or(path);
     path.with_extension("").to_string_lossy().replace('\\', "/")
 }
 
-/// Reads one fixture.
-pub(crate) fn load(path: &Path) -> Arc<Scenario> {
+/// Reads one fixture, which may be wrong.
+pub fn parse(path: &Path) -> Result<Scenario, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");
     let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
     let folder = path.parent().expect("a fixture lies in a folder").to_owned();
     let read = move |name: &str| {
         std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
     };
-    match scenario::parse(&shown, &text, &read) {
+    scenario::parse(&shown, &text, &read)
+}
+
+/// Reads one fixture.
+pub fn load(path: &Path) -> Arc<Scenario> {
+    match parse(path) {
         Ok(scenario) => Arc::new(Scenario { id: id_of(path), ..scenario }),
         Err(error) => panic!("{error}"),
     }
 }
 
 /// All fixtures that are scenarios, sorted by path.
-pub(crate) fn fixtures() -> Vec<PathBuf> {
+pub fn fixtures() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![repository().join("fixtures")];
     while let Some(folder) = folders.pop() {
@@ -60,7 +65,7 @@ pub(crate) fn fixtures() -> Vec<PathBuf> {
 }
 
 /// The disagreements that are known.
-pub(crate) fn known() -> Vec<KnownDisagreement> {
+pub fn known() -> Vec<KnownDisagreement> {
     let path = repository().join("fixtures/divergences.yaml");
     let text = std::fs::read_to_string(&path).expect("fixtures/divergences.yaml can be read");
     match scenario::parse_known("fixtures/divergences.yaml", &text) {

@@ -7,6 +7,7 @@ use crate::scenario::error::suggest;
 use crate::scenario::file::{Signal as TypedSignal, SignalShape};
 use crate::scenario::meant::{PodSet, Signal};
 use crate::scenario::node::shorten;
+use crate::scenario::podset::PodSetError;
 use crate::scenario::scalars::{Duration, PodSetText, QuantityText, ScalarOr};
 
 /// A duration that may be zero, but not negative.
@@ -125,6 +126,7 @@ fn quantity_hint(text: &str) -> Option<String> {
         "g" => "G",
         "mcpu" | "millicores" | "mcores" => "m",
         "core" | "cores" | "cpu" | "cpus" | "" => "",
+        "%" => return Some("an amount is meant, not a share: for instance 500m".to_owned()),
         _ => return Some("for instance 500m, 0.5, 2 or 128Mi".to_owned()),
     };
     let meant = format!("{number}{suffix}");
@@ -147,9 +149,10 @@ pub(super) fn pods(text: &PodSetText, at: At<'_>, problems: &mut Problems) -> Op
         Ok(set) => Some(set),
         Err(error) => {
             let text = text.0.trim();
-            let hint = match text {
-                "*" | "any" | "every" | "ALL" | "All" => Some("did you mean all?".to_owned()),
-                "none" => Some("leave the entry out".to_owned()),
+            let hint = match (text, &error) {
+                (_, PodSetError::Backwards(from, to)) => Some(format!("did you mean {to}-{from}?")),
+                ("*" | "any" | "every" | "ALL" | "All", _) => Some("did you mean all?".to_owned()),
+                ("none", _) => Some("leave the entry out".to_owned()),
                 _ if text.contains("..") => Some(format!(
                     "did you mean \"{}\"?",
                     text.replace("..=", "-").replace("..", "-")

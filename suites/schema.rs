@@ -1,0 +1,111 @@
+//! The JSON Schema of scenarios: the one in the repository is the one that the types give, every
+//! fixture names it in its first line, and it tells right from wrong as the parser does.
+//!
+//! `UPDATE_SCHEMA=1 cargo test --test schema` writes the schema.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// Invalid fixtures whose mistake a schema can't see: the parser alone refuses them.
+const BEYOND_THE_SCHEMA: &[&str] = &[
+    "edit-of-a-deleted-hpa",
+    "expectation-after-the-end",
+    "happening-after-the-end",
+    "locked-feature-gate",
+    "manifest-file-not-there",
+    "manifest-with-the-minimum-above-the-maximum",
+    "pod-set-backwards",
+    "ready-before-running",
+    "releases-backwards",
+    "selector-matches-no-pod",
+    "steps-out-of-order",
+    "sync-period-of-zero",
+    "tick-after-the-end",
+    "usage-of-an-unknown-container",
+    // Older readers of YAML take `yes` for true, editors among them.
+    "yes-is-no-boolean",
+];
+
+fn schema_path() -> PathBuf {
+    support::repository().join("schema/scenario.schema.json")
+}
+
+fn invalid() -> Vec<PathBuf> {
+    let files = fs::read_dir(support::repository().join("fixtures/invalid"));
+    let files = files.expect("fixtures/invalid can be listed");
+    let mut paths: Vec<PathBuf> =
+        files.map(|file| file.expect("fixtures/invalid can be listed").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    assert!(!paths.is_empty(), "no invalid fixtures were found");
+    paths
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::draft202012::new(&kube_lockstep::scenario::schema()).expect("it is a schema")
+}
+
+#[test]
+fn the_schema_in_the_repository_is_that_of_the_types() {
+    let text = format!("{:#}\n", kube_lockstep::scenario::schema());
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        fs::write(schema_path(), &text).expect("the schema can be written");
+    }
+    let stored = read(&schema_path());
+    assert!(stored == text, "schema/ is stale: UPDATE_SCHEMA=1 cargo test --test schema");
+}
+
+#[test]
+fn each_fixture_names_the_schema_in_its_first_line() {
+    for path in support::fixtures().into_iter().chain(invalid()) {
+        let text = read(&path);
+        if path.file_stem().is_some_and(|stem| stem == "empty") {
+            continue;
+        }
+        let named = text.lines().next().unwrap_or_default();
+        let named = named.strip_prefix("# yaml-language-server: $schema=");
+        let named = named.unwrap_or_else(|| panic!("{}: no schema named", path.display()));
+        let found = path.parent().expect("a folder").join(named).canonicalize();
+        let found = found.unwrap_or_else(|error| panic!("{}: {named}: {error}", path.display()));
+        assert_eq!(found, schema_path().canonicalize().expect("it is there"), "{}", path.display());
+    }
+}
+
+#[test]
+fn each_valid_fixture_is_valid_by_the_schema() {
+    let validator = validator();
+    let everything = support::repository().join("src/scenario/testdata/everything.yaml");
+    for path in support::fixtures().into_iter().chain([everything]) {
+        let value: Value = serde_yaml::from_str(&read(&path)).expect("a fixture is YAML");
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
+    }
+}
+
+#[test]
+fn invalid_fixtures_are_invalid_by_the_schema_unless_they_are_beyond_it() {
+    let validator = validator();
+    let mut accepted = BTreeSet::new();
+    for path in invalid() {
+        // What is no YAML, or several documents, no schema is ever asked about.
+        let Ok(value) = serde_yaml::from_str::<Value>(&read(&path)) else { continue };
+        if validator.is_valid(&value) {
+            accepted.insert(path.file_stem().expect("a name").to_string_lossy().into_owned());
+        }
+    }
+    let expected: BTreeSet<String> =
+        BEYOND_THE_SCHEMA.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(accepted, expected);
+}
