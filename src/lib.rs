@@ -18,25 +18,26 @@
 //!
 //! # Code map
 //!
-//! | module | what it is | may use | must not |
-//! |---|---|---|---|
-//! | [`model`] | the reference model of the HPA: pure, deterministic, fast | std, serde derive | anything else of ours |
-//! | [`scenario`] | scenario files, as typed and as meant | `model` | engines, the file system, clocks |
-//! | [`world`] | pods, workloads and metrics over time | `model`, `scenario` | engines, the file system, clocks |
-//! | [`trace`] | what was observed, and its JSON and recorded forms | `model` | I/O |
-//! | [`compare`] | the one comparison | `model`, `trace` | names of engines |
-//! | [`expect`] | what the author of a scenario expects | `model`, `scenario` | engines |
-//! | [`engine`] | everything that a scenario can be run on | the pure half | `compare::observations`, `report` |
-//! | [`run`] | lockstep, verdicts, events | all above | printing |
-//! | [`report`] | events as text and JSON | `run`'s events, `trace`, `compare` | `engine` |
-//! | [`cli`] | the command, one file a subcommand | everything | |
+//! | module | what it is | may use |
+//! |---|---|---|
+//! | [`model`] | the reference model of the HPA: pure, deterministic, fast | std, serde derive |
+//! | [`scenario`] | scenario files, as typed and as meant | `model` |
+//! | [`world`] | pods, workloads and metrics over time | `model`, `scenario` |
+//! | [`trace`] | what was observed; its JSON and recorded forms | `model` |
+//! | [`compare`] | the one comparison | `model`, `trace` |
+//! | [`expect`] | what the author of a scenario expects | `model`, `scenario` |
+//! | [`engine`] | everything that a scenario can be run on | all above, but no comparison |
+//! | [`run`] | lockstep, verdicts, events; prints nothing | all above |
+//! | [`report`] | events as text and JSON; knows no engine | `run`, `trace`, `compare` |
+//! | [`cli`] | the command, one file a subcommand | everything |
 //!
+//! Down to [`expect`] this is the *pure half*: no files, no clock, no processes.
 //! `suites/tidy.rs` checks this table. Without default features only the pure half is compiled, and
 //! there is neither tokio nor any other I/O in the dependency tree.
 //!
 //! # Invariants
 //!
-//! - Time, randomness and order are inputs: the model has no clock, and a run is the same each time.
+//! - Time, randomness and order are inputs: the model has no clock, and each run is the same.
 //! - Upstream is right until shown otherwise; a recorded trace is never written from the model.
 //! - Differences between Kubernetes releases are rows in [`model::rules`], not branches.
 //! - A broken engine is never a verdict: [`run::Verdict::Inconclusive`].
@@ -45,8 +46,8 @@
 //!
 //! *Tick*: one reconcile of an HPA. *Lockstep*: model and engine side by side, the engine's
 //! decisions driving the world. *Free run*: the model's own decisions drive it (`predict`).
-//! *Poisoned*: the ticks after a first divergence, shown but not counted. *Derivation*: every number,
-//! clamp and window that led the model to a decision.
+//! *Poisoned*: the ticks after a first divergence, shown but not counted. *Derivation*: every
+//! number, clamp and window that led the model to a decision.
 
 pub mod compare;
 pub mod engine;

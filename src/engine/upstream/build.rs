@@ -256,8 +256,8 @@ fn compile(build: &Build<'_>, release: Release, progress: Progress<'_>) -> Resul
 }
 
 /// Runs a command in a process group of its own that ends with its input: if this process is
-/// killed, or lets go of the pipe, the whole group is ended and its folder removed, in which Go's own
-/// scratch files are, too.
+/// killed, or lets go of the pipe, the whole group is ended and its folder removed, in which are
+/// Go's own scratch files, too.
 const GUARD: &str = r#"
 folder=$1
 shift
