@@ -155,8 +155,9 @@ mod tests {
         columns.row(row(&["12", "6", ""]), Style::new());
         assert_eq!(
             columns.render(1, 32),
-            "  1  3 → 6  a reason that is\n            long enough\n    a row of its own is as wide\n    \
-             as all\n 12  6\n"
+            "  1  3 → 6  a reason that is\n            long enough\n\
+             \x20   a row of its own is as wide\n\
+             \x20   as all\n 12  6\n"
         );
     }
 }
