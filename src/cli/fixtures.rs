@@ -296,7 +296,7 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Whether the text says of itself that it is one of ours. One that is malformed elsewhere still is.
+/// Whether the text says of itself that it is one of ours, even if it is malformed elsewhere.
 fn is_scenario(text: &str) -> bool {
     text.lines().any(|line| {
         let kind = line.strip_prefix("kind:").map(str::trim);

@@ -98,7 +98,8 @@ struct Source {
 #[derive(clap::Args, Debug)]
 struct OfRelease {
     /// The Kubernetes release whose behaviour is meant
-    #[arg(long, value_name = "RELEASE", default_value_t = Release::newest(), value_parser = release)]
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::newest())]
+    #[arg(value_parser = release)]
     release: Release,
 }
 

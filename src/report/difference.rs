@@ -107,8 +107,11 @@ mod tests {
         let long = difference("recommended size is 7 pods", "recommended size is 16 pods");
         assert_eq!(
             plain(&below_each_other(&long, "upstream", 2, 80)),
-            "  model     recommended size is 7 pods\n  upstream  recommended size is 16 pods\n\
-             \x20                                 ^^\n"
+            format!(
+                "  model     recommended size is 7 pods\n  upstream  recommended size is 16 pods\n\
+                 {:32}^^\n",
+                ""
+            )
         );
     }
 

@@ -70,7 +70,11 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Resu
 
 fn tick_line(number: usize, tick: &FreeTick) -> Value {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
-    let events = observation.events.iter();
+    let events: Vec<Value> = observation
+        .events
+        .iter()
+        .map(|event| json!({"type": event.type_, "reason": event.reason, "message": event.message}))
+        .collect();
     let status = observation.status_write.as_ref().map(|write| &write.status);
     let conditions = status.map(|status| {
         let conditions = status.conditions.iter().map(|condition| {
@@ -93,9 +97,7 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
         "desiredReplicas": derivation.desired_replicas,
         "limitedBy": derivation.limited_by(),
         "why": derivation.summary(),
-        "events": events
-            .map(|event| json!({"type": event.type_, "reason": event.reason, "message": event.message}))
-            .collect::<Vec<_>>(),
+        "events": events,
         "conditions": conditions,
         "errors": observation.errors,
     })

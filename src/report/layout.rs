@@ -151,12 +151,13 @@ mod tests {
         let mut columns = Columns::new(&[Align::Right, Align::Left, Align::Left]);
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
         columns.row(row(&["1", "3 → 6", "a reason that is long enough"]), Style::new());
-        columns.row(row(&["a row of its own, as wide as it likes"]), Style::new());
+        columns.row(row(&["   a row of its own is as wide as all"]), Style::new());
         columns.row(row(&["12", "6", ""]), Style::new());
         assert_eq!(
             columns.render(1, 32),
-            "  1  3 → 6  a reason that is\n            long enough\n \
-             a row of its own, as wide as it likes\n 12  6\n"
+            "  1  3 → 6  a reason that is\n            long enough\n\
+             \x20   a row of its own is as wide\n\
+             \x20   as all\n 12  6\n"
         );
     }
 }

@@ -53,8 +53,8 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     let changes = counted(rescales.count(), "change");
     let _ = writeln!(
         out,
-        "\n{}, {changes} of size by the controller; size {last} at the end, {least} to {most} on the \
-         way",
+        "\n{}, {changes} of size by the controller; size {last} at the end, {least} to {most} \
+         on the way",
         counted(run.ticks.len(), "tick"),
     );
     out
