@@ -179,6 +179,15 @@ fn known_disagreements_are_read() {
     assert!(error.starts_with("divergences.yaml:3:5: unknown field `feild`"), "{error}");
 }
 
+#[test]
+fn the_example_of_the_reference_is_valid() {
+    let reference = include_str!("../../docs/scenario.md");
+    let (_, rest) = reference.split_once("```yaml\n").expect("it has an example");
+    let (example, _) = rest.split_once("```").expect("it ends");
+    let scenario = parsed(example);
+    assert_eq!((scenario.timeline.len(), scenario.expect.len()), (2, 4));
+}
+
 /// A part of the long file is cut out, doubled or replaced.
 fn mutated(at: usize, length: usize, with: &str) -> String {
     let boundary = |mut at: usize| {
