@@ -376,3 +376,42 @@ fn the_reference_in_the_docs_is_up_to_date() {
         "docs/cli.md is not the program's help; UPDATE_DOCS=1 cargo test --test cli"
     );
 }
+
+/// The engine sees the end of its input and ends; the interrupted program leaves nothing behind.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_no_engine_behind() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::time::{Duration, Instant};
+
+    let (folder, file) = folder("");
+    let path = |name: &str| folder.path().join(name);
+    let engine = path("engine");
+    let script = format!(
+        "#!/bin/sh\necho begun > {0}/begun\nwhile read line; do :; done\necho ended > {0}/ended\n",
+        text(folder.path())
+    );
+    fs::write(&engine, script).expect("a file can be written");
+    fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    let wait_for = |name: &str| {
+        let begin = Instant::now();
+        while !path(name).exists() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the engine has not {name}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .args(["run", "--engine", "upstream", "--program", text(&engine), text(&file)])
+        .current_dir(support::repository())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the command can be started");
+    wait_for("begun");
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill can be run").success());
+    let status = child.wait().expect("the command ends");
+    // A shell shows this as 130.
+    assert_eq!(status.signal(), Some(2), "{status}");
+    wait_for("ended");
+}

@@ -37,9 +37,7 @@ fn engine(name: &str) -> Box<dyn Engine> {
 
 /// Upstream's own smoke test is every test of `suites/live.rs`, where Go is.
 #[rstest]
-fn every_engine_reconciles_at_the_start_and_again(
-    #[values("model", "recorded")] name: &str,
-) {
+fn every_engine_reconciles_at_the_start_and_again(#[values("model", "recorded")] name: &str) {
     let scenario = a_fixture();
     let mut engine = engine(name);
     assert_eq!(engine.name(), name);
@@ -81,8 +79,7 @@ const HELLO: &str =
 const OPENED: &str = r#"echo '{"opened":{"epoch":"2000-01-01T00:01:00Z"}}'; read -r line"#;
 
 fn run_on(fake: &Fake, limit: Duration) -> Outcome {
-    let mut engine =
-        Upstream::new(fake.program.clone(), Release::V1_37).with_time_limit(limit);
+    let mut engine = Upstream::new(fake.program.clone(), Release::V1_37).with_time_limit(limit);
     run_one(&a_fixture(), &mut engine, &[])
 }
 

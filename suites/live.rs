@@ -71,10 +71,8 @@ fn live(path: &std::path::Path, program: Result<PathBuf, String>) -> Result<(), 
     let release = engine.release();
     IDLE.lock().map_err(|error| error.to_string())?.push(engine);
 
-    let recordable = !matches!(
-        outcome.verdict,
-        Verdict::Inconclusive { .. } | Verdict::Skipped { .. }
-    );
+    let recordable =
+        !matches!(outcome.verdict, Verdict::Inconclusive { .. } | Verdict::Skipped { .. });
     if recordable {
         record(&scenario.id, release, &outcome.trace)?;
     }
@@ -86,14 +84,9 @@ fn live(path: &std::path::Path, program: Result<PathBuf, String>) -> Result<(), 
 }
 
 /// Holds upstream's trace against the recorded one; with `INSTA_UPDATE=always` records it.
-fn record(
-    id: &str,
-    release: Release,
-    trace: &kube_lockstep::trace::Trace,
-) -> Result<(), Failed> {
-    let path = support::repository()
-        .join(recorded::FOLDER)
-        .join(recorded::snapshot_path(id, release));
+fn record(id: &str, release: Release, trace: &kube_lockstep::trace::Trace) -> Result<(), Failed> {
+    let path =
+        support::repository().join(recorded::FOLDER).join(recorded::snapshot_path(id, release));
     let (Some(folder), Some(name)) = (path.parent(), path.file_stem()) else {
         return Err(format!("{} is no path of a trace", path.display()).into());
     };

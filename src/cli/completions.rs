@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 use super::exit;
 
-/// Prints a completion script: source it, or put it where the shell looks for it.
+/// The arguments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The shell

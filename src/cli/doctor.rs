@@ -13,8 +13,7 @@ use crate::engine::{EngineError, model, recorded, upstream};
 use crate::model::rules::Release;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
-/// Shows what this machine has, and which engines can run here. Exits with 3 if upstream's
-/// controller can't.
+/// The arguments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

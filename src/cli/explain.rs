@@ -9,8 +9,7 @@ use crate::model::time::{Span, Time};
 use crate::report::explain;
 use crate::run::{FreeRun, free_run};
 
-/// Explains one tick of `predict`: what the controller saw, each step of its decision, and what it
-/// wrote.
+/// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(super) struct Args {

@@ -12,7 +12,7 @@ use super::{Format, Source, exit};
 use crate::report::json;
 use crate::report::style::{DIM, STRONG, paint};
 
-/// Lists scenarios: id, requirement and link.
+/// The arguments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// What to list: ids, folders of ids (`tolerance`), globs (`**/*window*`), or files

@@ -40,8 +40,15 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run scenarios on an engine, in lockstep with the model, and compare
+    ///
+    /// Without names, every fixture is run. Without `--engine`, the upstream controller if it can
+    /// run here (it is built on first use, which takes minutes and needs Go), else its recorded
+    /// traces. With `--format json`, each line is an object, and the last one the summary.
     Run(run::Args),
     /// Show what the model says an HPA will do: a table of ticks with reasons
+    ///
+    /// Runs the model alone, without any engine or cluster: its own decisions drive the scenario's
+    /// world. Exits with 1 if an expectation of the file is not met.
     Predict(predict::Args),
     /// Explain one tick of the model: what it saw, each step, what it wrote
     Explain(explain::Args),
@@ -50,6 +57,8 @@ enum Command {
     /// Print the JSON Schema of scenario files
     Schema,
     /// Show what this machine has, which engines can run here, and why others can't
+    ///
+    /// Exits with 3 if upstream's controller can't.
     Doctor(doctor::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),

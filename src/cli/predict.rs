@@ -8,8 +8,7 @@ use crate::expect;
 use crate::report::{json, table};
 use crate::run::free_run;
 
-/// Runs the model alone, without any engine or cluster: its own decisions drive the scenario's
-/// world. Shows each tick with its reason; exits with 1 if an expectation of the file is not met.
+/// The arguments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture

@@ -18,10 +18,7 @@ use crate::report::terminal::{Layout, Terminal};
 use crate::run::{EngineChoice, Event, Plan, Summary, run_all};
 use crate::scenario::Scenario;
 
-/// Runs each scenario on the engine, in lockstep with the model, and compares every tick.
-///
-/// Without names, every fixture is run. Without `--engine`, the upstream controller if it can run
-/// here (it is built on first use, which takes minutes and needs Go), else its recorded traces.
+/// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub(super) struct Args {

@@ -135,7 +135,12 @@ impl Differences {
         }
     }
 
-    fn optional<T: PartialEq + Display>(&mut self, field: &str, model: Option<&T>, seen: Option<&T>) {
+    fn optional<T: PartialEq + Display>(
+        &mut self,
+        field: &str,
+        model: Option<&T>,
+        seen: Option<&T>,
+    ) {
         if model != seen {
             let text = |value: Option<&T>| value.map_or_else(|| NONE.to_owned(), T::to_string);
             self.found.push(FieldDifference {
@@ -203,7 +208,9 @@ fn status_write(
         (None, None) => {}
         (model, seen) => {
             let text = |write: Option<&StatusWrite>| match write {
-                Some(write) => format!("written: {}", crate::trace::text::status_line(&write.status)),
+                Some(write) => {
+                    format!("written: {}", crate::trace::text::status_line(&write.status))
+                }
                 None => "not written (unchanged)".to_owned(),
             };
             differences.found.push(FieldDifference {
@@ -216,11 +223,7 @@ fn status_write(
 }
 
 fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
-    differences.field(
-        "status.desiredReplicas",
-        &model.desired_replicas,
-        &seen.desired_replicas,
-    );
+    differences.field("status.desiredReplicas", &model.desired_replicas, &seen.desired_replicas);
     differences.optional(
         "status.currentReplicas",
         model.current_replicas.as_ref(),

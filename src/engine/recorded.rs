@@ -139,8 +139,10 @@ impl Session for RecordedSession {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
         for change in &step.apply {
-            if matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. } | Change::DeleteHpa { .. })
-                && let Some((_, answer)) = self.trace.api.get(self.api)
+            if matches!(
+                change,
+                Change::CreateHpa(_) | Change::PatchHpa { .. } | Change::DeleteHpa { .. }
+            ) && let Some((_, answer)) = self.trace.api.get(self.api)
             {
                 stepped.api.push(answer.clone());
                 self.api += 1;

@@ -243,17 +243,14 @@ fn why(tick: &FreeTick, pods: PodCounts, changed: &[String]) -> String {
         }
     }
     for event in &observation.events {
-        // A rescale is seen in the column of its own; its message says why.
+        // A rescale is seen in a column of its own; its message says why, if it knows.
         let message = event.message.as_str();
         parts.push(match message.split_once("; reason: ") {
-            Some((_, reason))
-                if event.reason.as_str() == "SuccessfulRescale" && !reason.is_empty() =>
-            {
-                reason.to_owned()
-            }
+            Some((_, reason)) if event.reason.as_str() == "SuccessfulRescale" => reason.to_owned(),
             _ => format!("{}: {message}", event.reason),
         });
     }
+    parts.retain(|part| !part.is_empty());
     if observation.events.is_empty() {
         parts.extend(observation.errors.iter().map(|error| format!("error: {error}")));
     }

@@ -188,12 +188,7 @@ fn each(plan: &Plan, chosen: &Chosen, done: &mut dyn FnMut(Arc<Scenario>, Outcom
     });
 }
 
-fn work(
-    plan: &Plan,
-    chosen: &Chosen,
-    next: &AtomicUsize,
-    sender: &mpsc::Sender<(usize, Outcome)>,
-) {
+fn work(plan: &Plan, chosen: &Chosen, next: &AtomicUsize, sender: &mpsc::Sender<(usize, Outcome)>) {
     let mut engine = chosen.engine(plan);
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);

@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Trace};
 use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text};
-use crate::model::observation::{
-    Event, EventType, Observation, Read, ScaleWrite, StatusWrite,
-};
+use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
@@ -214,11 +212,7 @@ fn api_line(answer: &ApiAnswer) -> ApiLine {
     line
 }
 
-fn tick_line(
-    tick: &Observation,
-    before: Option<&Observation>,
-    status: &mut HpaStatus,
-) -> TickLine {
+fn tick_line(tick: &Observation, before: Option<&Observation>, status: &mut HpaStatus) -> TickLine {
     let same_reads = before.is_some_and(|before| before.reads == tick.reads);
     let same_hpa = before.is_some_and(|before| before.hpa == tick.hpa);
     let write = tick.status_write.as_ref();
@@ -462,13 +456,8 @@ fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
         status.current_metrics = metrics.into_iter().map(metric_of).collect();
     }
     for (type_, on, reason, message, since) in form.conditions {
-        let condition = Condition {
-            type_,
-            status: on,
-            reason,
-            message,
-            last_transition_time: time(&since)?,
-        };
+        let condition =
+            Condition { type_, status: on, reason, message, last_transition_time: time(&since)? };
         match status.conditions.iter_mut().find(|known| known.type_ == type_) {
             Some(known) => *known = condition,
             None => status.conditions.push(condition),

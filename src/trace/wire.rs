@@ -8,12 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
-use crate::model::api::{
-    Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text,
-};
-use crate::model::observation::{
-    Event, EventType, Observation, Read, ScaleWrite, StatusWrite,
-};
+use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text};
+use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
 

@@ -177,11 +177,9 @@ impl Upstream {
     fn give_up(&mut self, why: &str) -> EngineError {
         match self.process.take() {
             Some(mut process) => process.broken(why),
-            None => EngineError::Broken {
-                engine: NAME,
-                why: why.to_owned(),
-                output: String::new(),
-            },
+            None => {
+                EngineError::Broken { engine: NAME, why: why.to_owned(), output: String::new() }
+            }
         }
     }
 }
