@@ -211,7 +211,7 @@ proptest! {
     fn no_mutation_makes_the_parser_panic(
         at in 0usize..100_000,
         length in 0usize..60,
-        with in "|0s|-1|1e99|99999999999999999999|null|\\{\\}|\\[|~|\t|: |\n|\n- |&a |\\*a|µ|\\PC{0,4}",
+        with in "|0s|-1|1e99|99999999999999999999|null|\\{\\}|~|\\[|\t|: |\n- |&a |\\*a|\\PC{0,4}",
     ) {
         let text = mutated(at, length, &with);
         match parse("test.yaml", &text, &|_| Ok(text.clone())) {
@@ -222,8 +222,8 @@ proptest! {
             Err(error) => {
                 let lines = text.lines().count() + 1;
                 prop_assert!(!error.problems.is_empty());
-                let places = error.problems.iter();
-                prop_assert!(places.into_iter().all(|p| (1..=lines).contains(&p.line)), "{}", error);
+                let mut places = error.problems.iter().map(|problem| problem.line);
+                prop_assert!(places.all(|line| (1..=lines).contains(&line)), "{}", error);
             }
         }
     }
