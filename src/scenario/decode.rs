@@ -138,8 +138,12 @@ impl<'n> Decoder<'n> {
                 _ => None,
             },
             Some(Scalar::Text(text)) if expected.ends_with("number") => {
-                let number = text.trim().parse::<f64>().is_ok();
-                number.then(|| "write the number without quotes".to_owned())
+                let number = text.trim().trim_end_matches('%').trim_end();
+                let quoted = number == text;
+                number.parse::<f64>().is_ok().then(|| match quoted {
+                    true => "write the number without quotes".to_owned(),
+                    false => format!("did you mean {number}?"),
+                })
             }
             Some(_) if expected == "text" => Some("put it in quotes".to_owned()),
             _ => None,

@@ -104,7 +104,9 @@ pub(super) struct Reference {
     #[schemars(extend("enum" = ["apps/v1", "v1"]))]
     pub(super) api_version: Option<String>,
     /// For instance `Deployment`.
-    #[schemars(extend("enum" = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"]))]
+    #[schemars(extend("enum" = [
+        "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController",
+    ]))]
     pub(super) kind: Option<String>,
     /// The object's name.
     pub(super) name: Option<String>,

@@ -45,7 +45,7 @@ pub struct Scenario {
     pub until: Time,
     /// What the author expects.
     pub expect: Vec<Expectation>,
-    /// SHA-free content hash of all that decides a run (not of comments or `expect`): 16 hex digits.
+    /// Content hash of all that decides a run (not of comments or `expect`): 16 hex digits.
     pub hash: String,
     /// Line (from 1) of the most telling part for a divergence: `hpa`, or the file's first line.
     pub line: usize,

@@ -285,7 +285,7 @@ fn bounds(range: NumberRange) -> Bounds {
         ScalarOr::Scalar(Number(range.min.to_string()))
     } else {
         ScalarOr::Map(AtLeastAtMost {
-            at_least: (range.min != 0).then_some(range.min),
+            at_least: (range.min != 0 || range.max == i32::MAX).then_some(range.min),
             at_most: (range.max != i32::MAX).then_some(range.max),
         })
     })

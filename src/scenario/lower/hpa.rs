@@ -155,7 +155,7 @@ fn manifest(
     }
     let node = at.node()?;
     let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
-    valid(at, typed, gates, problems);
+    valid(at, typed, gates, target.is_some(), problems);
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
@@ -232,7 +232,13 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
 }
 
 /// What the API server would refuse, in its words.
-fn valid(at: At<'_>, typed: &Manifest, gates: &FeatureGates, problems: &mut Problems) {
+fn valid(
+    at: At<'_>,
+    typed: &Manifest,
+    gates: &FeatureGates,
+    target_is_known: bool,
+    problems: &mut Problems,
+) {
     let Some(node) = at.key("spec").node() else { return };
     let mut spec: HpaSpec = match decode(node, Nulls::Absent) {
         Ok(spec) => spec,
@@ -241,7 +247,10 @@ fn valid(at: At<'_>, typed: &Manifest, gates: &FeatureGates, problems: &mut Prob
     set_defaults(&mut spec);
     let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
     for error in validate(name.unwrap_or_default(), &spec, gates) {
-        problems
-            .plain(at.follow(&error.field), format!("the API server refuses this HPA: {error}"));
+        // Of a target that is not supported, that is said already.
+        if target_is_known || !error.field.starts_with("spec.scaleTargetRef") {
+            let what = format!("the API server refuses this HPA: {error}");
+            problems.plain(at.follow(&error.field), what);
+        }
     }
 }
