@@ -325,7 +325,9 @@ impl Stabilization {
             format!("window {}", self.down_window)
         };
         let (seen, result) = (self.considered, self.result);
-        let begin = format!("Stabilization ({windows}) looks at {seen} earlier recommendations");
+        let plural = if seen == 1 { "" } else { "s" };
+        let begin =
+            format!("Stabilization ({windows}) looks at {seen} earlier recommendation{plural}");
         match self.held_by {
             Some(HeldBy { replicas, at, age, up }) => {
                 let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
