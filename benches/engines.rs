@@ -103,7 +103,7 @@ fn model(criterion: &mut Criterion) {
             simulation.apply(change, Time::ZERO);
         }
         let decision = simulation.sync(Time::ZERO).expect("the first tick");
-        simulation.settle(&decision.observation);
+        simulation.settle(&decision.observation, decision.end);
         group.bench_function(BenchmarkId::from_parameter(pods), |bencher| {
             bencher.iter_custom(|count| {
                 let mut took = Duration::ZERO;
@@ -115,7 +115,7 @@ fn model(criterion: &mut Criterion) {
                     }
                     let begin = Instant::now();
                     let decision = simulation.sync(at).expect("a tick");
-                    simulation.settle(&decision.observation);
+                    simulation.settle(&decision.observation, decision.end);
                     took += begin.elapsed();
                     drop(std::hint::black_box(decision));
                 }

@@ -408,10 +408,9 @@ fn an_interrupted_run_leaves_no_engine_behind() {
         .spawn()
         .expect("the command can be started");
     wait_for("begun");
-    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let kill = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(kill.expect("kill can be run").success());
     let status = child.wait().expect("the command ends");
-    // A shell shows this as 130.
-    assert_eq!(status.signal(), Some(2), "{status}");
+    assert_eq!(status.signal(), Some(15), "{status}");
     wait_for("ended");
 }

@@ -13,15 +13,18 @@ use serde_json::Value;
 
 /// Invalid fixtures whose mistake a schema can't see: the parser alone refuses them.
 const BEYOND_THE_SCHEMA: &[&str] = &[
+    "a-gate-that-others-depend-on",
     "edit-of-a-deleted-hpa",
     "expectation-after-the-end",
     "happening-after-the-end",
     "locked-feature-gate",
     "manifest-file-not-there",
     "manifest-with-the-minimum-above-the-maximum",
+    "more-reconciles-than-can-be-run",
     "pod-set-backwards",
     "ready-before-running",
     "releases-backwards",
+    "restarts-at-one-instant",
     "selector-matches-no-pod",
     "steps-out-of-order",
     "sync-period-of-zero",

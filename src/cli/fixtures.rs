@@ -2,7 +2,7 @@
 //! user; and how ids and globs select among them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use globset::GlobBuilder;
@@ -190,7 +190,14 @@ impl Fixtures {
             return Ok(Vec::new());
         }
         let known = scenario::parse_known(&path, &text);
-        known.map(|known| known.divergences).map_err(|error| Failure::usage(error.to_string()))
+        let known = known.map_err(|error| Failure::usage(error.to_string()))?.divergences;
+        for entry in &known {
+            if !self.files.iter().any(|fixture| fixture.id == entry.scenario) {
+                let what = format!("{path}: there is no scenario {}", entry.scenario);
+                return Err(Failure::usage(what).hint("an entry that matches nothing is removed"));
+            }
+        }
+        Ok(known)
     }
 
     /// Where the recorded traces of these fixtures are: beside the folder in a repository, else
@@ -235,12 +242,27 @@ impl Fixture {
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));
-                let file = EMBEDDED.get_file(folder.join(name));
+                let file = EMBEDDED.get_file(without_dots(&folder.join(name)));
                 let text = file.and_then(|file| file.contents_utf8());
                 text.map(str::to_owned).ok_or_else(|| "no such file in this program".to_owned())
             }
         }
     }
+}
+
+/// The path without `.` and `..`: what is embedded has no folders to climb.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn unreadable(path: &str, error: &std::io::Error) -> Failure {

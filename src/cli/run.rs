@@ -84,6 +84,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
+    let other = matches!(args.engine, Some(EngineName::Model | EngineName::Recorded));
+    if args.program.is_some() && other {
+        let what = "--program takes the place of the upstream engine, and another one is named";
+        return Err(Failure::usage(what.to_owned()).hint("leave out --engine"));
+    }
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let selected = fixtures.select(&args.names)?;
     if selected.is_empty() {

@@ -32,25 +32,21 @@ pub struct KnownDisagreement {
     pub link: String,
 }
 
-/// Entries that can't be what their author meant.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum KnownError {
-    /// Not the form of the file.
-    #[error("{path}: {what}")]
-    Malformed {
-        /// The file.
-        path: String,
-        /// What is wrong, with line and column.
-        what: String,
-    },
-}
-
 impl KnownDisagreement {
     /// Whether this entry speaks of that scenario on that release.
     #[must_use]
     pub fn covers(&self, scenario: &str, release: &str) -> bool {
         self.scenario == scenario
             && (self.releases.is_empty() || self.releases.iter().any(|known| known == release))
+    }
+
+    /// What makes the entry meaningless, if something does.
+    #[must_use]
+    pub fn flaw(&self) -> Option<&'static str> {
+        let texts = [&self.scenario, &self.field, &self.reason, &self.link];
+        texts.iter().any(|text| text.trim().is_empty()).then_some(
+            "scenario, field, reason and link must all be given: an empty one would hide anything",
+        )
     }
 
     /// Whether it explains that difference.

@@ -5,7 +5,7 @@
 
 mod known;
 
-pub use known::{Known, KnownDisagreement, KnownError};
+pub use known::{Known, KnownDisagreement};
 
 use std::fmt::Display;
 
@@ -57,9 +57,6 @@ const NONE: &str = "(none)";
 /// Compares the model's prediction of a tick with what was observed; empty if they agree.
 #[must_use]
 pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Vec<FieldDifference> {
-    if model == seen {
-        return Vec::new();
-    }
     let mut differences = Differences::default();
     differences.field("at", &model.at, &seen.at);
     differences.field("hpa", &model.hpa, &seen.hpa);
@@ -73,6 +70,11 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     }
     if scope.errors {
         differences.list("errors", &model.errors, &seen.errors, Text::to_string);
+    }
+    if differences.found.is_empty() && scope == Scope::ALL && model != seen {
+        // No field says so, and yet they differ: that must never pass for agreement.
+        let text = |tick: &Observation| format!("{tick:?}");
+        differences.field("observation", &text(model), &text(seen));
     }
     differences.found
 }
@@ -91,15 +93,15 @@ pub fn unmatched(model: Option<&Observation>, seen: Option<&Observation>) -> Vec
 pub fn api_answers(model: &ApiAnswer, seen: &ApiAnswer) -> Vec<FieldDifference> {
     let mut differences = Differences::default();
     differences.field("api.at", &model.at, &seen.at);
+    differences.field("metadata.name", &model.name, &seen.name);
     match (&model.outcome, &seen.outcome) {
         (
             ApiOutcome::Stored { generation, spec },
             ApiOutcome::Stored { generation: seen_generation, spec: seen_spec },
         ) => {
             differences.field("metadata.generation", generation, seen_generation);
-            if spec != seen_spec {
-                differences.field("spec", &json(spec), &json(seen_spec));
-            }
+            // By their JSON, so that quantities are compared as they are written.
+            differences.field("spec", &json(spec), &json(seen_spec));
         }
         (model, seen) if model == seen => {}
         (model, seen) => differences.field("api", &outcome(model), &outcome(seen)),
@@ -239,12 +241,10 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
         model.observed_generation.as_ref(),
         seen.observed_generation.as_ref(),
     );
-    differences.list(
-        "status.currentMetrics",
-        &model.current_metrics,
-        &seen.current_metrics,
-        metric_status,
-    );
+    // By their text: two releases may write the same quantity in different units.
+    let texts = |status: &HpaStatus| status.current_metrics.iter().map(metric_status).collect();
+    let (model_texts, seen_texts): (Vec<String>, Vec<String>) = (texts(model), texts(seen));
+    differences.list("status.currentMetrics", &model_texts, &seen_texts, String::clone);
     conditions(differences, &model.conditions, &seen.conditions);
 }
 

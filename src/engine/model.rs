@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
-use crate::model::api::HpaSpec;
+use crate::model::api::{CrossVersionObjectReference, HpaSpec};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, Controller, Decision, Input};
 use crate::model::observation::Observation;
@@ -29,6 +29,8 @@ pub struct Simulation {
     name: Arc<str>,
     resource: Arc<str>,
     target: Arc<str>,
+    group: String,
+    kind: String,
 }
 
 impl Simulation {
@@ -50,6 +52,8 @@ impl Simulation {
             name: scenario.hpa_name.clone(),
             resource: resource.into(),
             target: workload.name.clone(),
+            group: workload.group.clone(),
+            kind: workload.kind.clone(),
         }
     }
 
@@ -98,13 +102,17 @@ impl Simulation {
     /// [`Simulation::settle`].
     pub fn sync(&mut self, now: Time) -> Option<Decision> {
         let faults = self.cluster.faults();
-        let scale = self.cluster.scale(&self.resource, &self.target);
+        let hpa = self.cluster.hpa(&self.name);
+        let target = hpa.map(|hpa| &hpa.spec.scale_target_ref);
+        let mapping_error = target.and_then(|target| self.mapping_error(target));
+        let name = target.map_or(&*self.target, |target| &target.name);
+        let scale = self.cluster.scale(&self.resource, name);
         let input = Input {
             now,
-            hpa: self.cluster.hpa(&self.name),
+            hpa,
             scale: scale.as_ref().copied(),
             scale_resource: &self.resource,
-            mapping_error: None,
+            mapping_error: mapping_error.as_deref(),
             pods: self.cluster.pods(),
             pod_metrics: self.cluster.pod_metrics(),
             update_scale: faults.update_scale.as_ref(),
@@ -113,15 +121,31 @@ impl Simulation {
         self.controller.sync(&input)
     }
 
+    /// Only the workload's kind has a resource here. An HPA that was turned to another kind meets
+    /// what the API server's discovery has of it: nothing.
+    ///
+    /// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
+    fn mapping_error(&self, target: &CrossVersionObjectReference) -> Option<String> {
+        let version = target.api_version.as_deref().unwrap_or_default();
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let known = group == self.group && target.kind == self.kind;
+        let kind = &target.kind;
+        (!known).then(|| format!("no matches for kind {kind:?} in group {group:?}"))
+    }
+
     /// Lets what a reconcile wrote come about: the scale and the HPA's status.
-    pub fn settle(&mut self, tick: &Observation) {
+    /// `end` is when the reconcile ended: its last write is the status.
+    pub fn settle(&mut self, tick: &Observation, end: Time) {
         if let Some(replicas) = tick.scaled_to() {
-            self.cluster.write_scale(&self.resource, &self.target, replicas);
+            let hpa = self.cluster.hpa(&self.name);
+            let name = hpa.map(|hpa| hpa.spec.scale_target_ref.name.clone());
+            let name = name.as_deref().unwrap_or(&self.target);
+            self.cluster.write_scale(&self.resource, name, replicas);
         }
         if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none())
             && self.cluster.write_status(&self.name, write.status.clone())
         {
-            self.controller.hpa_updated(&self.key, false, tick.at);
+            self.controller.hpa_updated(&self.key, false, end);
         }
     }
 
@@ -178,17 +202,25 @@ struct ModelSession {
     answers: Vec<Stepped>,
 }
 
+impl ModelSession {
+    /// Reconciles whatever is due by then.
+    fn reconcile(&mut self, until: Time, stepped: &mut Stepped) {
+        while let Some(due) = self.simulation.next_sync().filter(|due| *due <= until) {
+            let Some(decision) = self.simulation.sync(due) else { continue };
+            self.simulation.settle(&decision.observation, decision.end);
+            stepped.ticks.push(decision.observation);
+        }
+    }
+}
+
 impl Session for ModelSession {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
         for change in &step.apply {
             stepped.api.extend(self.simulation.apply(change, self.now));
+            self.reconcile(self.now, &mut stepped);
         }
-        while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
-            let Some(decision) = self.simulation.sync(due) else { continue };
-            self.simulation.settle(&decision.observation);
-            stepped.ticks.push(decision.observation);
-        }
+        self.reconcile(step.until, &mut stepped);
         self.now = step.until;
         self.answers.push(stepped);
         Ok(())

@@ -5,6 +5,7 @@
 //! the model were right, and every answer is checked. Only if one is not as predicted (and so the
 //! world of the steps after it was the wrong one) is the scenario run again, step by step.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,6 +22,10 @@ use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
+
+/// How many steps an engine is given ahead of its answers: enough to keep it busy, few enough to
+/// keep a run of days small.
+const AHEAD: usize = 512;
 
 /// What a free run of the model gives: its own decisions drive the world.
 #[derive(Clone, Debug)]
@@ -52,8 +57,11 @@ struct Lockstep<'a> {
     world: World,
     simulation: Simulation,
     now: Time,
-    /// Things happened to the HPA or the controller at `now` that are not applied yet.
-    fresh: bool,
+    /// What the first step puts into place.
+    start: Vec<Change>,
+    /// What happens to the HPA or the controller at `now` and is not applied yet. Each has its
+    /// whole effect, reconciles included, before the next.
+    events: VecDeque<Change>,
     outside: Vec<(Time, i32)>,
 }
 
@@ -66,14 +74,13 @@ struct Predicted {
 
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, release: Release) -> Lockstep<'a> {
-        Lockstep {
-            scenario,
-            world: World::new(scenario),
-            simulation: Simulation::new(scenario, release),
-            now: Time::ZERO,
-            fresh: true,
-            outside: Vec::new(),
-        }
+        let mut world = World::new(scenario);
+        // The objects of the start come before what happens at the start.
+        let start = world.advance(Time::ZERO);
+        let events = world.api_events(Time::ZERO).into();
+        let simulation = Simulation::new(scenario, release);
+        let now = Time::ZERO;
+        Lockstep { scenario, world, simulation, now, start, events, outside: Vec::new() }
     }
 
     /// The next step and what the model says will come of it; nothing when the end is reached.
@@ -84,10 +91,10 @@ impl<'a> Lockstep<'a> {
     fn predict(&mut self) -> Option<Predicted> {
         let mut step = Step { apply: Vec::new(), until: self.now };
         let mut api = Vec::new();
-        if self.fresh {
-            self.fresh = false;
-            step.apply = self.changes(self.now);
-            step.apply.extend(self.world.api_events(self.now));
+        if let Some(event) = self.events.pop_front() {
+            step.apply = std::mem::take(&mut self.start);
+            step.apply.extend(self.changes(self.now));
+            step.apply.push(event);
         } else {
             let end = self.scenario.until;
             let next_event = self.world.next_api_event(self.now).filter(|at| *at <= end);
@@ -99,14 +106,20 @@ impl<'a> Lockstep<'a> {
                 (None, None) => return None,
             };
             step.apply = self.changes(step.until);
-            self.fresh = next_event == Some(step.until);
+            if next_event == Some(step.until) {
+                self.events = self.world.api_events(step.until).into();
+            }
         }
         for change in &step.apply {
             api.extend(self.simulation.apply(change, self.now));
         }
         let mut decisions = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
-            decisions.extend(self.simulation.sync(due));
+            if let Some(decision) = self.simulation.sync(due) {
+                // A reconcile that waits between attempts is seen to its end.
+                step.until = step.until.max(decision.end);
+                decisions.push(decision);
+            }
         }
         self.now = step.until;
         Some(Predicted { step, api, decisions })
@@ -125,8 +138,8 @@ impl<'a> Lockstep<'a> {
     }
 
     /// Lets a tick come about, as observed.
-    fn settle(&mut self, tick: &Observation) {
-        self.simulation.settle(tick);
+    fn settle(&mut self, tick: &Observation, end: Time) {
+        self.simulation.settle(tick, end);
         if let Some(replicas) = tick.scaled_to() {
             self.world.scaled(tick.at, replicas);
         }
@@ -146,9 +159,9 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
             api: predicted.api,
             ticks: observed.collect(),
         });
-        for Decision { observation, derivation } in predicted.decisions {
+        for Decision { observation, derivation, end } in predicted.decisions {
             let replicas_before = run.world.replicas();
-            run.settle(&observation);
+            run.settle(&observation, end);
             let replicas_after = run.world.replicas();
             ticks.push(FreeTick { observation, derivation, replicas_before, replicas_after });
         }
@@ -340,20 +353,29 @@ fn ahead<'k>(
         return Ok(None);
     }
     let mut run = Lockstep::new(scenario, release);
-    let mut script = Vec::new();
-    while let Some(predicted) = run.predict() {
-        for decision in &predicted.decisions {
-            run.settle(&decision.observation);
-        }
-        session.send(&predicted.step)?;
-        script.push(predicted);
-    }
+    let mut under_way = VecDeque::new();
     let mut as_predicted = true;
-    for predicted in &script {
-        let stepped = session.receive()?;
-        if as_predicted {
-            findings.compare(predicted, stepped, scope);
-            as_predicted = findings.divergence.is_none() && findings.hits.is_empty();
+    loop {
+        let predicted = if as_predicted { run.predict() } else { None };
+        let done = predicted.is_none();
+        if let Some(predicted) = predicted {
+            for decision in &predicted.decisions {
+                run.settle(&decision.observation, decision.end);
+            }
+            session.send(&predicted.step)?;
+            under_way.push_back(predicted);
+        }
+        while under_way.len() > if done { 0 } else { AHEAD } {
+            let stepped = session.receive()?;
+            if let Some(predicted) = under_way.pop_front()
+                && as_predicted
+            {
+                findings.compare(&predicted, stepped, scope);
+                as_predicted = findings.divergence.is_none() && findings.hits.is_empty();
+            }
+        }
+        if done {
+            break;
         }
     }
     session.close()?;
@@ -372,8 +394,9 @@ fn step_by_step<'k>(
     let mut run = Lockstep::new(scenario, release);
     while let Some(predicted) = run.predict() {
         let stepped = session.step(&predicted.step)?;
-        for tick in &stepped.ticks {
-            run.settle(tick);
+        for (index, tick) in stepped.ticks.iter().enumerate() {
+            let end = predicted.decisions.get(index).map_or(tick.at, |decision| decision.end);
+            run.settle(tick, end);
         }
         findings.compare(&predicted, stepped, scope);
     }

@@ -68,7 +68,17 @@ pub fn parse(
 pub fn parse_known(path: &str, text: &str) -> Result<Known, Error> {
     let failed = |problem| Error { path: path.to_owned(), problems: vec![problem] };
     let root = single(text).map_err(failed)?;
-    decode::decode(&root, decode::Nulls::Refused).map_err(failed)
+    let known: Known = decode::decode(&root, decode::Nulls::Refused).map_err(failed)?;
+    match known.divergences.iter().enumerate().find_map(|(i, entry)| Some((i, entry.flaw()?))) {
+        None => Ok(known),
+        Some((index, flaw)) => Err(failed(Problem {
+            file: None,
+            line: root.line,
+            column: root.column,
+            what: format!("entry {} of divergences: {flaw}", index + 1),
+            hint: None,
+        })),
+    }
 }
 
 /// Writes a scenario as a file that is pleasant to read, and that is read back as the same.

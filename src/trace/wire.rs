@@ -183,13 +183,13 @@ enum ConditionStatusJson {
     False,
 }
 
-/// Reads what an engine answered to a step.
+/// Reads what an engine answered to a step whose changes were applied at `applied`.
 ///
 /// # Errors
 /// A message for people, if the answer has something that no known controller says.
-pub fn stepped(answer: SteppedJson, epoch: Timestamp) -> Result<Stepped, String> {
+pub fn stepped(answer: SteppedJson, epoch: Timestamp, applied: Time) -> Result<Stepped, String> {
     let clock = Clock { epoch };
-    let api = answer.api.into_iter().map(|api| api_answer(api, answer.now)).collect();
+    let api = answer.api.into_iter().map(|api| api_answer(api, applied)).collect();
     let mut log = Log { clock, ticks: Vec::new(), last: None };
     for entry in answer.log {
         log.entry(entry)?;

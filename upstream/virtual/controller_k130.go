@@ -17,6 +17,7 @@ import (
 	autoscalinglisters "k8s.io/client-go/listers/autoscaling/v2"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/metrics/pkg/client/custom_metrics"
@@ -68,6 +69,10 @@ func (l podNamespaceLister) List(selector labels.Selector) ([]*v1.Pod, error) {
 	slices.SortFunc(pods, func(a, b *v1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods, err
 }
+
+// The waits between attempts to update the scale are drawn with a jitter of a tenth. A length that
+// can be drawn is taken instead, so that times can be predicted.
+func init() { retry.DefaultRetry.Jitter = 0 }
 
 // startController starts a controller with informers of its own. The function returned stops them
 // and waits for their end.

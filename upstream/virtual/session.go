@@ -76,7 +76,8 @@ func newMapper(targets []target) meta.RESTMapper {
 		plural := version.WithResource(t.resource)
 		mapper.AddSpecific(version.WithKind(t.kind), plural, plural, meta.RESTScopeNamespace)
 	}
-	return mapper
+	// As the discovery mapper of the kube-controller-manager: its error for an unknown kind differs.
+	return meta.MultiRESTMapper{mapper}
 }
 
 // setFeatureGates sets upstream's global gates; the function returned sets them back.

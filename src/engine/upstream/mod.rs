@@ -17,6 +17,7 @@ use serde::Serialize;
 use self::process::Process;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::Release;
+use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello};
@@ -161,8 +162,10 @@ impl Engine for Upstream {
         match opened {
             Ok(Answer::Opened { epoch }) => {
                 let hpa = scenario.hpa_name.clone();
-                Ok(Box::new(UpstreamSession { engine: self, epoch, hpa, closed: false }))
+                let now = Time::ZERO;
+                Ok(Box::new(UpstreamSession { engine: self, epoch, now, hpa, closed: false }))
             }
+            Ok(Answer::Failed { why }) => Err(self.give_up(&why)),
             Ok(answer) => Err(self.give_up(&format!("it answered {answer:?} to `open`"))),
             Err(error) => {
                 self.process = None;
@@ -187,6 +190,8 @@ impl Upstream {
 struct UpstreamSession<'a> {
     engine: &'a mut Upstream,
     epoch: Timestamp,
+    /// The instant that the last answer reached.
+    now: Time,
     hpa: Arc<str>,
     closed: bool,
 }
@@ -221,8 +226,9 @@ impl Session for UpstreamSession<'_> {
         let epoch = self.epoch;
         match self.answer()? {
             Answer::Stepped(answer) => {
-                let stepped = wire::stepped(answer, epoch);
+                let stepped = wire::stepped(answer, epoch, self.now);
                 let mut stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
+                self.now = stepped.now;
                 // A reconcile that wrote and recorded nothing does not say whose it was.
                 for tick in stepped.ticks.iter_mut().filter(|tick| tick.hpa.is_empty()) {
                     tick.hpa = self.hpa.clone();

@@ -251,7 +251,13 @@ impl Reconcile<'_> {
             "memory" => self.knobs.rules.memory_status_format,
             _ => Format::DecimalSI,
         };
-        Quantity::from_milli(raw_proposal, format)
+        let quantity = Quantity::from_milli(raw_proposal, format);
+        match format {
+            // What is stored is the text, read again: one without a binary suffix comes back in
+            // decimal units.
+            Format::BinarySI => Quantity::parse(&quantity.to_string()).unwrap_or(quantity),
+            _ => quantity,
+        }
     }
 
     /// Upstream: horizontal.go, tolerancesForHpa

@@ -128,6 +128,8 @@ pub struct Decision {
     pub observation: Observation,
     /// Why.
     pub derivation: Derivation,
+    /// When the reconcile ends: later than it began if it waited before it wrote the scale again.
+    pub end: Time,
 }
 
 /// Keys are upstream's: `namespace/name`.
@@ -229,6 +231,7 @@ impl Controller {
         let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
         let selectors = &mut self.selectors;
         let end = Reconcile::new(knobs, memory, selectors, key, (input, hpa), &mut decision).run();
+        decision.end = end;
         self.queue.add_rate_limited(key, end, self.flags.sync_period);
         Some(decision)
     }

@@ -14,8 +14,8 @@ use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
-/// The wait between attempts to update the scale. Upstream adds up to a tenth at random, so the
-/// times after a conflict (and of the next tick) can't be predicted to the nanosecond.
+/// The wait between attempts to update the scale. Upstream adds up to a tenth at random; the host
+/// of upstream's code takes that chance out.
 /// Upstream: client-go, util/retry, DefaultRetry
 const RETRY_WAIT: Span = Span::from_millis(10);
 
@@ -72,7 +72,7 @@ impl<'a> Reconcile<'a> {
         (input, hpa): (&'a Input<'a>, &'a Hpa),
         decision: &'a mut Decision,
     ) -> Reconcile<'a> {
-        let Decision { observation, derivation } = decision;
+        let Decision { observation, derivation, .. } = decision;
         observation.at = input.now;
         observation.hpa = hpa.name.clone();
         observation.reads.reserve_exact(1 + hpa.spec.metrics.len());

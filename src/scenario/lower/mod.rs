@@ -42,6 +42,10 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let metrics = metrics::lower(&file, at.key("metrics"), &mut problems);
     let timeline = timeline::lower(&file, at.key("timeline"), until, &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
+    if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
+        let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
+        problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
+    }
     let expect = expect::lower(&file, at.key("expect"), until, ticks, &mut problems);
     problems.into_result()?;
     let (Some(hpa), Some(workload), Some(until)) = (hpa, workload, until) else {
@@ -122,6 +126,9 @@ fn releases(file: &File, at: At<'_>, problems: &mut Problems) -> Option<ReleaseR
         }
     }
 }
+
+/// More reconciles than this (a month of them, each 15 s) are a slip rather than a scenario.
+const MOST_TICKS: usize = 200_000;
 
 fn until(file: &File, at: At<'_>, problems: &mut Problems) -> Option<Time> {
     let at = at.key("until");

@@ -3,7 +3,7 @@
 use super::cursor::{At, Problems};
 use super::values::{pods, positive, resource, time};
 use crate::model::api;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::suggest;
 use crate::scenario::file::{ApiError, File, Happening as Typed};
@@ -36,7 +36,21 @@ pub(super) fn lower(
     }
     happenings.sort_by_key(|happening| happening.at);
     hpa_is_there(&happenings, at, problems);
+    restarts_are_apart(&happenings, at, problems);
     happenings
+}
+
+/// A controller that is stopped before its caches are synced never reconciled anything.
+fn restarts_are_apart(happenings: &[Happening], at: At<'_>, problems: &mut Problems) {
+    let restarts: Vec<Time> = happenings
+        .iter()
+        .filter(|happening| matches!(happening.what, What::RestartController))
+        .map(|happening| happening.at)
+        .collect();
+    for pair in restarts.windows(2).filter(|pair| pair[1] - pair[0] < Span::from_secs(1)) {
+        let what = format!("the controller is restarted at {} and again at {}", pair[0], pair[1]);
+        problems.hint(at, what, "a restart takes a moment: leave at least 1s between two");
+    }
 }
 
 /// The fields that say what happens, in the order of the file.
