@@ -66,9 +66,16 @@ fn place(outcome: &Outcome, line: usize) -> String {
     format!("{}:{line}", outcome.path)
 }
 
+/// What `run` finds the scenario by: the id, if the file is where ids are looked up without being
+/// told so, else the file.
+fn name(outcome: &Outcome) -> &str {
+    let usual = outcome.path == format!("fixtures/{}.yaml", outcome.id);
+    if usual { &outcome.id } else { &outcome.path }
+}
+
 fn closing(out: &mut String, outcome: &Outcome) {
     let _ = writeln!(out, "  {}", place(outcome, outcome.line));
-    let command = replay(&outcome.id, outcome.engine, &outcome.release);
+    let command = replay(name(outcome), outcome.engine, &outcome.release);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
 }
 
@@ -246,7 +253,7 @@ fn unexpected(outcome: &Outcome, columns: usize) -> String {
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
-    let command = replay(&outcome.id, outcome.engine, &outcome.release);
+    let command = replay(name(outcome), outcome.engine, &outcome.release);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
     out
 }
