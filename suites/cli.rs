@@ -127,7 +127,7 @@ fn a_divergence_exits_with_1_and_can_be_replayed() {
         "diverges  doubles   v1.37   model | recorded\n",
         "  tick 1, t=0s, status.desiredReplicas:  model 4 | recorded 5\n",
         "    why the model said 4: resource cpu 100% of 50%",
-        "  replay: kube-lockstep run doubles --release 1.37 --engine recorded\n",
+        "  replay: kube-lockstep run doubles --release 1.37 --engine recorded --fixtures /",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }

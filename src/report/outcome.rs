@@ -7,7 +7,7 @@ use anstyle::Style;
 use super::difference::{below_each_other, is_short, side_by_side};
 use super::layout::{Align, Columns, hanging, width, wrap};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::{counted, replay};
+use super::{counted, replay, shell_word};
 use crate::compare::Divergence;
 use crate::model::observation::Observation;
 use crate::run::{Outcome, Verdict};
@@ -66,16 +66,19 @@ fn place(outcome: &Outcome, line: usize) -> String {
     format!("{}:{line}", outcome.path)
 }
 
-/// What `run` finds the scenario by: the id, if the file is where ids are looked up without being
-/// told so, else the file.
-fn name(outcome: &Outcome) -> &str {
-    let usual = outcome.path == format!("fixtures/{}.yaml", outcome.id);
-    if usual { &outcome.id } else { &outcome.path }
+/// The command that runs the scenario again, where the fixtures are found as they were.
+fn again(outcome: &Outcome) -> String {
+    let command = replay(&outcome.id, outcome.engine, &outcome.release);
+    let folder = outcome.path.strip_suffix(&format!("/{}.yaml", outcome.id));
+    match folder.filter(|folder| *folder != "fixtures") {
+        Some(folder) => format!("{command} --fixtures {}", shell_word(folder)),
+        None => command,
+    }
 }
 
 fn closing(out: &mut String, outcome: &Outcome) {
     let _ = writeln!(out, "  {}", place(outcome, outcome.line));
-    let command = replay(name(outcome), outcome.engine, &outcome.release);
+    let command = again(outcome);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
 }
 
@@ -253,7 +256,7 @@ fn unexpected(outcome: &Outcome, columns: usize) -> String {
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
-    let command = replay(name(outcome), outcome.engine, &outcome.release);
+    let command = again(outcome);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
     out
 }
