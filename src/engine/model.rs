@@ -31,6 +31,8 @@ pub struct Simulation {
     target: Arc<str>,
     group: String,
     kind: String,
+    /// Why the target of this spec can't be mapped to a resource, if it can't.
+    mapped: Option<(Arc<HpaSpec>, Option<String>)>,
 }
 
 impl Simulation {
@@ -54,6 +56,7 @@ impl Simulation {
             target: workload.name.clone(),
             group: workload.group.clone(),
             kind: workload.kind.clone(),
+            mapped: None,
         }
     }
 
@@ -101,10 +104,23 @@ impl Simulation {
     /// Reconciles what is due at this instant. The cluster is not changed by it: see
     /// [`Simulation::settle`].
     pub fn sync(&mut self, now: Time) -> Option<Decision> {
+        let mut decision = Decision::default();
+        self.sync_into(now, &mut decision).then_some(decision)
+    }
+
+    /// [`Simulation::sync`] for callers who keep no decision: this one is overwritten. False:
+    /// nothing was decided.
+    pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
         let faults = self.cluster.faults();
         let hpa = self.cluster.hpa(&self.name);
         let target = hpa.map(|hpa| &hpa.spec.scale_target_ref);
-        let mapping_error = target.and_then(|target| self.mapping_error(target));
+        if let Some(hpa) = hpa
+            && !self.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
+        {
+            let error = self.mapping_error(&hpa.spec.scale_target_ref);
+            self.mapped = Some((hpa.spec.clone(), error));
+        }
+        let mapping_error = self.mapped.as_ref().and_then(|(_, error)| error.as_deref());
         let name = target.map_or(&*self.target, |target| &target.name);
         let scale = self.cluster.scale(&self.resource, name);
         let input = Input {
@@ -112,13 +128,13 @@ impl Simulation {
             hpa,
             scale: scale.as_ref().copied(),
             scale_resource: &self.resource,
-            mapping_error: mapping_error.as_deref(),
+            mapping_error,
             pods: self.cluster.pods(),
             pod_metrics: self.cluster.pod_metrics(),
             update_scale: faults.update_scale.as_ref(),
             update_status: faults.update_status.as_ref(),
         };
-        self.controller.sync(&input)
+        self.controller.sync_into(&input, decision)
     }
 
     /// Only the workload's kind has a resource here. An HPA that was turned to another kind meets

@@ -103,27 +103,26 @@ impl Reconcile<'_> {
         if invalid_metrics_count >= specs.len() || would_scale_down {
             return Err(self.no_valid_metric(first, computed.error));
         }
-        let message = self.valid_metric_found(computed.metric);
-        self.set_text_condition(ConditionType::ScalingActive, true, "ValidMetricFound", message);
+        self.valid_metric_found(computed.metric);
         Ok(computed)
     }
 
-    /// The message that names the winning metric: mostly that of the last tick.
-    fn valid_metric_found(&mut self, metric: Option<usize>) -> Text {
+    /// The condition that names the winning metric: its message is mostly that of the last tick.
+    fn valid_metric_found(&mut self, metric: Option<usize>) {
         let spec = &self.hpa.spec;
-        if let Some((of, winner, text)) = &self.memory.cache.valid_metric
-            && Arc::ptr_eq(of, spec)
-            && *winner == metric
-        {
-            return text.clone();
-        }
-        let what = "the HPA was able to successfully calculate a replica count from";
-        let text = match metric.and_then(|index| spec.metrics.get(index)) {
-            Some(metric) => Text::from(format!("{what} {}", MetricName(metric))),
-            None => Text::from(format!("{what} ")),
-        };
-        self.memory.cache.valid_metric = Some((spec.clone(), metric, text.clone()));
-        text
+        let cache = &mut self.memory.cache.valid_metric;
+        let known =
+            cache.take().filter(|(of, winner, _)| Arc::ptr_eq(of, spec) && *winner == metric);
+        let (_, _, message) = cache.insert(known.unwrap_or_else(|| {
+            let what = "the HPA was able to successfully calculate a replica count from";
+            let text = match metric.and_then(|index| spec.metrics.get(index)) {
+                Some(metric) => format!("{what} {}", MetricName(metric)),
+                None => format!("{what} "),
+            };
+            (spec.clone(), metric, text.into())
+        }));
+        let type_ = ConditionType::ScalingActive;
+        self.status.set_text(type_, true, "ValidMetricFound", message, self.now);
     }
 
     /// Tells in the condition which metric failed first.

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::selectors::Matcher;
-use crate::model::api::{ConditionStatus, Pod, PodMetrics, PodPhase, PodSpec};
+use crate::model::api::{ConditionStatus, ContainerMetrics, Pod, PodMetrics, PodPhase, PodSpec};
 use crate::model::derivation::PodCounts;
 use crate::model::selector::Selector;
 use crate::model::time::{Span, Time};
@@ -62,28 +62,29 @@ impl<'a> Grouping<'a, '_> {
     pub(super) fn group_pods(&self) -> Groups<'a> {
         let mut groups = Groups::default();
         let mut matcher = Matcher::new(self.selector);
+        let mut values = Values { resource: self.resource, last: None };
         let mut requests = Requests { resource: self.resource, last: None };
         let is_cpu = self.resource == "cpu";
-        let mut metrics = self.metrics.iter().peekable();
+        let mut metrics = self.metrics;
         for pod in self.pods {
             if !matcher.matches(&pod.labels) {
                 continue;
             }
             groups.listed += 1;
             let mut found = None;
-            while let Some(metric) = metrics.peek() {
+            // Metrics of names before this pod's are of pods that are not listed.
+            while let Some((metric, rest)) = metrics.split_first() {
                 let order = compare_names(&metric.name, &pod.name);
                 if order == Ordering::Greater {
                     break;
                 }
-                let metric = metrics.next().filter(|it| matcher.matches(&it.labels));
-                groups.items += u32::from(metric.is_some());
-                let value = metric.and_then(|it| Some((it, pod_value(it, self.resource)?)));
-                match (order, value) {
-                    (Ordering::Equal, value) => found = value,
-                    (_, Some((_, value))) => groups.add_unknown(value),
-                    (_, None) => {}
+                metrics = rest;
+                let value = groups.read(metric, &mut matcher, &mut values);
+                if order == Ordering::Equal {
+                    found = value.map(|value| (metric, value));
+                    break;
                 }
+                groups.add_unknown(value);
             }
             let request = self.fallback_utilization.map(|fallback| {
                 let request = requests.of(&pod.spec).unwrap_or_else(|container| {
@@ -95,16 +96,15 @@ impl<'a> Grouping<'a, '_> {
             let group = self.group(pod, found.map(|(metric, _)| metric), is_cpu);
             groups.add(&group, found.map(|(_, value)| value), request);
         }
-        for metric in metrics.filter(|metric| matcher.matches(&metric.labels)) {
-            groups.items += 1;
-            if let Some(value) = pod_value(metric, self.resource) {
-                groups.add_unknown(value);
-            }
+        for metric in metrics {
+            let value = groups.read(metric, &mut matcher, &mut values);
+            groups.add_unknown(value);
         }
         groups
     }
 
     /// One pod's group. Upstream: replica_calculator.go, groupPods
+    #[inline]
     fn group(&self, pod: &Pod, metric: Option<&PodMetrics>, is_cpu: bool) -> Group {
         if pod.deletion_timestamp.is_some() || pod.phase == PodPhase::Failed {
             return Group::Ignored;
@@ -133,16 +133,33 @@ impl<'a> Grouping<'a, '_> {
 }
 
 impl Groups<'_> {
+    /// The value of a metric that the selector matches, if each container has one.
+    #[inline]
+    fn read<'m>(
+        &mut self,
+        metric: &'m PodMetrics,
+        matcher: &mut Matcher<'m>,
+        values: &mut Values<'m, '_>,
+    ) -> Option<i64> {
+        if !matcher.matches(&metric.labels) {
+            return None;
+        }
+        self.items += 1;
+        values.of(&metric.containers)
+    }
+
     /// How many metrics are left when those of ignored and unready pods are removed.
     pub(super) fn metrics_left(&self) -> u32 {
         self.counts.ready + self.counts.unknown
     }
 
-    fn add_unknown(&mut self, value: i64) {
+    fn add_unknown(&mut self, value: Option<i64>) {
+        let Some(value) = value else { return };
         self.counts.unknown += 1;
         self.unknown_value = self.unknown_value.wrapping_add(value);
     }
 
+    #[inline]
     fn add(&mut self, group: &Group, value: Option<i64>, request: Option<(i64, i64)>) {
         let (request, fallback) = request.unwrap_or_default();
         match group {
@@ -166,6 +183,7 @@ impl Groups<'_> {
     }
 }
 
+#[inline]
 fn compare_names(a: &Arc<str>, b: &Arc<str>) -> Ordering {
     if Arc::ptr_eq(a, b) { Ordering::Equal } else { a.cmp(b) }
 }
@@ -175,16 +193,37 @@ fn same(a: &str, b: &str) -> bool {
     std::ptr::eq(a, b) || (a.len() == b.len() && a.bytes().eq(b.bytes()))
 }
 
-/// The usage of a pod: the sum over its containers, if each of them reports the resource.
-///
-/// Upstream: metrics/client.go, getPodMetrics
-fn pod_value(metric: &PodMetrics, resource: &str) -> Option<i64> {
-    let mut sum: Option<i64> = None;
-    for container in metric.containers.iter() {
-        let (_, usage) = container.usage.iter().find(|(name, _)| same(name, resource))?;
-        sum = Some(sum.unwrap_or(0).wrapping_add(usage.milli()));
+/// Usage of pods, of which many share what they report with the one before.
+struct Values<'a, 'q> {
+    resource: &'q str,
+    last: Option<(&'a Arc<[ContainerMetrics]>, Option<i64>)>,
+}
+
+impl<'a> Values<'a, '_> {
+    /// The usage of a pod: the sum over its containers, if each of them reports the resource.
+    ///
+    /// Upstream: metrics/client.go, getPodMetrics
+    #[inline]
+    fn of(&mut self, containers: &'a Arc<[ContainerMetrics]>) -> Option<i64> {
+        match self.last {
+            Some((last, value)) if Arc::ptr_eq(last, containers) => value,
+            _ => {
+                let value = self.sum(containers);
+                self.last = Some((containers, value));
+                value
+            }
+        }
     }
-    sum
+
+    #[inline(never)]
+    fn sum(&self, containers: &[ContainerMetrics]) -> Option<i64> {
+        let mut sum: Option<i64> = None;
+        for container in containers {
+            let (_, usage) = container.usage.iter().find(|(name, _)| same(name, self.resource))?;
+            sum = Some(sum.unwrap_or(0).wrapping_add(usage.milli()));
+        }
+        sum
+    }
 }
 
 /// Requests of pods, of which most share their spec with the one before.
@@ -197,12 +236,20 @@ impl<'a> Requests<'a> {
     /// The pod's request, or the container that has none.
     ///
     /// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
+    #[inline]
     fn of(&mut self, spec: &'a Arc<PodSpec>) -> Result<i64, usize> {
-        if let Some((last, request)) = self.last
-            && Arc::ptr_eq(last, spec)
-        {
-            return request;
+        match self.last {
+            Some((last, request)) if Arc::ptr_eq(last, spec) => request,
+            _ => {
+                let request = self.sum(spec);
+                self.last = Some((spec, request));
+                request
+            }
         }
+    }
+
+    #[inline(never)]
+    fn sum(&self, spec: &PodSpec) -> Result<i64, usize> {
         let mut request: Result<i64, usize> = Ok(0);
         for (index, container) in spec.containers.iter().enumerate() {
             let Some(quantity) = container.requests.get(self.resource) else {
@@ -211,7 +258,6 @@ impl<'a> Requests<'a> {
             };
             request = request.map(|sum| sum.wrapping_add(quantity.milli()));
         }
-        self.last = Some((spec, request));
         request
     }
 }

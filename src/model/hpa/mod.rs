@@ -8,6 +8,7 @@
 //! (`StaleControllerConsistencyHPA`): the caller's cache is never older than the last write.
 
 mod behavior;
+mod by_key;
 mod calculate;
 mod defaults;
 mod group_pods;
@@ -22,7 +23,6 @@ mod validation;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::api::{ApiError, Hpa, HpaSpec, Pod, PodMetrics, Scale, Text};
@@ -37,6 +37,7 @@ pub use validation::{
     FieldError, FieldErrorType, admit, invalid_message, validate, validate_update,
 };
 
+use by_key::ByKey;
 use queue::Queue;
 use reconcile::{Knobs, Reconcile};
 use selectors::{HpaSelectorStore, ParsedSelector};
@@ -52,7 +53,7 @@ pub struct Controller {
     flags: Flags,
     gates: FeatureGates,
     queue: Queue,
-    memory: BTreeMap<Arc<str>, Memory>,
+    memory: ByKey<Memory>,
     selectors: HpaSelectorStore,
 }
 
@@ -142,7 +143,7 @@ impl Controller {
             flags,
             gates,
             queue: Queue::default(),
-            memory: BTreeMap::new(),
+            memory: ByKey::default(),
             selectors: HpaSelectorStore::default(),
         }
     }
@@ -153,9 +154,9 @@ impl Controller {
     pub fn hpa_added(&mut self, key: &Arc<str>, now: Time) {
         self.selectors.put_if_absent(key);
         match self.rules.first_reconcile {
-            FirstReconcile::Immediate => self.queue.add(key, now),
+            FirstReconcile::Immediate => self.queue.add(key.clone(), now),
             FirstReconcile::AfterSyncPeriod => {
-                self.queue.add_rate_limited(key, now, self.flags.sync_period);
+                self.queue.add_rate_limited(key.clone(), now, self.flags.sync_period);
             }
         }
     }
@@ -167,7 +168,7 @@ impl Controller {
         if generation_changed && self.gates.enabled(Gate::HpaGeneration) {
             self.hpa_added(key, now);
         } else {
-            self.queue.add_rate_limited(key, now, self.flags.sync_period);
+            self.queue.add_rate_limited(key.clone(), now, self.flags.sync_period);
         }
     }
 
@@ -207,33 +208,53 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, processNextWorkItem and reconcileKey
     pub fn sync(&mut self, input: &Input<'_>) -> Option<Decision> {
-        let key = self.queue.get(input.now)?;
-        self.reconcile_key(&key, input)
+        let mut decision = Decision::default();
+        self.sync_into(input, &mut decision).then_some(decision)
+    }
+
+    /// [`Controller::sync`] for callers who keep no decision: one is overwritten, and its memory
+    /// used again. False: nothing was decided.
+    pub fn sync_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> bool {
+        let key = self.queue.get(input.now);
+        key.is_some_and(|key| self.reconcile_key(key, input, decision))
     }
 
     /// Processes this key at `input.now`, whichever is due: for callers that see in which order a
     /// real controller took keys that were ready at the same instant.
     pub fn sync_key(&mut self, key: &Arc<str>, input: &Input<'_>) -> Option<Decision> {
         self.queue.take(key, input.now);
-        self.reconcile_key(key, input)
+        let mut decision = Decision::default();
+        self.reconcile_key(key.clone(), input, &mut decision).then_some(decision)
     }
 
-    fn reconcile_key(&mut self, key: &Arc<str>, input: &Input<'_>) -> Option<Decision> {
+    fn reconcile_key(&mut self, key: Arc<str>, input: &Input<'_>, decision: &mut Decision) -> bool {
         let Some(hpa) = input.hpa else {
-            self.memory.remove(key);
-            return None;
+            self.memory.remove(&key);
+            return false;
         };
-        let memory = match self.memory.get_mut(key) {
-            Some(memory) => memory,
-            None => self.memory.entry(key.clone()).or_default(),
-        };
-        let mut decision = Decision::default();
+        let memory = self.memory.get_or_default(&key);
+        decision.clear();
         let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
         let selectors = &mut self.selectors;
-        let end = Reconcile::new(knobs, memory, selectors, key, (input, hpa), &mut decision).run();
+        let end = Reconcile::new(knobs, memory, selectors, &key, (input, hpa), decision).run();
         decision.end = end;
         self.queue.add_rate_limited(key, end, self.flags.sync_period);
-        Some(decision)
+        true
+    }
+}
+
+impl Decision {
+    /// Forgets all but the memory that lists have taken.
+    fn clear(&mut self) {
+        let Observation { reads, scale_writes, events, errors, .. } = &mut self.observation;
+        reads.clear();
+        scale_writes.clear();
+        events.clear();
+        errors.clear();
+        self.observation.status_write = None;
+        let mut metrics = std::mem::take(&mut self.derivation.metrics);
+        metrics.clear();
+        self.derivation = Derivation { metrics, ..Derivation::default() };
     }
 }
 

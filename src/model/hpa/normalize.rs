@@ -3,7 +3,7 @@
 
 use super::reconcile::Reconcile;
 use super::{TimestampedRecommendation, go_i32};
-use crate::model::api::ConditionType;
+use crate::model::api::{ConditionType, Text};
 use crate::model::derivation::{HeldBy, Limits, RateLimit, Stabilization};
 use crate::model::time::Span;
 
@@ -56,14 +56,15 @@ impl Reconcile<'_> {
     /// The condition that tells what stabilization did.
     pub(super) fn set_stabilized(&mut self, stabilized: bool, why: Why) {
         let (reason, message) = if stabilized { why } else { READY_FOR_NEW_SCALE };
-        self.set_text_condition(ConditionType::AbleToScale, true, reason, message.into());
+        let message = Text::from(message);
+        self.set_text_condition(ConditionType::AbleToScale, true, reason, &message);
     }
 
     /// The condition that tells whether something limited the size.
     pub(super) fn set_limited(&mut self, stabilized: i32, (limits, why): (Limits, Why)) -> i32 {
         let desired = limits.result;
         let (type_, limited) = (ConditionType::ScalingLimited, desired != stabilized);
-        self.set_text_condition(type_, limited, why.0, why.1.into());
+        self.set_text_condition(type_, limited, why.0, &why.1.into());
         self.derivation.limits = Some(limits);
         desired
     }

@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::model::api::same_text;
 use crate::model::time::{Span, Time};
 
 /// The work queue.
@@ -33,23 +34,23 @@ impl Queue {
     /// Makes a key ready now. What it was waiting for stays.
     ///
     /// Upstream: queue.go, Typed.Add
-    pub(super) fn add(&mut self, key: &Arc<str>, now: Time) {
-        if !self.ready.iter().any(|(_, queued)| queued == key) {
-            self.ready.push_back((now, key.clone()));
+    pub(super) fn add(&mut self, key: Arc<str>, now: Time) {
+        if !self.ready.iter().any(|(_, queued)| same_text(queued, &key)) {
+            self.ready.push_back((now, key));
         }
     }
 
     /// Makes a key ready after one interval, unless it will be sooner anyway.
     ///
     /// Upstream: delaying_queue.go, delayingType.AddAfter and insert
-    pub(super) fn add_rate_limited(&mut self, key: &Arc<str>, now: Time, interval: Span) {
+    pub(super) fn add_rate_limited(&mut self, key: Arc<str>, now: Time, interval: Span) {
         if interval.0 <= 0 {
             return self.add(key, now);
         }
         let at = now + interval;
-        match self.waiting.iter_mut().find(|(_, queued)| queued == key) {
+        match self.waiting.iter_mut().find(|(_, queued)| same_text(queued, &key)) {
             Some((queued_at, _)) => *queued_at = at.min(*queued_at),
-            None => self.waiting.push((at, key.clone())),
+            None => self.waiting.push((at, key)),
         }
     }
 
@@ -86,7 +87,7 @@ impl Queue {
     fn wake(&mut self, now: Time) {
         while let Some(index) = self.first_waiting().filter(|i| self.waiting[*i].0 <= now) {
             let (at, key) = self.waiting.remove(index);
-            self.add(&key, at);
+            self.add(key, at);
         }
     }
 
@@ -111,7 +112,7 @@ mod tests {
         while let Some((at, _)) = queue.next().filter(|(at, _)| *at <= until) {
             let key = queue.get(at).unwrap();
             syncs.push(at.since_start().0 / 1_000_000_000);
-            queue.add_rate_limited(&key, at, PERIOD);
+            queue.add_rate_limited(key, at, PERIOD);
         }
         syncs
     }
@@ -119,29 +120,29 @@ mod tests {
     #[test]
     fn an_edit_at_7_s_is_an_extra_reconcile_and_leaves_the_others() {
         let (mut queue, web) = (Queue::default(), key("default/web"));
-        queue.add(&web, Time::ZERO);
+        queue.add(web.clone(), Time::ZERO);
         assert_eq!(run(&mut queue, Time::from_secs(7)), [0]);
-        queue.add(&web, Time::from_secs(7));
+        queue.add(web.clone(), Time::from_secs(7));
         assert_eq!(run(&mut queue, Time::from_secs(45)), [7, 15, 30, 45]);
     }
 
     #[test]
     fn a_waiting_key_is_only_brought_forward() {
         let (mut queue, web) = (Queue::default(), key("web"));
-        queue.add_rate_limited(&web, Time::from_secs(0), PERIOD);
-        queue.add_rate_limited(&web, Time::from_secs(10), PERIOD);
+        queue.add_rate_limited(web.clone(), Time::from_secs(0), PERIOD);
+        queue.add_rate_limited(web.clone(), Time::from_secs(10), PERIOD);
         assert_eq!(queue.next().unwrap().0, Time::from_secs(15));
-        queue.add_rate_limited(&web, Time::from_secs(0), Span::from_secs(5));
+        queue.add_rate_limited(web.clone(), Time::from_secs(0), Span::from_secs(5));
         assert_eq!(queue.next().unwrap().0, Time::from_secs(5));
-        queue.add_rate_limited(&web, Time::from_secs(3), Span::ZERO);
+        queue.add_rate_limited(web.clone(), Time::from_secs(3), Span::ZERO);
         assert_eq!(queue.next().unwrap().0, Time::from_secs(3));
     }
 
     #[test]
     fn a_key_is_not_ready_twice() {
         let (mut queue, web) = (Queue::default(), key("web"));
-        queue.add_rate_limited(&web, Time::ZERO, PERIOD);
-        queue.add(&web, Time::from_secs(15));
+        queue.add_rate_limited(web.clone(), Time::ZERO, PERIOD);
+        queue.add(web.clone(), Time::from_secs(15));
         assert_eq!(queue.get(Time::from_secs(15)), Some(web));
         assert_eq!(queue.next(), None);
     }
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn workers_take_nothing_before_they_start() {
         let mut queue = Queue::starting_at(Time::from_secs(2));
-        queue.add(&key("web"), Time::from_secs(1));
+        queue.add(key("web"), Time::from_secs(1));
         assert_eq!(queue.next().unwrap().0, Time::from_secs(2));
         assert_eq!(queue.get(Time::from_secs(1)), None);
         assert_eq!(queue.get(Time::from_secs(2)), Some(key("web")));

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::calculate::MetricName;
 use super::selectors::HpaSelectorStore;
+use super::status::WorkingStatus;
 use super::{Decision, Input, Memory, Target, TimestampedRecommendation};
 use crate::model::api::{
-    ApiError, ConditionType, Hpa, HpaStatus, MetricSourceType, MetricStatus, Scale, Text,
+    ApiError, ConditionType, Hpa, MetricSourceType, MetricStatus, Scale, Text,
 };
 use crate::model::derivation::{Branch, Derivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
@@ -36,10 +37,7 @@ pub(super) struct Reconcile<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) hpa: &'a Hpa,
     pub(super) now: Time,
-    /// The copy of the status that is worked on, except for its metrics.
-    pub(super) status: HpaStatus,
-    /// The metrics of the status, once they are set anew.
-    pub(super) metrics: Option<Vec<MetricStatus>>,
+    pub(super) status: WorkingStatus<'a>,
     pub(super) observation: &'a mut Observation,
     pub(super) derivation: &'a mut Derivation,
 }
@@ -74,21 +72,11 @@ impl<'a> Reconcile<'a> {
     ) -> Reconcile<'a> {
         let Decision { observation, derivation, .. } = decision;
         observation.at = input.now;
-        observation.hpa = hpa.name.clone();
+        if !Arc::ptr_eq(&observation.hpa, &hpa.name) {
+            observation.hpa = hpa.name.clone();
+        }
         observation.reads.reserve_exact(1 + hpa.spec.metrics.len());
         derivation.at = input.now;
-        // Room for the four conditions that there are.
-        let mut conditions = Vec::with_capacity(hpa.status.conditions.len().max(4));
-        conditions.extend_from_slice(&hpa.status.conditions);
-        let status = HpaStatus {
-            observed_generation: hpa.status.observed_generation,
-            last_scale_time: hpa.status.last_scale_time,
-            current_replicas: hpa.status.current_replicas,
-            desired_replicas: hpa.status.desired_replicas,
-            current_metrics: Vec::new(),
-            conditions,
-        };
-        let (now, metrics) = (input.now, None);
         Reconcile {
             knobs,
             memory,
@@ -96,9 +84,8 @@ impl<'a> Reconcile<'a> {
             key,
             input,
             hpa,
-            now,
-            status,
-            metrics,
+            now: input.now,
+            status: WorkingStatus::of(&hpa.status),
             observation,
             derivation,
         }

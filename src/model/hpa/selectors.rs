@@ -1,10 +1,10 @@
 //! Which pods an HPA's target selects, and which other HPAs select them too.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::by_key::ByKey;
 use super::reconcile::Reconcile;
-use crate::model::api::{ConditionType, Labels, Pod, Text};
+use crate::model::api::{ConditionType, Labels, Pod, Text, same_text};
 use crate::model::observation::EventType;
 use crate::model::selector::Selector;
 
@@ -14,13 +14,13 @@ use crate::model::selector::Selector;
 /// HPAOptimizedSelectorStore gives the same answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HpaSelectorStore {
-    selectors: BTreeMap<Arc<str>, Option<Arc<ParsedSelector>>>,
+    selectors: ByKey<Option<Arc<ParsedSelector>>>,
 }
 
 impl HpaSelectorStore {
     /// Registers an HPA; until its own first pass it selects nothing.
     pub(super) fn put_if_absent(&mut self, key: &Arc<str>) {
-        self.selectors.entry(key.clone()).or_default();
+        self.selectors.get_or_default(key);
     }
 
     /// Stores a selector; false if the HPA is not registered.
@@ -96,15 +96,25 @@ impl<'a> Matcher<'a> {
         Matcher { selector, last: [None; 2] }
     }
 
+    #[inline]
     pub(super) fn matches(&mut self, labels: &'a Labels) -> bool {
-        for (known, matches) in self.last.iter().flatten() {
-            if Arc::ptr_eq(known, labels) {
-                return *matches;
+        match self.last[0] {
+            Some((known, matches)) if Arc::ptr_eq(known, labels) => matches,
+            _ => self.match_others(labels),
+        }
+    }
+
+    #[cold]
+    fn match_others(&mut self, labels: &'a Labels) -> bool {
+        self.last.swap(0, 1);
+        match self.last[0] {
+            Some((known, matches)) if Arc::ptr_eq(known, labels) => matches,
+            _ => {
+                let matches = self.selector.matches(labels);
+                self.last[0] = Some((labels, matches));
+                matches
             }
         }
-        let matches = self.selector.matches(labels);
-        self.last = [Some((labels, matches)), self.last[0]];
-        matches
     }
 }
 
@@ -156,7 +166,7 @@ impl Reconcile<'_> {
 
     fn parse_selector(&mut self, text: &Arc<str>) -> Result<Arc<ParsedSelector>, String> {
         let cached = self.memory.cache.selector.as_ref();
-        if let Some(cached) = cached.filter(|it| it.text == *text) {
+        if let Some(cached) = cached.filter(|it| same_text(&it.text, text)) {
             return Ok(cached.clone());
         }
         let selector = Selector::parse(text).map_err(|error| {

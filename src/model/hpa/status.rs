@@ -1,6 +1,9 @@
 //! Conditions, events and the status: what a reconcile leaves behind besides the scale.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
+
+use smallvec::SmallVec;
 
 use super::reconcile::Reconcile;
 use crate::model::api::{Condition, ConditionType, HpaStatus, MetricStatus, Text};
@@ -8,15 +11,138 @@ use crate::model::flags::Gate;
 use crate::model::observation::{Event, EventType, StatusWrite};
 use crate::model::time::Time;
 
+/// The status that is worked on. What does not change is not copied: on most ticks nothing does.
+pub(super) struct WorkingStatus<'a> {
+    observed_generation: Option<i64>,
+    last_scale_time: Option<Time>,
+    current_replicas: Option<i32>,
+    desired_replicas: i32,
+    /// The metrics, once they are set anew.
+    metrics: Option<Vec<MetricStatus>>,
+    /// There are four types of conditions.
+    conditions: SmallVec<[WorkingCondition<'a>; 4]>,
+}
+
+struct WorkingCondition<'a> {
+    type_: ConditionType,
+    status: bool,
+    reason: Cow<'a, Text>,
+    message: Cow<'a, Text>,
+    last_transition_time: Time,
+}
+
+impl<'a> WorkingStatus<'a> {
+    pub(super) fn of(status: &'a HpaStatus) -> WorkingStatus<'a> {
+        let conditions = status.conditions.iter().map(|condition| WorkingCondition {
+            type_: condition.type_,
+            status: condition.status,
+            reason: Cow::Borrowed(&condition.reason),
+            message: Cow::Borrowed(&condition.message),
+            last_transition_time: condition.last_transition_time,
+        });
+        WorkingStatus {
+            observed_generation: status.observed_generation,
+            last_scale_time: status.last_scale_time,
+            current_replicas: status.current_replicas,
+            desired_replicas: status.desired_replicas,
+            metrics: None,
+            conditions: conditions.collect(),
+        }
+    }
+
+    /// The condition with its new status and reason. Its time moves only when its status does.
+    fn condition(
+        &mut self,
+        type_: ConditionType,
+        status: bool,
+        reason: &'static str,
+        now: Time,
+    ) -> &mut WorkingCondition<'a> {
+        let found = self.conditions.iter().position(|condition| condition.type_ == type_);
+        let index = found.unwrap_or_else(|| {
+            self.conditions.push(WorkingCondition {
+                type_,
+                status,
+                reason: Cow::Owned(reason.into()),
+                message: Cow::Owned("".into()),
+                last_transition_time: now,
+            });
+            self.conditions.len() - 1
+        });
+        let condition = &mut self.conditions[index];
+        if condition.status != status {
+            condition.last_transition_time = now;
+            condition.status = status;
+        }
+        condition.reason = Cow::Owned(reason.into());
+        condition
+    }
+
+    /// Sets a condition whose message is there already.
+    pub(super) fn set_text(
+        &mut self,
+        type_: ConditionType,
+        status: bool,
+        reason: &'static str,
+        message: &Text,
+        now: Time,
+    ) {
+        let condition = self.condition(type_, status, reason, now);
+        if *condition.message != *message {
+            condition.message = Cow::Owned(message.clone());
+        }
+    }
+
+    /// Whether nothing changed: absent and zero sizes are the same; times are compared exactly (a
+    /// new one has fractions of a second, a stored one has none).
+    ///
+    /// Upstream: apimachinery, equality.Semantic.DeepEqual
+    fn semantic_deep_equal(&self, old: &HpaStatus) -> bool {
+        old.current_replicas.unwrap_or(0) == self.current_replicas.unwrap_or(0)
+            && old.desired_replicas == self.desired_replicas
+            && old.observed_generation == self.observed_generation
+            && old.last_scale_time == self.last_scale_time
+            && self.metrics.as_ref().is_none_or(|new| *new == old.current_metrics)
+            && old.conditions.len() == self.conditions.len()
+            && old.conditions.iter().zip(&self.conditions).all(|(old, new)| {
+                old.type_ == new.type_
+                    && old.status == new.status
+                    && old.last_transition_time == new.last_transition_time
+                    && old.reason == *new.reason
+                    && old.message == *new.message
+            })
+    }
+
+    /// The status as the API stores it: times cross it in whole seconds.
+    fn store(&mut self, old: &HpaStatus) -> HpaStatus {
+        let conditions = self.conditions.drain(..).map(|condition| Condition {
+            type_: condition.type_,
+            status: condition.status,
+            reason: condition.reason.into_owned(),
+            message: condition.message.into_owned(),
+            last_transition_time: condition.last_transition_time.truncate_to_second(),
+        });
+        HpaStatus {
+            observed_generation: self.observed_generation,
+            last_scale_time: self.last_scale_time.map(Time::truncate_to_second),
+            current_replicas: self.current_replicas,
+            desired_replicas: self.desired_replicas,
+            current_metrics: self.metrics.take().unwrap_or_else(|| old.current_metrics.clone()),
+            conditions: conditions.collect(),
+        }
+    }
+}
+
 impl Reconcile<'_> {
     /// Records an event on the HPA.
     pub(super) fn event(&mut self, type_: EventType, reason: &'static str, message: Text) {
         self.observation.events.push(Event { type_, reason: reason.into(), message });
     }
 
-    /// Sets a condition, at the present instant.
+    /// Sets a condition, at the present instant. The message is always overwritten; a text that is
+    /// the same already is kept, as formatting is dear.
     ///
-    /// Upstream: horizontal.go, setCondition
+    /// Upstream: horizontal.go, setCondition and setConditionInList
     pub(super) fn set_condition(
         &mut self,
         type_: ConditionType,
@@ -24,8 +150,12 @@ impl Reconcile<'_> {
         reason: &'static str,
         message: fmt::Arguments<'_>,
     ) {
-        let conditions = &mut self.status.conditions;
-        set_condition_in_list(conditions, type_, status, reason, message, self.now);
+        let condition = self.status.condition(type_, status, reason, self.now);
+        match message.as_str() {
+            Some(literal) => condition.message = Cow::Owned(literal.into()),
+            None if says(&condition.message, message) => {}
+            None => condition.message = Cow::Owned(message.to_string().into()),
+        }
     }
 
     /// Sets a condition whose message is there already.
@@ -34,10 +164,9 @@ impl Reconcile<'_> {
         type_: ConditionType,
         status: bool,
         reason: &'static str,
-        message: Text,
+        message: &Text,
     ) {
-        let conditions = &mut self.status.conditions;
-        condition_in_list(conditions, type_, status, reason, self.now).message = message;
+        self.status.set_text(type_, status, reason, message, self.now);
     }
 
     /// Upstream: horizontal.go, removeCondition
@@ -73,7 +202,7 @@ impl Reconcile<'_> {
         // The API leaves out a size of zero here.
         self.status.current_replicas = Some(current_replicas).filter(|replicas| *replicas != 0);
         self.status.desired_replicas = desired_replicas;
-        self.metrics = Some(metrics);
+        self.status.metrics = Some(metrics);
         let generation = self.hpa.generation;
         let generations = self.knobs.gates.enabled(Gate::HpaGeneration);
         self.status.observed_generation = generations.then_some(generation);
@@ -86,13 +215,9 @@ impl Reconcile<'_> {
     ///
     /// Upstream: horizontal.go, updateStatusIfNeeded
     pub(super) fn update_status_if_needed(&mut self) -> Result<(), Text> {
-        let old = &self.hpa.status;
-        let same_metrics = self.metrics.as_ref().is_none_or(|new| *new == old.current_metrics);
-        if same_metrics && semantic_deep_equal(old, &self.status) {
+        if self.status.semantic_deep_equal(&self.hpa.status) {
             return Ok(());
         }
-        let metrics = self.metrics.take();
-        self.status.current_metrics = metrics.unwrap_or_else(|| old.current_metrics.clone());
         self.update_status()
     }
 
@@ -100,78 +225,13 @@ impl Reconcile<'_> {
     fn update_status(&mut self) -> Result<(), Text> {
         let refused = self.input.update_status;
         self.observation.status_write = Some(StatusWrite {
-            status: as_stored(std::mem::take(&mut self.status)),
+            status: self.status.store(&self.hpa.status),
             error: refused.map(|error| error.message.clone()),
         });
         let Some(error) = refused else { return Ok(()) };
         self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error.message.clone()));
         Err(format!("failed to update status for {}: {}", self.hpa.name, error.message).into())
     }
-}
-
-/// Times cross the API in whole seconds.
-fn as_stored(mut status: HpaStatus) -> HpaStatus {
-    status.last_scale_time = status.last_scale_time.map(Time::truncate_to_second);
-    for condition in &mut status.conditions {
-        condition.last_transition_time = condition.last_transition_time.truncate_to_second();
-    }
-    status
-}
-
-/// Whether nothing but the metrics changed (those the caller compares): absent and zero sizes are
-/// the same; times are compared exactly (a new one has fractions of a second, a stored one has
-/// none).
-///
-/// Upstream: apimachinery, equality.Semantic.DeepEqual
-fn semantic_deep_equal(old: &HpaStatus, new: &HpaStatus) -> bool {
-    old.current_replicas.unwrap_or(0) == new.current_replicas.unwrap_or(0)
-        && old.desired_replicas == new.desired_replicas
-        && old.observed_generation == new.observed_generation
-        && old.last_scale_time == new.last_scale_time
-        && old.conditions == new.conditions
-}
-
-/// The message is always overwritten; a text that is the same already is kept, as formatting is
-/// dear.
-///
-/// Upstream: horizontal.go, setConditionInList
-fn set_condition_in_list(
-    conditions: &mut Vec<Condition>,
-    type_: ConditionType,
-    status: bool,
-    reason: &'static str,
-    message: fmt::Arguments<'_>,
-    now: Time,
-) {
-    let condition = condition_in_list(conditions, type_, status, reason, now);
-    match message.as_str() {
-        Some(literal) => condition.message = literal.into(),
-        None if says(&condition.message, message) => {}
-        None => condition.message = message.to_string().into(),
-    }
-}
-
-/// The condition with its new status and reason. Its time moves only when its status does.
-fn condition_in_list<'a>(
-    conditions: &'a mut Vec<Condition>,
-    type_: ConditionType,
-    status: bool,
-    reason: &'static str,
-    now: Time,
-) -> &'a mut Condition {
-    let found = conditions.iter().position(|condition| condition.type_ == type_);
-    let index = found.unwrap_or_else(|| {
-        let (reason, message) = (reason.into(), "".into());
-        conditions.push(Condition { type_, status, reason, message, last_transition_time: now });
-        conditions.len() - 1
-    });
-    let condition = &mut conditions[index];
-    if condition.status != status {
-        condition.last_transition_time = now;
-        condition.status = status;
-    }
-    condition.reason = reason.into();
-    condition
 }
 
 /// Whether a text is what this formats to, without formatting it.
