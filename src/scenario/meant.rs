@@ -19,7 +19,7 @@ pub struct Scenario {
     pub path: String,
     /// One sentence: what must hold.
     pub requirement: String,
-    /// A link to the source, KEP or issue.
+    /// A link to the source, KEP or issue; empty if the file has none.
     pub upstream: String,
     /// The releases on which it holds.
     pub releases: ReleaseRange,

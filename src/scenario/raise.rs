@@ -36,7 +36,7 @@ fn file(scenario: &Scenario) -> File {
         api_version: "kube-lockstep.dev/v1alpha1".to_owned(),
         kind: "Scenario".to_owned(),
         requirement: scenario.requirement.clone(),
-        upstream: scenario.upstream.clone(),
+        upstream: (!scenario.upstream.is_empty()).then(|| scenario.upstream.clone()),
         releases: (!scenario.releases.is_all())
             .then(|| ReleasesText(scenario.releases.to_string())),
         controller: (controller != Controller::default()).then_some(controller),
