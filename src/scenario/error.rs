@@ -90,6 +90,7 @@ const PLACES: [(&str, &[&str]); 13] = [
         "below `workload`",
         &[
             "replicas",
+            "quota",
             "containers",
             "labels",
             "selector",

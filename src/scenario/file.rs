@@ -125,6 +125,11 @@ pub(super) struct Workload {
     /// The size at the start.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
+    /// No more pods than this are created, as under a ResourceQuota: a larger size is not met.
+    /// Default: no quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub(super) quota: Option<u32>,
     /// The containers of each pod. Default: one container `app` without requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) containers: Vec<Container>,
@@ -377,7 +382,7 @@ pub(super) struct Happening {
     /// Pods have no entry in the metrics API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_missing: Option<PodSetText>,
-    /// The samples of pods stay as they were, with their timestamps.
+    /// The samples of pods stay as they were, with their timestamps; also when the pods go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_stale: Option<PodSetText>,
     /// The metrics API answers with an error.

@@ -108,6 +108,7 @@ fn workload(meant: &meant::Workload) -> Workload {
     let startup = startup(meant.startup);
     Workload {
         replicas: meant.replicas,
+        quota: meant.quota,
         containers: meant.spec.containers.iter().map(container).collect(),
         labels: Entries(labels.into_iter().collect()),
         selector: (*meant.selector != *all).then(|| meant.selector.to_string()),
