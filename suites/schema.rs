@@ -22,6 +22,8 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "manifest-with-the-minimum-above-the-maximum",
     "more-reconciles-than-can-be-run",
     "pod-set-backwards",
+    "pods-that-are-not-there-at-the-start",
+    "pods-that-can-never-be-created",
     "ready-before-running",
     "releases-backwards",
     "restarts-at-one-instant",
@@ -80,6 +82,16 @@ fn each_fixture_names_the_schema_in_its_first_line() {
         let found = path.parent().expect("a folder").join(named).canonicalize();
         let found = found.unwrap_or_else(|error| panic!("{}: {named}: {error}", path.display()));
         assert_eq!(found, schema_path().canonicalize().expect("it is there"), "{}", path.display());
+    }
+}
+
+/// The format lets authors leave the link out; the project's own scenarios say where it is decided.
+#[test]
+fn each_fixture_links_what_it_holds_upstream_to() {
+    for path in support::fixtures() {
+        let scenario = support::load(&path);
+        let linked = scenario.upstream.starts_with("https://");
+        assert!(linked, "{}: no link in `upstream`", path.display());
     }
 }
 

@@ -11,13 +11,16 @@ use serde::de::{
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::error::{Problem, suggest};
+use super::error::{Problem, elsewhere, suggest};
 use super::node::{Key, Kind, Node, Scalar, shorten};
 
 /// The name of a newtype whose visitor gets a scalar as it was written, also if it is a number.
 pub(super) const AS_WRITTEN: &str = "\0as written";
 /// As [`AS_WRITTEN`], for what may be a map instead.
 pub(super) const TEXT_OR_MAP: &str = "\0text or map";
+
+/// What is expected of `hpa`.
+pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
 
 /// How `null` is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +83,9 @@ impl serde::de::Error for Fault {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
-        let hint = suggest(field, expected.iter().copied());
+        let hint = elsewhere(field, expected)
+            .map(|place| format!("`{field}` belongs {place}"))
+            .or_else(|| suggest(field, expected.iter().copied()));
         Fault::new(format!("unknown field `{field}`"), hint)
     }
 
@@ -121,6 +126,47 @@ fn in_words(expected: &dyn Expected) -> String {
     }
 }
 
+/// What text may have meant where a number belongs. Percents are whole numbers in the Kubernetes
+/// API; what is a fraction here is never one of 100.
+fn number_hint(text: &str, whole: bool) -> Option<String> {
+    let number = text.trim();
+    let Some(percent) = number.strip_suffix('%').map(str::trim_end) else {
+        let quoted = number.parse::<f64>().is_ok();
+        return quoted.then(|| "write the number without quotes".to_owned());
+    };
+    let fraction = fraction(percent)?;
+    Some(format!("did you mean {}?", if whole { percent } else { &fraction }))
+}
+
+/// So many percent as a fraction: exact, as people write it.
+pub(super) fn fraction(percent: &str) -> Option<String> {
+    let percent: f64 = percent.parse().ok().filter(|percent: &f64| percent.is_finite())?;
+    let fraction = format!("{:.6}", percent / 100.0);
+    Some(fraction.trim_end_matches('0').trim_end_matches('.').to_owned())
+}
+
+/// What another shape may have meant: a scalar for the map that it belongs in, one for many.
+fn shape_hint(expected: &str, node: &Node) -> Option<String> {
+    let Some(scalar) = node.scalar() else {
+        let one = expected == "a list" && matches!(node.kind, Kind::Map(_));
+        return one.then(|| "a list of one is written `[{…}]`, or begins with `- `".to_owned());
+    };
+    let map = match (expected, scalar) {
+        (MANIFEST, Scalar::Text(path)) => format!("{{file: {path}}}"),
+        ("a workload (a map)", Scalar::Int(replicas)) => format!("{{replicas: {replicas}}}"),
+        ("a container (a map)", Scalar::Text(name)) => format!("{{name: {name}}}"),
+        ("a map, for instance {pending: 2s, ready: 10s}", Scalar::Text(after)) => {
+            format!("{{ready: {after}}}")
+        }
+        ("{code: …, reason: …, message: …}", Scalar::Int(code)) => {
+            format!("{{code: {code}, message: \"…\"}}")
+        }
+        ("a list", Scalar::Text(text)) => format!("[{text}]"),
+        _ => return None,
+    };
+    Some(format!("did you mean {map}?"))
+}
+
 #[derive(Clone, Copy)]
 struct Decoder<'n> {
     node: &'n Node,
@@ -138,15 +184,10 @@ impl<'n> Decoder<'n> {
                 _ => None,
             },
             Some(Scalar::Text(text)) if expected.ends_with("number") => {
-                let number = text.trim().trim_end_matches('%').trim_end();
-                let quoted = number == text;
-                number.parse::<f64>().is_ok().then(|| match quoted {
-                    true => "write the number without quotes".to_owned(),
-                    false => format!("did you mean {number}?"),
-                })
+                number_hint(text, expected == "a whole number")
             }
             Some(_) if expected == "text" => Some("put it in quotes".to_owned()),
-            _ => None,
+            _ => shape_hint(&expected, self.node),
         };
         let what = format!("expected {expected}, found {}", self.node.describe());
         Fault::new(what, hint).at(self.node.line, self.node.column)

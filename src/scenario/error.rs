@@ -80,6 +80,46 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= typed.chars().count().div_ceil(3)).then_some(best)
 }
 
+/// Fields that are often written one level too high or too low, and where they belong.
+const PLACES: [(&str, &[&str]); 13] = [
+    ("beside `load`: {name: cpu, load: …, limit: …}", &["limit"]),
+    ("below `metrics.sampling`", &["window", "lag", "resolution"]),
+    ("below `workload.startup`", &["pending", "ready"]),
+    ("to a container, in the list `workload.containers`", &["requests"]),
+    (
+        "below `workload`",
+        &[
+            "replicas",
+            "quota",
+            "containers",
+            "labels",
+            "selector",
+            "age",
+            "startup",
+            "victims",
+            "termination",
+        ],
+    ),
+    ("to a usage, in the list `metrics.resource`", &["perPod", "load"]),
+    ("below `metrics`", &["resource", "sampling"]),
+    ("below `controller`", &["flags", "featureGates"]),
+    ("below `spec` of the HPA", &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"]),
+    ("below `spec.behavior` of the HPA", &["scaleUp", "scaleDown"]),
+    (
+        "below `scaleUp` or `scaleDown` of the HPA's behavior",
+        &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
+    ),
+    ("below `target` of the metric", &["averageUtilization", "averageValue"]),
+    ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
+];
+
+/// Where a field belongs that is known, but not here.
+pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
+    let near = nearest(field, here).is_some();
+    let place = PLACES.iter().find(|(_, fields)| fields.contains(&field));
+    place.filter(|_| !near).map(|(place, _)| *place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::decode::MANIFEST;
 use super::expect_file::Expect;
 use super::manifest::{Manifest, Patch};
 use super::scalars::{
@@ -32,9 +33,11 @@ pub(super) struct File {
     /// What must hold, in one sentence.
     #[schemars(length(min = 1))]
     pub(super) requirement: String,
-    /// Where that is said or decided: a link to upstream's source, a KEP, an issue.
+    /// Where that is said or decided: a link to upstream's source, a KEP, an issue; for a scenario
+    /// of your own whatever says why it should be so, or nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
-    pub(super) upstream: String,
+    pub(super) upstream: Option<String>,
     /// The releases on which it holds. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) releases: Option<ReleasesText>,
@@ -43,7 +46,7 @@ pub(super) struct File {
     pub(super) controller: Option<Controller>,
     /// The HorizontalPodAutoscaler, a whole `autoscaling/v2` manifest; or `file`, the path of one.
     #[schemars(with = "Manifest")]
-    #[serde(deserialize_with = "any_map")]
+    #[serde(deserialize_with = "manifest")]
     pub(super) hpa: Value,
     /// What is scaled.
     pub(super) workload: Workload,
@@ -61,9 +64,12 @@ pub(super) struct File {
 }
 
 /// Any map: the manifest is checked on its own.
-fn any_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Entries::<Value>::deserialize(deserializer)
-        .map(|entries| Value::Object(entries.0.into_iter().collect()))
+fn manifest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Entries::<Value>::read(deserializer, MANIFEST).map(object)
+}
+
+fn object(entries: Entries<Value>) -> Value {
+    Value::Object(entries.0.into_iter().collect())
 }
 
 /// The kube-controller-manager.
@@ -119,6 +125,11 @@ pub(super) struct Workload {
     /// The size at the start.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
+    /// No more pods than this are created, as under a ResourceQuota: a larger size is not met.
+    /// Default: no quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub(super) quota: Option<u32>,
     /// The containers of each pod. Default: one container `app` without requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) containers: Vec<Container>,
@@ -371,7 +382,7 @@ pub(super) struct Happening {
     /// Pods have no entry in the metrics API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_missing: Option<PodSetText>,
-    /// The samples of pods stay as they were, with their timestamps.
+    /// The samples of pods stay as they were, with their timestamps; also when the pods go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_stale: Option<PodSetText>,
     /// The metrics API answers with an error.
@@ -415,7 +426,8 @@ pub(super) struct Happening {
 }
 
 fn some_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    any_map(deserializer).map(Some)
+    let expected = "a patch of the HPA, for instance {spec: {maxReplicas: 20}}";
+    Entries::<Value>::read(deserializer, expected).map(object).map(Some)
 }
 
 /// An error answer of the API server.

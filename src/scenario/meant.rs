@@ -19,7 +19,7 @@ pub struct Scenario {
     pub path: String,
     /// One sentence: what must hold.
     pub requirement: String,
-    /// A link to the source, KEP or issue.
+    /// A link to the source, KEP or issue; empty if the file has none.
     pub upstream: String,
     /// The releases on which it holds.
     pub releases: ReleaseRange,
@@ -75,6 +75,8 @@ pub struct Workload {
     pub name: Arc<str>,
     /// `spec.replicas` at t=0.
     pub replicas: i32,
+    /// No more pods than this are created. None: as many as wanted.
+    pub quota: Option<u32>,
     /// The text form of the target's selector, as in `status.selector` of its scale.
     pub selector: Arc<str>,
     /// Labels of its pods.
@@ -231,7 +233,8 @@ pub enum What {
     ContainerMetricsMissing(PodSet, Arc<str>),
     /// One resource of these pods is not reported; the entry stays.
     ResourceMissing(PodSet, Arc<str>),
-    /// The samples of these pods stay as they were at that time, with their timestamps.
+    /// The samples of these pods stay as they were at that time, with their timestamps. If a pod
+    /// goes meanwhile, its sample stays until this ends.
     MetricsStale(PodSet),
     /// metrics.k8s.io answers with an error.
     MetricsError(ApiError),

@@ -36,7 +36,7 @@ fn file(scenario: &Scenario) -> File {
         api_version: "kube-lockstep.dev/v1alpha1".to_owned(),
         kind: "Scenario".to_owned(),
         requirement: scenario.requirement.clone(),
-        upstream: scenario.upstream.clone(),
+        upstream: (!scenario.upstream.is_empty()).then(|| scenario.upstream.clone()),
         releases: (!scenario.releases.is_all())
             .then(|| ReleasesText(scenario.releases.to_string())),
         controller: (controller != Controller::default()).then_some(controller),
@@ -108,6 +108,7 @@ fn workload(meant: &meant::Workload) -> Workload {
     let startup = startup(meant.startup);
     Workload {
         replicas: meant.replicas,
+        quota: meant.quota,
         containers: meant.spec.containers.iter().map(container).collect(),
         labels: Entries(labels.into_iter().collect()),
         selector: (*meant.selector != *all).then(|| meant.selector.to_string()),

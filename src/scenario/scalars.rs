@@ -150,11 +150,21 @@ impl<V> Entries<V> {
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entries<V>, D::Error> {
-        struct Map<V>(PhantomData<V>);
+        Entries::read(deserializer, "a map")
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Entries<V> {
+    /// Reads a map; `expected` says what of.
+    pub(super) fn read<D: Deserializer<'de>>(
+        deserializer: D,
+        expected: &'static str,
+    ) -> Result<Entries<V>, D::Error> {
+        struct Map<V>(&'static str, PhantomData<V>);
         impl<'de, V: Deserialize<'de>> Visitor<'de> for Map<V> {
             type Value = Entries<V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
+                f.write_str(self.0)
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<V>, A::Error> {
                 let mut entries = Vec::new();
@@ -164,7 +174,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
                 Ok(Entries(entries))
             }
         }
-        deserializer.deserialize_map(Map(PhantomData))
+        deserializer.deserialize_map(Map(expected, PhantomData))
     }
 }
 

@@ -59,6 +59,16 @@ fn defaults_are_filled_in() {
 }
 
 #[test]
+fn a_scenario_of_ones_own_needs_no_link() {
+    let text = SHORT.replace("upstream: https://example.com\n", "");
+    let scenario = parsed(&text);
+    assert_eq!(scenario.upstream, "");
+    let written = to_yaml(&scenario, None);
+    assert!(!written.contains("upstream"), "{written}");
+    assert_eq!(parsed(&written).hash, parsed(SHORT).hash);
+}
+
+#[test]
 fn everything_is_read() {
     let scenario = parsed(LONG);
     assert_eq!(scenario.flags.sync_period, Span::from_secs(30));

@@ -5,6 +5,8 @@
 //! - A deleted pod loses its readiness at once, as if its containers had got the signal to stop.
 //!   Its `deletionTimestamp` is when its grace period ends, as the API server sets it.
 //! - A deleted pod that has not started, or that failed, needs no grace and is gone at once.
+//! - Of a pod that goes while its sample is stale, the sample stays until that ends: the metrics
+//!   API has not noticed yet.
 
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ pub(super) struct SimPod {
     pub(super) reports: bool,
     pub(super) failed: bool,
     pub(super) deletion: Option<Deletion>,
+    /// The object is gone; only its stale sample is left.
+    pub(super) gone: bool,
     /// The condition Ready and since when.
     pub(super) ready: Option<(bool, Time)>,
     /// The happenings that hold it in some state, by their place in the timeline.
@@ -94,6 +98,7 @@ impl SimPod {
             reports: false,
             failed: false,
             deletion: None,
+            gone: false,
             ready: None,
             holds: Vec::new(),
             exceptions,
@@ -131,18 +136,19 @@ impl SimPod {
         }
     }
 
-    /// What follows from all that befell it until now. False: it is gone.
+    /// What follows from all that befell it until now. False: nothing is left of it.
     pub(super) fn settle(&mut self, at: Time, timeline: &[Happening]) -> bool {
         let held = |what: fn(&What) -> bool| self.holds.iter().any(|&i| what(&timeline[i].what));
-        if self.deletion.is_some_and(|deletion| deletion.due <= at)
-            && !held(|what| matches!(what, What::PodsStuckTerminating(_)))
-        {
-            return false;
-        }
-        let unready = held(|what| matches!(what, What::PodsUnready(_)));
         if !held(|what| matches!(what, What::MetricsStale(_))) {
             self.metrics.frozen = None;
         }
+        self.gone |= self.deletion.is_some_and(|deletion| deletion.due <= at)
+            && !held(|what| matches!(what, What::PodsStuckTerminating(_)));
+        if self.gone {
+            self.ready = None;
+            return self.metrics.frozen.as_ref().is_some_and(|sample| sample.containers.is_some());
+        }
+        let unready = held(|what| matches!(what, What::PodsUnready(_)));
         if self.started.is_some() {
             let ready = self.warm && self.active() && !unready;
             if self.ready.is_none_or(|(old, _)| old != ready) {

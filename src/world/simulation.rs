@@ -266,14 +266,12 @@ impl World {
     fn end(&mut self, index: usize) {
         let scenario = self.scenario.clone();
         match &scenario.timeline[index].what {
-            What::PodsUnready(set)
-            | What::PodsStuckTerminating(set)
-            | What::MetricsMissing(set)
-            | What::ContainerMetricsMissing(set, _)
-            | What::ResourceMissing(set, _)
-            | What::MetricsStale(set) => {
-                self.befall(set, |pod| pod.holds.retain(|hold| *hold != index));
-            }
+            What::PodsUnready(_)
+            | What::PodsStuckTerminating(_)
+            | What::MetricsMissing(_)
+            | What::ContainerMetricsMissing(..)
+            | What::ResourceMissing(..)
+            | What::MetricsStale(_) => self.release(index),
             what => {
                 self.disturbances.retain(|other| *other != index);
                 self.told.everything |= matches!(what, What::MetricsEmpty);
@@ -283,10 +281,19 @@ impl World {
 
     /// Does something to each pod of a set that is there now.
     fn befall(&mut self, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
-        let ordinals: Vec<u32> =
-            self.pods.keys().copied().filter(|ordinal| contains(set, *ordinal)).collect();
+        let there = self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.gone);
+        let ordinals: Vec<u32> = there.map(|(ordinal, _)| *ordinal).collect();
         for ordinal in ordinals {
             self.change(ordinal, &mut what);
+        }
+    }
+
+    /// Lets go of each pod that a happening holds, and of what is left of those that are gone.
+    fn release(&mut self, index: usize) {
+        let held = self.pods.iter().filter(|(_, pod)| pod.holds.contains(&index));
+        let ordinals: Vec<u32> = held.map(|(ordinal, _)| *ordinal).collect();
+        for ordinal in ordinals {
+            self.change(ordinal, |pod| pod.holds.retain(|hold| *hold != index));
         }
     }
 
@@ -390,7 +397,8 @@ impl World {
 
     /// How many pods are to be active.
     fn wanted(&self) -> usize {
-        usize::try_from(self.replicas).unwrap_or(0).min(MAX_PODS)
+        let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
+        usize::try_from(self.replicas).unwrap_or(0).min(quota.unwrap_or(MAX_PODS)).min(MAX_PODS)
     }
 
     /// The pods that go first.

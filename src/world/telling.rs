@@ -130,6 +130,12 @@ impl World {
         for ordinal in dirty {
             if let Some(pod) = self.pods.get_mut(ordinal) {
                 pod.dirty = false;
+                if pod.gone {
+                    if pod.told.take().is_some() {
+                        self.told.lost_pods.push(pod.name.clone());
+                    }
+                    continue;
+                }
                 let status = pod.status();
                 if pod.told != Some(status) {
                     pod.told = Some(status);

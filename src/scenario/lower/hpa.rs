@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use super::Reader;
 use super::cursor::{At, Problems};
+use super::values::quantity;
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{set_defaults, validate};
-use crate::scenario::decode::{Nulls, decode};
+use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::suggest;
-use crate::scenario::manifest::{Manifest, MetricType};
+use crate::scenario::manifest::{Manifest, MetricType, Spec};
 use crate::scenario::node::{Kind, Node};
+use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
 
 /// What the scenario takes from the manifest.
@@ -21,6 +23,7 @@ pub(super) struct Hpa {
     pub(super) name: Arc<str>,
     pub(super) manifest: Value,
     pub(super) target: Target,
+    pub(super) max_replicas: i32,
 }
 
 /// The target as its reference names it.
@@ -150,6 +153,9 @@ fn manifest(
         problems.plain(at.key("kind"), what);
     }
     metric_types(at.key("spec").key("metrics"), typed, problems);
+    if let Some(spec) = &typed.spec {
+        quantities(at.key("spec"), spec, problems);
+    }
     if problems.len() > before {
         return None;
     }
@@ -162,6 +168,7 @@ fn manifest(
         name: metadata.name.as_deref()?.into(),
         manifest: node.to_json(),
         target: target?,
+        max_replicas: typed.spec.as_ref()?.max_replicas?,
     })
 }
 
@@ -203,6 +210,44 @@ fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
                 problems.hint(at.key("type"), what, "only Resource metrics are, cpu and memory");
             }
             None => problems.plain(at, "missing field `type` of the metric"),
+        }
+    }
+}
+
+/// Quantities that can't be read, of a manifest or of an edit.
+pub(super) fn quantities(at: At<'_>, spec: &Spec, problems: &mut Problems) {
+    for (index, metric) in spec.metrics.iter().flatten().enumerate() {
+        let at = at.key("metrics").index(index).key("resource").key("target");
+        let target = metric.resource.as_ref().and_then(|resource| resource.target.as_ref());
+        let Some(target) = target else { continue };
+        let values = [("averageValue", &target.average_value), ("value", &target.value)];
+        for (name, text) in values {
+            let Some(text) = text else { continue };
+            match text.0.strip_suffix('%').filter(|percent| percent.parse::<u32>().is_ok()) {
+                None => _ = quantity(text, at.key(name), problems),
+                Some(percent) => {
+                    let what = format!("expected a quantity, found {:?}", text.0);
+                    let meant = format!("{{type: Utilization, averageUtilization: {percent}}}");
+                    problems.hint(at.key(name), what, format!("did you mean {meant}?"));
+                }
+            }
+        }
+    }
+    let Some(behavior) = &spec.behavior else { return };
+    for (name, rules) in [("scaleUp", &behavior.scale_up), ("scaleDown", &behavior.scale_down)] {
+        if let Some(text) = rules.as_ref().and_then(|rules| rules.tolerance.as_ref()) {
+            tolerance(text, at.key("behavior").key(name).key("tolerance"), problems);
+        }
+    }
+}
+
+/// A tolerance is a fraction, which people like to say in percent.
+fn tolerance(text: &QuantityText, at: At<'_>, problems: &mut Problems) {
+    match text.0.strip_suffix('%').and_then(|percent| fraction(percent.trim_end())) {
+        None => _ = quantity(text, at, problems),
+        Some(fraction) => {
+            let what = format!("expected a tolerance as a fraction, found {:?}", text.0);
+            problems.hint(at, what, format!("did you mean {fraction}?"));
         }
     }
 }

@@ -1,12 +1,19 @@
 //! What the metrics API answers.
 
 use super::cursor::{At, Problems};
-use super::values::{amount, pods, positive, resource, signal, span_or};
+use super::reach::{Reach, reachable};
+use super::values::{amount, positive, resource, signal, span_or};
+use crate::model::time::Time;
 use crate::scenario::error::suggest;
 use crate::scenario::file::{File, ResourceUsage as TypedUsage, Sampling as TypedSampling};
 use crate::scenario::meant::{Metrics, ResourceUsage, Sampling, UsageSource};
 
-pub(super) fn lower(file: &File, at: At<'_>, problems: &mut Problems) -> Metrics {
+pub(super) fn lower(
+    file: &File,
+    at: At<'_>,
+    reach: (Option<Reach>, Option<Time>),
+    problems: &mut Problems,
+) -> Metrics {
     let Some(typed) = &file.metrics else {
         return Metrics::default();
     };
@@ -21,7 +28,7 @@ pub(super) fn lower(file: &File, at: At<'_>, problems: &mut Problems) -> Metrics
         if resources.iter().any(|other| *other.name == *usage.name) {
             problems.plain(at.key("name"), format!("the usage of {} is given twice", usage.name));
         }
-        resources.extend(usage_of(usage, &containers, at, problems));
+        resources.extend(usage_of(usage, &containers, reach, at, problems));
     }
     let sampling = sampling(typed.sampling.as_ref(), at.key("sampling"), problems);
     Metrics { resources, sampling }
@@ -30,6 +37,7 @@ pub(super) fn lower(file: &File, at: At<'_>, problems: &mut Problems) -> Metrics
 fn usage_of(
     typed: &TypedUsage,
     containers: &[&str],
+    reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<ResourceUsage> {
@@ -59,7 +67,7 @@ fn usage_of(
     let mut exceptions = Vec::with_capacity(typed.pods.len());
     for (index, exception) in typed.pods.iter().enumerate() {
         let at = at.key("pods").index(index);
-        let set = pods(&exception.pods, at.key("pods"), problems);
+        let set = reachable(&exception.pods, reach, at.key("pods"), problems);
         let value = signal(&exception.value, at.key("value"), problems);
         exceptions.extend(set.zip(value));
     }

@@ -6,11 +6,13 @@ mod cursor;
 mod expect;
 mod hpa;
 mod metrics;
+mod reach;
 mod timeline;
 mod values;
 mod workload;
 
 use self::cursor::{At, Problems};
+use self::reach::Reach;
 pub(super) use self::workload::AGE;
 use super::error::{Problem, suggest};
 use super::file::File;
@@ -39,8 +41,10 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let hpa = hpa::lower(at.key("hpa"), read, &gates, &mut problems);
     let target = hpa.as_ref().map(|hpa| &hpa.target);
     let workload = workload::lower(&file.workload, at.key("workload"), target, &mut problems);
-    let metrics = metrics::lower(&file, at.key("metrics"), &mut problems);
-    let timeline = timeline::lower(&file, at.key("timeline"), until, &mut problems);
+    let max_replicas = hpa.as_ref().map(|hpa| hpa.max_replicas);
+    let reach = Reach::of(&file, max_replicas, flags.sync_period);
+    let metrics = metrics::lower(&file, at.key("metrics"), (reach, until), &mut problems);
+    let timeline = timeline::lower(&file, at.key("timeline"), (reach, until), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
     if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
         let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
@@ -56,7 +60,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         id: path.to_owned(),
         path: path.to_owned(),
         requirement: file.requirement.trim().to_owned(),
-        upstream: file.upstream.clone(),
+        upstream: file.upstream.clone().unwrap_or_default(),
         releases: releases.unwrap_or_default(),
         flags,
         gates,
@@ -108,10 +112,11 @@ fn head(file: &File, at: At<'_>, problems: &mut Problems) {
         let hint = "say in one sentence what must hold";
         problems.hint(at.key("requirement"), "an empty requirement", hint);
     }
-    let link = ["https://", "http://"].iter().find_map(|scheme| file.upstream.strip_prefix(scheme));
+    let Some(upstream) = &file.upstream else { return };
+    let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));
     if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
-        let what = format!("expected a link, found {}", super::node::shorten(&file.upstream));
-        let hint = "link upstream's source, a KEP or an issue: https://…";
+        let what = format!("expected a link, found {}", super::node::shorten(upstream));
+        let hint = "link upstream's source, a KEP or an issue: https://…; or leave it out";
         problems.hint(at.key("upstream"), what, hint);
     }
 }

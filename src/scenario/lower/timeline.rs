@@ -1,7 +1,9 @@
 //! What happens, in order of time.
 
 use super::cursor::{At, Problems};
-use super::values::{pods, positive, resource, time};
+use super::hpa::quantities;
+use super::reach::{Reach, reachable};
+use super::values::{positive, resource, time};
 use crate::model::api;
 use crate::model::time::{Span, Time};
 use crate::scenario::decode::{Nulls, decode};
@@ -14,7 +16,7 @@ use crate::scenario::node::Kind;
 pub(super) fn lower(
     file: &File,
     at: At<'_>,
-    until: Option<Time>,
+    (reach, until): (Option<Reach>, Option<Time>),
     problems: &mut Problems,
 ) -> Vec<Happening> {
     let mut happenings = Vec::with_capacity(file.timeline.len());
@@ -22,7 +24,7 @@ pub(super) fn lower(
         let at = at.index(index);
         let start = time(&typed.at, until, at.key("at"), problems);
         let lasts = typed.for_.as_ref().map(|text| positive(text, at.key("for"), problems));
-        let what = what(file, typed, at, problems);
+        let what = what(file, typed, (reach, start), at, problems);
         if let Some(what) = &what
             && lasts.is_some()
             && !can_end(what)
@@ -74,7 +76,13 @@ fn name(at: At<'_>) -> &str {
     }
 }
 
-fn what(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<What> {
+fn what(
+    file: &File,
+    typed: &Typed,
+    reach: (Option<Reach>, Option<Time>),
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<What> {
     let given = actions(at);
     let [name] = given.as_slice() else {
         let what = match given.as_slice() {
@@ -98,7 +106,7 @@ fn what(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Opti
         (&typed.metrics_stale, What::MetricsStale),
     ];
     if let Some((text, make)) = sets.iter().find_map(|(text, make)| text.as_ref().zip(Some(make))) {
-        return pods(text, value, problems).map(make);
+        return reachable(text, reach, value, problems).map(make);
     }
     let errors = [
         (&typed.metrics_error, What::MetricsError as fn(_) -> _),
@@ -129,11 +137,17 @@ fn what(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Opti
     if let Some(what) = simple.into_iter().find_map(|(given, what)| given.map(|_| what)) {
         return Some(what);
     }
-    parts_of_pods(file, typed, value, problems)
+    parts_of_pods(file, typed, reach, value, problems)
 }
 
 /// Containers and resources of pods.
-fn parts_of_pods(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<What> {
+fn parts_of_pods(
+    file: &File,
+    typed: &Typed,
+    reach: (Option<Reach>, Option<Time>),
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<What> {
     if let Some(part) = &typed.container_metrics_missing {
         let containers = &file.workload.containers;
         let mut known: Vec<&str> = containers.iter().map(|known| known.name.as_str()).collect();
@@ -145,12 +159,12 @@ fn parts_of_pods(file: &File, typed: &Typed, at: At<'_>, problems: &mut Problems
             let hint = suggest(&part.container, known);
             problems.add(at.key("container").problem(what, hint));
         }
-        let set = pods(&part.pods, at.key("pods"), problems)?;
+        let set = reachable(&part.pods, reach, at.key("pods"), problems)?;
         return Some(What::ContainerMetricsMissing(set, part.container.as_str().into()));
     }
     let part = typed.resource_missing.as_ref()?;
     resource(&part.resource, at.key("resource"), problems);
-    let set = pods(&part.pods, at.key("pods"), problems)?;
+    let set = reachable(&part.pods, reach, at.key("pods"), problems)?;
     Some(What::ResourceMissing(set, part.resource.as_str().into()))
 }
 
@@ -236,6 +250,13 @@ fn edit(at: At<'_>, problems: &mut Problems) -> Option<What> {
         let what = "an HPA can't be renamed or moved to another namespace";
         problems.plain(at.key("metadata"), what);
         return None;
+    }
+    if let Some(spec) = &patch.spec {
+        let before = problems.len();
+        quantities(at.key("spec"), spec, problems);
+        if problems.len() > before {
+            return None;
+        }
     }
     Some(What::EditHpa(node.to_json()))
 }

@@ -45,6 +45,7 @@ pub(super) fn lower(
         resource,
         name,
         replicas: typed.replicas,
+        quota: typed.quota,
         selector,
         labels,
         spec: Arc::new(spec),

@@ -46,6 +46,16 @@ fn a_new_pod_is_pending_then_running_then_ready() {
 }
 
 #[test]
+fn a_quota_leaves_the_size_unmet() {
+    let mut run = Run::new(&scenario(5, |s| s.workload.quota = Some(3)));
+    assert_eq!((run.sizes(0), run.pods(0).len()), ((5, 3), 3));
+    run.scale(15, 2);
+    assert_eq!((run.sizes(30), run.pods(30).len()), ((2, 2), 2));
+    run.scale(30, 9);
+    assert_eq!((run.sizes(45), run.pods(45).len()), ((9, 3), 3));
+}
+
+#[test]
 fn times_are_told_in_whole_seconds_rounded_down() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup = Startup {

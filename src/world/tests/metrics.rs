@@ -197,6 +197,32 @@ fn stale_samples_stay_as_they_were_at_that_time() {
 }
 
 #[test]
+fn a_stale_sample_outlives_its_pod_until_it_is_stale_no_more() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.happens(5, Some(40), What::MetricsStale(pods(0, 0)));
+        s.happens(10, None, What::PodsDeleted(pods(0, 0)));
+        // Of what is not there any more nothing can be said.
+        s.happens(20, None, What::PodsFailed(pods(0, 0)));
+        s.happens(20, None, What::PodsStuckTerminating(pods(0, 0)));
+        s.happens(20, None, What::MetricsMissing(pods(0, 0)));
+    }));
+    assert_eq!(run.samples(0), ["web-0 0s app=cpu:100m", "web-1 0s app=cpu:100m"]);
+    for second in [15, 30] {
+        let names: Vec<_> = {
+            run.at(second);
+            run.cluster.pods()
+        }
+        .iter()
+        .map(|p| &*p.name)
+        .collect();
+        assert_eq!(names, ["web-1", "web-2"], "t={second}");
+        let fresh = |pod: u32| format!("web-{pod} {second}s app=cpu:100m");
+        assert_eq!(run.samples(second), ["web-0 5s app=cpu:100m".to_owned(), fresh(1), fresh(2)]);
+    }
+    assert_eq!(run.samples(45), ["web-1 45s app=cpu:100m", "web-2 45s app=cpu:100m"]);
+}
+
+#[test]
 fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
     let mut run = Run::new(&scenario(2, |s| {
         s.happens(15, None, What::MetricsStale(PodSet::All));

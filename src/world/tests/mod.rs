@@ -51,6 +51,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             resource: "deployments".to_owned(),
             name: "web".into(),
             replicas,
+            quota: None,
             selector: "app=web".into(),
             labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
             spec: Arc::new(PodSpec { containers: vec![container("app")] }),

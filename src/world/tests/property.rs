@@ -28,6 +28,10 @@ type Usage = Vec<(String, Vec<(String, i64)>)>;
 struct Simple<'a> {
     scenario: &'a Scenario,
     pods: Vec<SimplePod>,
+    /// Pods that are gone, as long as their samples are stale.
+    gone: Vec<SimplePod>,
+    /// How many there were from the start.
+    first: u32,
     born: u32,
     replicas: i32,
     empty: Vec<(usize, i64)>,
@@ -44,9 +48,13 @@ impl<'a> Simple<'a> {
             ..SimplePod::default()
         };
         let replicas = scenario.workload.replicas;
-        let pods: Vec<SimplePod> = (0..replicas).map(grown).collect();
-        let born = u32::try_from(replicas).expect("small");
-        Simple { scenario, pods, born, replicas, empty: Vec::new() }
+        let first = scenario
+            .workload
+            .quota
+            .map_or(replicas, |quota| replicas.min(i32::try_from(quota).expect("small")));
+        let pods: Vec<SimplePod> = (0..first).map(grown).collect();
+        let born = u32::try_from(first).expect("small");
+        Simple { scenario, pods, gone: Vec::new(), first: born, born, replicas, empty: Vec::new() }
     }
 
     fn second(&mut self, now: i64) {
@@ -59,6 +67,11 @@ impl<'a> Simple<'a> {
             }
         }
         self.pods.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
+        self.gone.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
+        let is_stale = |(index, _): &(usize, i64)| {
+            matches!(self.scenario.timeline[*index].what, What::MetricsStale(_))
+        };
+        self.gone.retain(|pod| pod.holds.iter().any(is_stale));
         self.empty.retain(|(_, end)| *end > now);
         self.settle(now);
         self.act(now);
@@ -127,6 +140,10 @@ impl<'a> Simple<'a> {
         for mut pod in std::mem::take(&mut self.pods) {
             let stuck = self.held(&pod, |w| matches!(w, What::PodsStuckTerminating(_)));
             if pod.due.is_some_and(|due| due <= now) && !stuck {
+                let stale = self.held(&pod, |w| matches!(w, What::MetricsStale(_)));
+                if stale && pod.frozen.is_some() {
+                    self.gone.push(pod);
+                }
                 continue;
             }
             let active = !pod.failed && pod.due.is_none();
@@ -136,7 +153,7 @@ impl<'a> Simple<'a> {
             if !self.held(&pod, |w| matches!(w, What::MetricsStale(_))) {
                 pod.frozen = None;
             }
-            let grown = i64::from(pod.ordinal) < i64::from(self.scenario.workload.replicas);
+            let grown = pod.ordinal < self.first;
             let ready = active
                 && (grown || passed(pod.created, startup.ready))
                 && !self.held(&pod, |w| matches!(w, What::PodsUnready(_)));
@@ -149,7 +166,8 @@ impl<'a> Simple<'a> {
     }
 
     fn act(&mut self, now: i64) {
-        let wanted = usize::try_from(self.replicas).unwrap_or(0);
+        let quota = self.scenario.workload.quota.unwrap_or(u32::MAX);
+        let wanted = u32::try_from(self.replicas).unwrap_or(0).min(quota) as usize;
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
         loop {
             let active: Vec<usize> = (0..self.pods.len())
@@ -301,9 +319,11 @@ impl<'a> Simple<'a> {
                 spec: Arc::default(),
             };
             pods.push(pod_in_words(&api));
+        }
+        for pod in self.pods.iter().chain(&self.gone) {
             if let Some(usage) = self.usage(pod, now) {
                 let stamp = pod.frozen.as_ref().map_or(self.stamp(now), |(stamp, _)| *stamp);
-                samples.push(format!("{} {stamp} {usage:?}", api.name));
+                samples.push(format!("web-{} {stamp} {usage:?}", pod.ordinal));
             }
         }
         pods.sort();
@@ -396,9 +416,11 @@ fn usage() -> impl Strategy<Value = ResourceUsage> {
 
 fn workload() -> impl Strategy<Value = Workload> {
     let times = (0..20_i64, proptest::option::of(0..9_i64), proptest::option::of(0..15_i64));
-    (0..6_i32, times, 0..8_i64, 0..12_i64, 0..3_u8).prop_map(
-        |(replicas, (age, pending, ready), metrics, termination, victims)| {
+    let sizes = (0..6_i32, proptest::option::weighted(0.3, 0..6_u32));
+    (sizes, times, 0..8_i64, 0..12_i64, 0..3_u8).prop_map(
+        |((replicas, quota), (age, pending, ready), metrics, termination, victims)| {
             let mut workload = scenario(replicas, |_| {}).workload.clone();
+            workload.quota = quota;
             let container = |name: &str| Container { name: name.into(), ..Container::default() };
             let containers = vec![container("app"), container("log")];
             workload.spec = Arc::new(PodSpec { containers });

@@ -1,0 +1,84 @@
+//! Which pods there can ever be: a set of pods none of which ever exists is a slip.
+//!
+//! Ordinals count creations, so they have no limit as such: a size that goes up and down makes new
+//! ones. This is a bound that nothing can exceed, not a forecast.
+
+use super::cursor::{At, Problems};
+use super::values::pods;
+use crate::model::time::{Span, Time};
+use crate::scenario::file::{File, Happening};
+use crate::scenario::meant::PodSet;
+use crate::scenario::scalars::PodSetText;
+
+/// What bounds the number of pods that are created.
+#[derive(Clone, Copy)]
+pub(super) struct Reach {
+    /// Pods at the start.
+    initial: u64,
+    /// The largest size that the controller, or a person, can ask for.
+    largest: u64,
+    /// Happenings that replace pods, write the size or cause a reconcile.
+    happenings: u64,
+    period: Span,
+}
+
+impl Reach {
+    /// The maxReplicas is the manifest's, if it is known.
+    pub(super) fn of(file: &File, max_replicas: Option<i32>, period: Span) -> Option<Reach> {
+        let initial = u64::try_from(file.workload.replicas).unwrap_or(0);
+        let sizes = file.timeline.iter().filter_map(size);
+        let sizes = sizes.chain([i64::from(max_replicas?)]);
+        let largest = sizes.filter_map(|size| u64::try_from(size).ok()).fold(initial, u64::max);
+        let happenings = u64::try_from(file.timeline.len()).unwrap_or(u64::MAX);
+        Some(Reach { initial, largest, happenings, period })
+    }
+
+    /// More pods than this can't have been created when it is that time. What happens at the very
+    /// start finds those that are there from the start.
+    fn pods_at(&self, at: Time) -> u64 {
+        if at <= Time::ZERO {
+            return self.initial;
+        }
+        let periods = at.since_start().0.checked_div(self.period.0).unwrap_or(i64::MAX);
+        // The controller reconciles once a period and with what happens: a restart counts twice.
+        let reconciles = u64::try_from(periods).unwrap_or(0) + 2 + 2 * self.happenings;
+        // Each happening may replace all pods or write a size; of writes every other goes up.
+        let upwards = (reconciles + self.happenings).div_ceil(2) + 1 + self.happenings;
+        self.initial.saturating_add(upwards.saturating_mul(self.largest))
+    }
+}
+
+/// The size that is asked for: by a person, or as a limit.
+fn size(happening: &Happening) -> Option<i64> {
+    let limit = || happening.edit_hpa.as_ref()?.pointer("/spec/maxReplicas")?.as_f64();
+    happening.scale.map(i64::from).or_else(|| limit().map(|limit| limit as i64))
+}
+
+/// A set of pods of which one at least may be there at some time up to `until`.
+pub(super) fn reachable(
+    text: &PodSetText,
+    (reach, until): (Option<Reach>, Option<Time>),
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<PodSet> {
+    let set = pods(text, at, problems)?;
+    let (Some(reach), Some(until), PodSet::Ordinals(ranges)) = (reach, until, &set) else {
+        return Some(set);
+    };
+    let first = ranges.first().map_or(0, |(first, _)| u64::from(*first));
+    let most = reach.pods_at(until);
+    if first < most {
+        return Some(set);
+    }
+    let set = &text.0;
+    let what = match (until, most) {
+        (Time::ZERO, 0) => format!("no pod of {set:?} is there at the start: there is none"),
+        (Time::ZERO, 1) => format!("no pod of {set:?} is there at the start: there is only pod 0"),
+        (Time::ZERO, _) => {
+            format!("no pod of {set:?} is there at the start: there are pods 0 to {}", most - 1)
+        }
+        _ => format!("no pod of {set:?} is ever there: by {until} there were {most} at most"),
+    };
+    problems.hint(at, what, "pods are numbered in the order of their creation, from 0");
+    None
+}
