@@ -285,7 +285,7 @@ fn go(
     line: &mut dyn FnMut(&str, bool),
 ) -> Result<(), EngineError> {
     let failed = |why: String, output: &[String]| EngineError::Broken {
-        engine: NAME,
+        engine: NAME.into(),
         why: format!("`go {}` {why}", command.join(" ")),
         output: output.join("\n"),
     };
@@ -354,7 +354,7 @@ fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender
 }
 
 fn unavailable(why: String, hint: String) -> EngineError {
-    EngineError::Unavailable { engine: NAME, why, hint }
+    EngineError::Unavailable { engine: NAME.into(), why, hint }
 }
 
 #[cfg(test)]
