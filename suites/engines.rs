@@ -1,63 +1,100 @@
 //! The same smoke test for every engine, and what becomes of engines that break.
+//!
+//! What needs Go is named as ignored where there is none, hence a `main` of its own.
 
 mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::recorded::{FOLDER, Recorded, Traces};
-use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine, Step};
+use kube_lockstep::engine::upstream::{Upstream, build};
+use kube_lockstep::engine::{Engine, EngineError, Step};
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Time;
 use kube_lockstep::run::{Outcome, Verdict, run_one};
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::world::World;
-use rstest::rstest;
+use libtest_mimic::{Arguments, Failed, Trial};
 
 fn a_fixture() -> Arc<Scenario> {
     support::load(&support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml"))
 }
 
-fn engine(name: &str) -> Box<dyn Engine> {
-    match name {
+/// What this machine has.
+#[derive(Clone)]
+struct Machine {
+    upstream: Result<PathBuf, EngineError>,
+    go: Result<(), EngineError>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let machine = Machine {
+        upstream: support::upstream("engines", arguments.list),
+        go: build::find_go().map(drop),
+    };
+    let mut trials = Vec::new();
+    for name in ["model", "recorded", "upstream"] {
+        let upstream = machine.upstream.clone();
+        let missing = name == "upstream" && support::is_missing(&upstream);
+        let trial = Trial::test(format!("{name}_reconciles_at_the_start_and_again"), move || {
+            smoke(&mut *engine(name, upstream)?)
+        });
+        trials.push(trial.with_ignored_flag(missing));
+    }
+    for case in BREAKS {
+        trials.push(Trial::test(format!("no_verdict_of_one_that_{}", case.name), || breaks(case)));
+    }
+    let go = machine.go;
+    let missing = support::is_missing(&go);
+    let trial = Trial::test("no_verdict_of_a_go_program_that_panics", move || panics(go?));
+    trials.push(trial.with_ignored_flag(missing));
+    trials.push(Trial::test("one_that_hangs_is_ended_within_its_time_limit", hangs));
+    trials.push(Trial::test("after_a_failure_comes_a_new_process", a_new_process));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn engine(
+    name: &str,
+    upstream: Result<PathBuf, EngineError>,
+) -> Result<Box<dyn Engine>, EngineError> {
+    Ok(match name {
         "model" => Box::new(Model::new(Release::V1_37)),
         "recorded" => {
             let traces = Traces::Folder(support::repository().join(FOLDER));
             Box::new(Recorded::new(Release::V1_37, traces))
         }
-        other => panic!("no engine {other}"),
-    }
+        _ => Box::new(Upstream::new(upstream?, Release::V1_37)),
+    })
 }
 
-/// Upstream's own smoke test is every test of `suites/live.rs`, where Go is.
-#[rstest]
-fn every_engine_reconciles_at_the_start_and_again(#[values("model", "recorded")] name: &str) {
+/// The same for each of ours.
+fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
     let scenario = a_fixture();
-    let mut engine = engine(name);
-    assert_eq!(engine.name(), name);
     // Twice: nothing of the first run may be left in the second.
     for _ in 0..2 {
         let mut world = World::new(&scenario);
-        let mut session = engine.open(&scenario).expect("it opens");
+        let mut session = engine.open(&scenario)?;
         let mut apply = world.advance(Time::ZERO);
         apply.extend(world.api_events(Time::ZERO));
-        let first = session.step(&Step { apply, until: Time::ZERO }).expect("a step");
+        let first = session.step(&Step { apply, until: Time::ZERO })?;
         assert_eq!(first.api.len(), 1, "the HPA is stored");
         assert_eq!(first.ticks.len(), 1, "a new HPA is reconciled at once");
         assert_eq!(first.ticks[0].at, Time::ZERO);
         let period = Time::ZERO + scenario.flags.sync_period;
         let second = Step { apply: world.advance(period), until: period };
-        let second = session.step(&second).expect("a second step");
+        let second = session.step(&second)?;
         assert_eq!(second.ticks.len(), 1, "and again after the sync period");
         assert_eq!(second.ticks[0].at, period);
-        session.close().expect("it closes");
+        session.close()?;
     }
+    Ok(())
 }
 
 /// A program in place of an engine.
@@ -83,37 +120,82 @@ fn run_on(fake: &Fake, limit: Duration) -> Outcome {
     run_one(&a_fixture(), &mut engine, &[])
 }
 
-#[rstest]
-#[case::dies_at_once("echo a panic >&2; exit 2", "ended before it answered", "a panic")]
-#[case::dies_later("HELLO; OPENED; echo fatal >&2; exit 3", "exit status: 3", "fatal")]
-#[case::talks_nonsense("echo hello", "was not understood", "")]
-#[case::speaks_another_protocol(
-    r#"echo '{"hello":{"protocol":9,"engine":"fake","release":"v1.37.0"}}'; cat >/dev/null"#,
-    "speaks protocol 9",
-    ""
-)]
-#[case::is_another_release(
-    r#"echo '{"hello":{"protocol":1,"engine":"fake","release":"v1.36.3"}}'; cat >/dev/null"#,
-    "it is release v1.36.3, not 1.37",
-    ""
-)]
-#[case::says_that_it_failed(
-    r#"HELLO; echo '{"failed":{"why":"no luck"}}'; cat >/dev/null"#,
-    "no luck",
-    ""
-)]
-fn an_engine_that_breaks_gives_no_verdict(
-    #[case] script: &str,
-    #[case] why_part: &str,
-    #[case] output_part: &str,
-) {
-    let script = script.replace("HELLO", HELLO).replace("OPENED", OPENED);
+/// A program that breaks: its script, and parts of what is said of it and of its output.
+struct Break {
+    name: &'static str,
+    script: &'static str,
+    why: &'static str,
+    output: &'static str,
+}
+
+const BREAKS: &[Break] = &[
+    Break {
+        name: "dies_at_once",
+        script: "echo a panic >&2; exit 2",
+        why: "ended before it answered",
+        output: "a panic",
+    },
+    Break {
+        name: "dies_later",
+        script: "HELLO; OPENED; echo fatal >&2; exit 3",
+        why: "exit status: 3",
+        output: "fatal",
+    },
+    Break { name: "talks_nonsense", script: "echo hello", why: "was not understood", output: "" },
+    Break {
+        name: "speaks_another_protocol",
+        script: r#"echo '{"hello":{"protocol":9,"engine":"fake","release":"v1.37.0"}}'; cat >/dev/null"#,
+        why: "speaks protocol 9",
+        output: "",
+    },
+    Break {
+        name: "is_another_release",
+        script: r#"echo '{"hello":{"protocol":1,"engine":"fake","release":"v1.36.3"}}'; cat >/dev/null"#,
+        why: "it is release v1.36.3, not 1.37",
+        output: "",
+    },
+    Break {
+        name: "says_that_it_failed",
+        script: r#"HELLO; echo '{"failed":{"why":"no luck"}}'; cat >/dev/null"#,
+        why: "no luck",
+        output: "",
+    },
+];
+
+fn breaks(case: &Break) -> Result<(), Failed> {
+    let script = case.script.replace("HELLO", HELLO).replace("OPENED", OPENED);
     let outcome = run_on(&fake(&script), Duration::from_secs(20));
-    let Verdict::Inconclusive { why, output } = outcome.verdict else {
-        panic!("{:?}", outcome.verdict)
-    };
-    assert!(why.contains(why_part), "{why}");
-    assert!(output.contains(output_part), "{output}");
+    let (why, output) = no_verdict(outcome)?;
+    assert!(why.contains(case.why), "{why}");
+    assert!(output.contains(case.output), "{output}");
+    Ok(())
+}
+
+fn no_verdict(outcome: Outcome) -> Result<(String, String), Failed> {
+    match outcome.verdict {
+        Verdict::Inconclusive { why, output } => Ok((why, output)),
+        verdict => Err(format!("{verdict:?}").into()),
+    }
+}
+
+/// What Go writes of a panic tells where it was.
+fn panics((): ()) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let source = folder.path().join("panics.go");
+    fs::write(&source, include_str!("engines/panics.go"))?;
+    let built = Command::new("go")
+        .args(["build", "-o", "engine", "panics.go"])
+        .current_dir(folder.path())
+        .envs([("GOWORK", "off"), ("GOFLAGS", ""), ("CGO_ENABLED", "0")])
+        .output()?;
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let mut engine = Upstream::new(folder.path().join("engine"), Release::V1_37);
+    let (why, output) = no_verdict(run_one(&a_fixture(), &mut engine, &[]))?;
+    assert!(why.contains("it ended before it answered (exit status: 2)"), "{why}");
+    for part in ["panic: assignment to entry in nil map", "main.reconcile", "panics.go:"] {
+        assert!(output.contains(part), "{part}: {output}");
+    }
+    Ok(())
 }
 
 /// Whether a process with that mark in its command line is still there.
@@ -122,23 +204,20 @@ fn runs(mark: &str) -> bool {
     String::from_utf8_lossy(&output.stdout).contains(mark)
 }
 
-#[test]
-fn an_engine_that_hangs_is_ended_within_its_time_limit() {
+fn hangs() -> Result<(), Failed> {
     let fake = fake(&format!("{HELLO}\n{OPENED}\nwhile :; do :; done"));
     let begin = Instant::now();
     let outcome = run_on(&fake, Duration::from_millis(300));
-    let Verdict::Inconclusive { why, .. } = outcome.verdict else {
-        panic!("{:?}", outcome.verdict)
-    };
+    let (why, _) = no_verdict(outcome)?;
     assert!(why.contains("did not answer within 0.3 s"), "{why}");
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     let program = fake.program.to_string_lossy().into_owned();
     assert!(!runs(&program), "{program} is still running");
+    Ok(())
 }
 
 /// A broken scenario must not cost the ones behind it.
-#[test]
-fn after_a_failure_the_next_scenario_gets_a_new_process() {
+fn a_new_process() -> Result<(), Failed> {
     let folder = tempfile::tempdir().expect("a folder");
     let count = folder.path().join("count");
     let script = format!("echo started >> {}\n{HELLO}\nexit 1", count.display());
@@ -146,7 +225,8 @@ fn after_a_failure_the_next_scenario_gets_a_new_process() {
     let mut engine = Upstream::new(fake.program.clone(), Release::V1_37);
     for _ in 0..3 {
         let outcome = run_one(&a_fixture(), &mut engine, &[]);
-        assert!(matches!(outcome.verdict, Verdict::Inconclusive { .. }));
+        no_verdict(outcome)?;
     }
     assert_eq!(fs::read_to_string(&count).expect("a count").lines().count(), 3);
+    Ok(())
 }

@@ -6,15 +6,12 @@
 
 mod support;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
-use kube_lockstep::engine::Engine as _;
-use kube_lockstep::engine::recorded;
-use kube_lockstep::engine::upstream::{Upstream, build};
+use kube_lockstep::engine::upstream::Upstream;
+use kube_lockstep::engine::{Engine as _, EngineError, recorded};
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Verdict, run_one};
 use kube_lockstep::trace::text;
@@ -26,48 +23,28 @@ static IDLE: Mutex<Vec<Upstream>> = Mutex::new(Vec::new());
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let listing = arguments.list;
-    let program = if listing { Err("only listed".to_owned()) } else { program() };
+    let program = support::upstream("live", listing);
     let fixtures = support::fixtures();
     let trials = fixtures
         .into_iter()
         .map(|path| {
             let (name, program) = (support::id_of(&path), program.clone());
-            let ignored = program.is_err() && !listing;
+            let ignored = support::is_missing(&program) && !listing;
             Trial::test(name, move || live(&path, program)).with_ignored_flag(ignored)
         })
         .collect();
-    if let (Err(why), false) = (&program, listing) {
-        say(&format!("all ignored: {why}"));
-    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn program() -> Result<PathBuf, String> {
-    let mut last = String::new();
-    build::ensure(Release::V1_37, &AtomicBool::new(false), &mut |what, _| {
-        // One line a stage, not one a package: this is read in logs.
-        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-        if stage != last {
-            say(&stage);
-            last = stage;
-        }
-    })
-    .map_err(|error| error.to_string())
-}
-
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    let _ = writeln!(std::io::stderr(), "live: {line}");
-}
-
-fn live(path: &std::path::Path, program: Result<PathBuf, String>) -> Result<(), Failed> {
+fn live(path: &std::path::Path, program: Result<PathBuf, EngineError>) -> Result<(), Failed> {
     let scenario = support::load(path);
     let idle = IDLE.lock().map_err(|error| error.to_string())?.pop();
     let mut engine = match idle {
         Some(engine) => engine,
         None => Upstream::new(program?, Release::V1_37),
     };
-    let outcome = run_one(&scenario, &mut engine, &support::known());
+    let known = support::known();
+    let outcome = run_one(&scenario, &mut engine, &known);
     let release = engine.release();
     IDLE.lock().map_err(|error| error.to_string())?.push(engine);
 
@@ -76,6 +53,7 @@ fn live(path: &std::path::Path, program: Result<PathBuf, String>) -> Result<(), 
     if recordable {
         record(&scenario.id, release, &outcome.trace)?;
     }
+    support::still_disagrees(&outcome, &known)?;
     match outcome.verdict {
         Verdict::Conforms => Ok(()),
         Verdict::Skipped { .. } if !scenario.releases.contains(release) => Ok(()),

@@ -8,9 +8,10 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use kube_lockstep::compare::KnownDisagreement;
 use kube_lockstep::engine::recorded::{self, Recorded, Traces};
 use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{Verdict, run_one};
+use kube_lockstep::run::{KnownHit, Verdict, run_one};
 use rstest::rstest;
 
 fn traces() -> PathBuf {
@@ -20,13 +21,15 @@ fn traces() -> PathBuf {
 /// A fixture without a trace, or with one of an earlier version of itself, fails here.
 #[rstest]
 fn model_is_as_recorded(
-    #[files("fixtures/**/*.yaml")]
+    #[files("fixtures/**/*.y*ml")]
     #[exclude("fixtures/(invalid|manifests)/|divergences.yaml")]
     path: PathBuf,
 ) {
     let scenario = support::load(&path);
     let mut engine = Recorded::new(Release::V1_37, Traces::Folder(traces()));
-    let outcome = run_one(&scenario, &mut engine, &support::known());
+    let known = support::known();
+    let outcome = run_one(&scenario, &mut engine, &known);
+    support::still_disagrees(&outcome, &known).unwrap_or_else(|gone| panic!("{gone}"));
     match outcome.verdict {
         Verdict::Conforms => assert!(outcome.ticks > 0 || !outcome.trace.api.is_empty()),
         Verdict::Skipped { .. } => {
@@ -62,6 +65,40 @@ fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
             found.insert(id.to_string_lossy().replace('\\', "/"));
         }
     }
+}
+
+/// As the command does, the suites fail for an entry of `divergences.yaml` that is out of date.
+#[test]
+fn a_known_disagreement_that_is_gone_fails() {
+    let path = support::fixtures().swap_remove(0);
+    let entry = |field: &str, release: &str| KnownDisagreement {
+        scenario: support::id_of(&path),
+        releases: vec![release.to_owned()],
+        field: field.to_owned(),
+        reason: "a reason".to_owned(),
+        link: "a link".to_owned(),
+    };
+    let mut engine = Recorded::new(Release::V1_37, Traces::Folder(traces()));
+    let known = [entry("status", "1.37"), entry("status", "1.99")];
+    let mut outcome = run_one(&support::load(&path), &mut engine, &known);
+    let gone = support::still_disagrees(&outcome, &known).expect_err("nothing disagrees");
+    assert!(gone.contains("no longer disagrees") && !gone.contains("1.99"), "{gone}");
+    let (field, reason, link) = ("status".to_owned(), "a reason".to_owned(), "a link".to_owned());
+    outcome.known.push(KnownHit { field, reason, link });
+    assert_eq!(support::still_disagrees(&outcome, &known), Ok(()));
+    // Another entry for the same reason is another entry.
+    let known = [entry("status", "1.37"), entry("events", "1.37")];
+    assert!(support::still_disagrees(&outcome, &known).is_err());
+}
+
+#[test]
+fn each_known_disagreement_speaks_of_a_fixture() {
+    let ids: BTreeSet<String> =
+        support::fixtures().iter().map(|path| support::id_of(path)).collect();
+    let known = support::known().into_iter();
+    let lost: Vec<String> =
+        known.map(|known| known.scenario).filter(|id| !ids.contains(id)).collect();
+    assert!(lost.is_empty(), "divergences.yaml speaks of no fixture: {lost:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use kube_lockstep::model::time::Time;
 use kube_lockstep::report::Report;
 use kube_lockstep::report::json::Json;
 use kube_lockstep::report::terminal::{Layout, Terminal};
-use kube_lockstep::run::{Event, KnownHit, Outcome, Summary, Verdict};
+use kube_lockstep::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
 use kube_lockstep::trace::Trace;
 
 const LAYOUT: Layout = Layout { columns: 100, verbose: false, progress: false };
@@ -25,7 +25,7 @@ fn outcome(id: &str, verdict: Verdict) -> Outcome {
         line: 31,
         requirement: "A scale-down waits for the highest recommendation of the last 300 s."
             .to_owned(),
-        engine: "upstream",
+        engine: "upstream".into(),
         release: "1.37".to_owned(),
         verdict,
         known: Vec::new(),
@@ -141,7 +141,7 @@ fn of_the_api() -> Outcome {
     let divergence = Divergence { tick: 0, at: Time::ZERO, fields };
     let mut outcome = outcome("edits/max-of-zero", Verdict::Diverges(divergence));
     outcome.ticks = 0;
-    outcome.engine = "recorded";
+    outcome.engine = "recorded".into();
     outcome
 }
 
@@ -181,8 +181,17 @@ fn known() -> Outcome {
     let mut outcome = outcome("conditions/known", Verdict::Conforms);
     let reason = "Upstream writes the condition twice within one second.".to_owned();
     let link = "https://github.com/kubernetes/kubernetes/issues/1".to_owned();
-    outcome.known.push(KnownHit { reason, link });
+    outcome.known.push(KnownHit { field: "status".to_owned(), reason, link });
     outcome
+}
+
+fn setting() -> Setting {
+    Setting {
+        engine: "upstream".into(),
+        release: "1.37".to_owned(),
+        program: None,
+        time_limit: None,
+    }
 }
 
 fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Event> {
@@ -191,8 +200,7 @@ fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Eve
         Event::Preparing { what: "upstream v1.37: compiling".to_owned(), fraction: Some(0.5) },
         Event::Started {
             scenarios: outcomes.len(),
-            engine: "upstream",
-            release: "1.37".to_owned(),
+            setting: setting(),
             note: note.map(str::to_owned),
         },
     ];
@@ -263,6 +271,28 @@ fn text_says_why_another_engine_was_taken_and_verbosely_lists_all() {
     insta::assert_snapshot!(text(&events(outcomes, &[], Some(note)), layout));
 }
 
+/// What is the same for every scenario is told once; another failure is another one.
+#[test]
+fn text_tells_a_failure_that_is_met_again_once() {
+    let failed = |id: &str, why: &str| {
+        let (why, output) = (why.to_owned(), String::new());
+        outcome(id, Verdict::Inconclusive { why, output })
+    };
+    let why = "the mine engine failed: ./mine could not be started: No such file or directory";
+    let outcomes = vec![
+        failed("a/1", why),
+        failed("a/2", why),
+        failed("a/3", "the mine engine failed: it did not answer within 30 s"),
+        failed("a/4", why),
+    ];
+    let text = text(&events(outcomes, &[], None), LAYOUT);
+    assert_eq!(text.matches("./mine could not be").count(), 2, "{text}");
+    assert_eq!(text.matches("did not answer").count(), 1, "{text}");
+    let again =
+        "\ninconclusive  2 more scenarios for the same reason: the mine engine failed: ./mine";
+    assert!(text.contains(again), "{text}");
+}
+
 #[test]
 fn text_fits_a_narrow_terminal() {
     let layout = Layout { columns: 60, ..LAYOUT };
@@ -308,6 +338,6 @@ fn the_summary_of_json_has_exactly_these_keys() {
     let json = json(&events(vec![one_field(), unexpected(), skipped()], &[], None));
     insta::assert_snapshot!(
         json.lines().last().unwrap_or_default(),
-        @r#"{"summary":{"scenarios":3,"conforms":0,"diverges":2,"inconclusive":0,"skipped":1,"ticks":9}}"#
+        @r#"{"summary":{"engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":2,"inconclusive":0,"skipped":1,"ticks":9}}"#
     );
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap_complete::Shell;
 
-use super::exit;
+use super::{exit, unless_closed};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -17,6 +17,6 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, command: &mut clap::Command) -> anyhow::Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, command, "kube-lockstep", &mut script);
-    io::stdout().write_all(&script)?;
+    unless_closed(io::stdout().write_all(&script))?;
     Ok(exit::CONFORMS)
 }

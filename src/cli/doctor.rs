@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
@@ -75,9 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     engines.iter().for_each(|check| show(&mut text, check, fill));
     let takes = if best { upstream::NAME } else { recorded::NAME };
     let _ = writeln!(text, "`kube-lockstep run` takes {}", paint(STRONG, takes));
-    let mut out = anstream::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    super::show(&text)?;
     Ok(if best { exit::CONFORMS } else { exit::ENGINE })
 }
 
@@ -111,18 +109,28 @@ fn cache_folder() -> Option<Check> {
         Err(error) => return Some(Check::missing(NAME, error)),
     };
     let shown = folder.display();
+    if let Err(error) = can_be_written(&folder) {
+        let check = Check::new(State::Missing, NAME, format!("{shown} can't be written: {error}"));
+        let hint = format!(
+            "set {} to a folder that can be written; an engine that is built already is used \
+             all the same",
+            build::CACHE_VARIABLE
+        );
+        return Some(check.hint(hint));
+    }
     if !folder.exists() {
         let found = format!("{shown}, made when an engine is built");
         return Some(Check::new(State::Ok, NAME, found));
     }
-    // A file that vanishes at once is the only sure way to know.
-    if let Err(error) = tempfile::tempfile_in(&folder) {
-        let check = Check::new(State::Missing, NAME, format!("{shown} can't be written: {error}"));
-        let hint = format!("set {} to a folder that can be written", build::CACHE_VARIABLE);
-        return Some(check.hint(hint));
-    }
     let found = format!("{shown}, {}", size(size_of_folder(&folder)));
     Some(Check::new(State::Ok, NAME, found))
+}
+
+/// Whether engines can be put there, or the folder be made where there is none yet.
+fn can_be_written(folder: &Path) -> io::Result<()> {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    // A file that vanishes at once is the only sure way to know.
+    tempfile::tempfile_in(there).map(drop)
 }
 
 /// The bytes below a folder. What can't be read counts as nothing; links are not followed.
@@ -180,7 +188,15 @@ fn upstream_engine(release: Release) -> Check {
             let bytes = fs::metadata(&program).map_or(0, |metadata| metadata.len());
             Check::new(State::Ok, name, format!("built, {}", size(bytes)))
         }
-        Ok(None) => Check::new(State::Ok, name, "not built yet: the first run builds it (minutes)"),
+        Ok(None) => match build::cache_folder().map(|folder| can_be_written(&folder)) {
+            Ok(Ok(())) => {
+                Check::new(State::Ok, name, "not built yet: the first run builds it (minutes)")
+            }
+            Ok(Err(_)) => {
+                Check::new(State::Missing, name, "not built yet, and can't be: see above")
+            }
+            Err(error) => Check::missing(name, error),
+        },
         Err(error) => Check::missing(name, error),
     }
 }

@@ -8,7 +8,7 @@ pub const DIVERGES: u8 = 1;
 pub const USAGE: u8 = 2;
 /// An engine could not run, or a scenario had no verdict (and none diverged).
 pub const ENGINE: u8 = 3;
-/// There was nothing to run: no fixtures, or all of them were skipped.
+/// There was nothing to run: no fixtures, a glob or a folder without any, or all were skipped.
 pub const NOTHING: u8 = 4;
 
 /// The table of exit codes, as the help shows it. 130 is a shell's code for an interrupted program.
@@ -18,5 +18,5 @@ Exit codes:
   1    a divergence, an unmet expectation, or a known disagreement that is gone
   2    a wrong command line, or an invalid scenario
   3    an engine could not run, or a scenario had no verdict and none diverged
-  4    nothing to run
+  4    nothing to run: no scenarios, a glob that matches none, or all of them skipped
   130  interrupted (Ctrl-C)";

@@ -1,10 +1,8 @@
 //! `kube-lockstep explain`.
 
-use std::io::Write;
-
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::{OfRelease, Source, columns, exit};
+use super::{OfRelease, Source, columns, exit, show};
 use crate::model::time::{Span, Time};
 use crate::report::explain;
 use crate::run::{FreeRun, free_run};
@@ -35,9 +33,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let run = free_run(&scenario, release);
     let index = index(args, &run)?;
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
-    let mut out = anstream::stdout();
-    out.write_all(text.unwrap_or_default().as_bytes())?;
-    out.flush()?;
+    show(&text.unwrap_or_default())?;
     Ok(exit::CONFORMS)
 }
 

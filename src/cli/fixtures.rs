@@ -1,6 +1,7 @@
 //! Where scenarios come from: a folder of fixtures, those inside this binary, or files named by the
 //! user; and how ids and globs select among them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use globset::GlobBuilder;
 use include_dir::{Dir, include_dir};
 
+use super::exit;
 use super::failure::Failure;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
@@ -85,7 +87,8 @@ impl Fixtures {
     }
 
     /// Those that are named: by id, by a folder of ids (`tolerance`), by a glob (`**/*window*`), or
-    /// as files. None twice; in the order of the ids, files that are no fixtures last.
+    /// as files or folders on disk. None twice; in the order of the ids, files that are no fixtures
+    /// last.
     pub(super) fn select(&self, names: &[String]) -> Result<Vec<Fixture>, Failure> {
         if names.is_empty() {
             return Ok(self.files.clone());
@@ -94,15 +97,20 @@ impl Fixtures {
         let mut others: Vec<Fixture> = Vec::new();
         for name in names {
             let found = self.named(name)?;
-            if !found.is_empty() {
+            let on_disk = if !found.is_empty() {
                 selected.extend(found);
+                continue;
             } else if Path::new(name).is_file() {
-                let file = self.file(name);
+                vec![self.file(name)]
+            } else if Path::new(name).is_dir() {
+                self.folder(name)?
+            } else {
+                return Err(self.not_found(name, true));
+            };
+            for file in on_disk {
                 if !others.iter().any(|other| other.id == file.id) {
                     others.push(file);
                 }
-            } else {
-                return Err(self.not_found(name));
             }
         }
         selected.sort();
@@ -117,7 +125,10 @@ impl Fixtures {
         if let Some(fixture) = self.files.iter().find(|fixture| fixture.id == name) {
             return Ok(fixture.clone());
         }
-        if Path::new(name).is_file() { Ok(self.file(name)) } else { Err(self.not_found(name)) }
+        if Path::new(name).is_file() {
+            return Ok(self.file(name));
+        }
+        Err(Failure { code: exit::USAGE, ..self.not_found(name, false) })
     }
 
     fn named(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
@@ -131,7 +142,12 @@ impl Fixtures {
         let folder = format!("{}/", name.trim_end_matches('/'));
         let matches = |fixture: &&Fixture| match &glob {
             Some(glob) => glob.is_match(&fixture.id),
-            None => fixture.id == name || fixture.id.starts_with(&folder),
+            // The path of a folder is known even where it is inside this program.
+            None => {
+                fixture.id == name
+                    || fixture.id.starts_with(&folder)
+                    || fixture.path.starts_with(&folder)
+            }
         };
         Ok(self.files.iter().filter(matches).cloned().collect())
     }
@@ -151,18 +167,36 @@ impl Fixtures {
         }
     }
 
-    fn not_found(&self, name: &str) -> Failure {
+    /// The scenario files of a folder on disk. Those that are fixtures keep their ids.
+    fn folder(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
+        let found = files_below(Path::new(name))
+            .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+        if found.is_empty() {
+            return Err(Failure::nothing(format!("{name} holds no scenarios")));
+        }
+        Ok(found.iter().map(|fixture| self.file(&fixture.path)).collect())
+    }
+
+    /// What is said of a name that stands for nothing, or for too much. `folders` is whether it
+    /// could be that of a folder.
+    fn not_found(&self, name: &str, folders: bool) -> Failure {
         let origin = self.origin();
         if let Ok([first, ..]) = self.named(name).as_deref() {
             return Failure::usage(format!("{name:?} stands for several scenarios"))
                 .hint(format!("name one of them, for instance {:?}", first.id));
         }
         let failure = if name.contains(['*', '?', '[', '{']) {
-            Failure::usage(format!("no scenario of {origin} matches {name:?}"))
+            Failure::nothing(format!("no scenario of {origin} matches {name:?}"))
         } else {
             Failure::usage(format!("{name:?} is neither a scenario of {origin} nor a file"))
         };
-        match nearest(name, self.files.iter().map(|fixture| fixture.id.as_str())) {
+        let mut candidates: BTreeSet<&str> =
+            self.files.iter().map(|fixture| fixture.id.as_str()).collect();
+        if folders {
+            let ids = candidates.clone().into_iter();
+            candidates.extend(ids.filter_map(|id| id.rsplit_once('/').map(|(folder, _)| folder)));
+        }
+        match nearest(name.trim_end_matches('/'), candidates.into_iter()) {
             Some(id) => failure.hint(format!("did you mean {id:?}?")),
             None => failure.hint("`kube-lockstep list` shows all scenarios"),
         }
@@ -318,12 +352,18 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Whether the text says of itself that it is one of ours, even if it is malformed elsewhere.
+/// Whether the text is to be read as one of ours. Only an object of Kubernetes' API is not: what is
+/// meant as a scenario and misspelt is to be refused, not passed over.
 fn is_scenario(text: &str) -> bool {
-    text.lines().any(|line| {
-        let kind = line.strip_prefix("kind:").map(str::trim);
-        kind.is_some_and(|kind| kind.trim_matches(['"', '\'']) == "Scenario")
-    })
+    let value = |key: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        value.map(|value| value.trim().trim_matches(['"', '\'']))
+    };
+    let ours = value("kind") == Some("Scenario")
+        || value("apiVersion").is_some_and(|version| version.starts_with("kube-lockstep"));
+    let object = ["kind", "apiVersion"].into_iter().all(|key| value(key).is_some())
+        && ["metadata", "items"].into_iter().any(|key| value(key).is_some());
+    ours || !object
 }
 
 fn id_of(below: &Path) -> String {
@@ -364,6 +404,22 @@ mod tests {
     #[test]
     fn only_scenarios_are_scenarios() {
         assert!(is_scenario("apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n"));
-        assert!(!is_scenario("kind: HorizontalPodAutoscaler\nspec:\n  kind: Scenario\n"));
+        let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
+        assert!(!is_scenario(&format!("{manifest}  kind: Scenario\n")));
+        assert!(!is_scenario("---\nkind: List\napiVersion: v1\nitems: []\n"));
+    }
+
+    #[test]
+    fn misspelt_scenarios_are_not_taken_for_something_else() {
+        for text in [
+            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
+            "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",
+            "kind: Scenario\nmetadata: {}\n",
+            "requirement: it scales\n",
+            "kind : Scenario\n",
+            "",
+        ] {
+            assert!(is_scenario(text), "{text}");
+        }
     }
 }

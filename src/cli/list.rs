@@ -1,21 +1,22 @@
 //! `kube-lockstep list`.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::json;
 
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::run::parse_all;
-use super::{Format, Source, exit};
+use super::{Format, Source, exit, show, unless_closed};
 use crate::report::json;
 use crate::report::style::{DIM, STRONG, paint};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// What to list: ids, folders of ids (`tolerance`), globs (`**/*window*`), or files
+    /// What to list: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
+    /// or files
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// How results are shown
@@ -34,7 +35,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let scenarios = parse_all(&selected)?;
     if args.format == Format::Json {
-        let mut out = io::stdout();
         for scenario in &scenarios {
             let line = json!({
                 "id": scenario.id,
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                 "upstream": scenario.upstream,
                 "releases": scenario.releases.to_string(),
             });
-            json::line(&mut out, &line)?;
+            unless_closed(json::line(&mut io::stdout(), &line))?;
         }
         return Ok(exit::CONFORMS);
     }
@@ -51,14 +51,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     for scenario in &scenarios {
         let _ = writeln!(text, "{}", paint(STRONG, &scenario.id));
         let _ = writeln!(text, "    {}", scenario.requirement.trim());
-        let _ = writeln!(text, "    {}", paint(DIM, &scenario.upstream));
+        if !scenario.upstream.is_empty() {
+            let _ = writeln!(text, "    {}", paint(DIM, &scenario.upstream));
+        }
     }
     let total = fixtures.all().len();
     let of = if scenarios.len() == total { String::new() } else { format!(" of {total}") };
     let count = if scenarios.len() == 1 { "scenario" } else { "scenarios" };
     let _ = writeln!(text, "\n{}{of} {count} in {}", scenarios.len(), fixtures.origin());
-    let mut out = anstream::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    show(&text)?;
     Ok(exit::CONFORMS)
 }

@@ -9,6 +9,7 @@ pub mod exit;
 mod explain;
 mod failure;
 mod fixtures;
+mod interrupt;
 mod list;
 mod predict;
 mod run;
@@ -42,8 +43,9 @@ enum Command {
     /// Run scenarios on an engine, in lockstep with the model, and compare
     ///
     /// Without names, every fixture is run. Without `--engine`, the upstream controller if it can
-    /// run here (it is built on first use, which takes minutes and needs Go), else its recorded
-    /// traces. With `--format json`, each line is an object, and the last one the summary.
+    /// run here (it is built on first use, which takes minutes and needs Go and its module proxy),
+    /// else its recorded traces. With `--format json`, each line is an object, and the last one the
+    /// summary.
     Run(run::Args),
     /// Show what the model says an HPA will do: a table of ticks with reasons
     ///
@@ -137,11 +139,6 @@ pub fn main() -> ExitCode {
 
 /// Tells what went wrong and gives the exit code.
 fn complain(error: &anyhow::Error) -> u8 {
-    // Whoever read the output has seen enough, as `head` does.
-    let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    if error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed)) {
-        return exit::CONFORMS;
-    }
     let (code, hint) = match error.downcast_ref::<Failure>() {
         Some(failure) => (failure.code, failure.hint.as_deref()),
         None => (exit::ENGINE, None),
@@ -155,8 +152,28 @@ fn complain(error: &anyhow::Error) -> u8 {
     code
 }
 
-/// How wide text may be: as the terminal, within reason; 100 columns where there is none.
+/// Shows text on standard output.
+fn show(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout();
+    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Whoever closed the pipe has seen enough, as `head` does. That is no error, and the exit code
+/// stays what it would have been.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// How wide text may be: as `COLUMNS` says, else as the terminal, within reason; 100 columns where
+/// there is neither.
 fn columns() -> usize {
+    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    if let Some(columns) = wanted.filter(|columns: &usize| *columns > 0) {
+        return columns.clamp(40, 1000);
+    }
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
     width.map_or(100, |width| usize::from(width).clamp(40, 140))
 }

@@ -1,9 +1,9 @@
 //! `kube-lockstep predict`.
 
-use std::io::{self, Write};
+use std::io;
 
 use super::fixtures::Fixtures;
-use super::{Format, OfRelease, Source, columns, exit};
+use super::{Format, OfRelease, Source, columns, exit, show, unless_closed};
 use crate::expect;
 use crate::report::{json, table};
 use crate::run::free_run;
@@ -39,11 +39,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             let (path, expected) = (&scenario.path, scenario.expect.len());
             let mut text = table::free_run(&scenario, &run, &release.to_string(), columns());
             text.push_str(&table::expectations(path, expected, &unmet, columns()));
-            let mut out = anstream::stdout();
-            out.write_all(text.as_bytes())?;
-            out.flush()?;
+            show(&text)?;
         }
-        Format::Json => json::free_run(&mut io::stdout(), &run, &unmet)?,
+        Format::Json => unless_closed(json::free_run(&mut io::stdout(), &run, &unmet))?,
     }
     Ok(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
-use super::{Format, OfRelease, Source, columns, exit};
+use super::{Format, OfRelease, Source, columns, exit, interrupt};
 use crate::engine::upstream::TIME_LIMIT;
 use crate::model::time::Span;
 use crate::report::Report;
@@ -22,7 +22,8 @@ use crate::scenario::Scenario;
 #[derive(clap::Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub(super) struct Args {
-    /// What to run: ids, folders of ids (`tolerance`), globs (`**/*window*`), or files
+    /// What to run: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
+    /// or files
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// The engine [default: upstream if it can run here, else recorded]
@@ -41,7 +42,8 @@ pub(super) struct Args {
     /// List scenarios that conform, too
     #[arg(short, long)]
     verbose: bool,
-    /// A program that speaks the engine protocol, in place of the upstream engine
+    /// A program that speaks the engine protocol, in place of the upstream engine; reports call it
+    /// by its file's name
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// How long an engine may take for an answer, for instance 1m
@@ -126,11 +128,13 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
     if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// Runs the plan and hands every event to the report; a report that can't write ends the run.
+/// Runs the plan and hands every event to the report. One whose reader has gone is told no more,
+/// but the verdict is still wanted; one that can't write for another reason ends the run.
 fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
     let mut told = false;
     let mut broken: Option<io::Error> = None;
+    let done = interrupt::listen(plan.scenarios.len())?;
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, .. } = &event
             && quiet
@@ -140,16 +144,21 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
             let text = format!("note: {what} (this takes minutes, once)\n");
             let _ = anstream::stderr().write_all(text.as_bytes());
         }
+        if matches!(event, Event::Finished(_)) {
+            done.fetch_add(1, Ordering::Relaxed);
+        }
         if broken.is_none()
             && let Err(error) = report.event(&event)
         {
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                plan.stop.store(true, Ordering::Relaxed);
+            }
             broken = Some(error);
-            plan.stop.store(true, Ordering::Relaxed);
         }
     });
     match broken {
-        Some(error) => Err(error.into()),
-        None => Ok(summary.map_err(Failure::from)?),
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(summary.map_err(Failure::from)?),
     }
 }
 

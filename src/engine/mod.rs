@@ -10,6 +10,8 @@ pub mod recorded;
 #[cfg(feature = "engines")]
 pub mod upstream;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::compare::Scope;
@@ -30,8 +32,8 @@ pub struct Step {
 
 /// Something that scenarios can be run on.
 pub trait Engine {
-    /// Its name, as on the command line.
-    fn name(&self) -> &'static str;
+    /// Its name: as on the command line, or that of the program that it is.
+    fn name(&self) -> &str;
 
     /// The release whose behaviour it shows.
     fn release(&self) -> Release;
@@ -90,7 +92,7 @@ pub enum EngineError {
     #[error("the {engine} engine cannot run: {why}")]
     Unavailable {
         /// The engine.
-        engine: &'static str,
+        engine: Arc<str>,
         /// What is missing.
         why: String,
         /// What to do about it.
@@ -100,7 +102,7 @@ pub enum EngineError {
     #[error("the {engine} engine failed: {why}")]
     Broken {
         /// The engine.
-        engine: &'static str,
+        engine: Arc<str>,
         /// What happened.
         why: String,
         /// The tail of what it wrote.

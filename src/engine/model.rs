@@ -198,7 +198,7 @@ impl Model {
 }
 
 impl Engine for Model {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -245,7 +245,7 @@ impl Session for ModelSession {
     fn receive(&mut self) -> Result<Stepped, EngineError> {
         if self.answers.is_empty() {
             return Err(EngineError::Broken {
-                engine: NAME,
+                engine: NAME.into(),
                 why: "no step was handed over".to_owned(),
                 output: String::new(),
             });

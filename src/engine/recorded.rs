@@ -76,7 +76,7 @@ impl Recorded {
 }
 
 impl Engine for Recorded {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -89,7 +89,7 @@ impl Engine for Recorded {
         let text = self.traces.read(id, self.release).map_err(broken)?;
         let Some(text) = text else {
             return Err(EngineError::Unavailable {
-                engine: NAME,
+                engine: NAME.into(),
                 why: format!("{id} has no recorded trace on {}", self.release),
                 hint: "run it with `--engine upstream`, which needs Go".to_owned(),
             });
@@ -97,7 +97,7 @@ impl Engine for Recorded {
         let trace = parse_snapshot(&text).map_err(broken)?;
         if trace.hash != scenario.hash {
             return Err(EngineError::Unavailable {
-                engine: NAME,
+                engine: NAME.into(),
                 why: format!(
                     "the recorded trace of {id} is stale: it is of {}, the scenario is now {}",
                     trace.hash, scenario.hash
@@ -110,7 +110,7 @@ impl Engine for Recorded {
 }
 
 fn broken(why: String) -> EngineError {
-    EngineError::Broken { engine: NAME, why, output: String::new() }
+    EngineError::Broken { engine: NAME.into(), why, output: String::new() }
 }
 
 /// Reads the trace out of an insta snapshot: what stands below its front matter.

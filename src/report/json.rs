@@ -10,18 +10,19 @@ use serde_json::{Value, json};
 use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
-use crate::run::{Event, FreeRun, FreeTick, Outcome, Summary, Verdict};
+use crate::run::{Event, FreeRun, FreeTick, Outcome, Setting, Summary, Verdict};
 
 /// The report for programs.
 #[derive(Debug)]
 pub struct Json<W> {
     out: W,
+    run: Option<Setting>,
 }
 
 impl<W: Write> Json<W> {
     /// A report that writes there.
     pub fn new(out: W) -> Json<W> {
-        Json { out }
+        Json { out, run: None }
     }
 
     /// What was written to.
@@ -33,9 +34,15 @@ impl<W: Write> Json<W> {
 impl<W: Write> Report for Json<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Started { .. } | Event::Preparing { .. } => Ok(()),
+            Event::Preparing { .. } => Ok(()),
+            Event::Started { setting, .. } => {
+                self.run = Some(setting.clone());
+                Ok(())
+            }
             Event::Finished(outcome) => line(&mut self.out, &ScenarioLine::of(outcome)),
-            Event::Ended(summary) => line(&mut self.out, &self::summary(summary)),
+            Event::Ended(summary) => {
+                line(&mut self.out, &self::summary(summary, self.run.as_ref()))
+            }
         }
     }
 }
@@ -61,6 +68,8 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Resu
     }
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let summary = json!({
+        "engine": run.trace.engine,
+        "release": run.trace.release,
         "ticks": run.ticks.len(),
         "rescales": rescales.count(),
         "unmet": unmet_lines(unmet),
@@ -165,14 +174,16 @@ impl<'a> ScenarioLine<'a> {
             id: &outcome.id,
             path: &outcome.path,
             line: outcome.line,
-            engine: outcome.engine,
+            engine: &outcome.engine,
             release: &outcome.release,
             verdict,
             ticks: outcome.ticks,
             poisoned: outcome.poisoned,
             divergence,
             unmet: unmet_lines(&outcome.unmet),
-            known: known.map(|hit| json!({"reason": hit.reason, "link": hit.link})).collect(),
+            known: known
+                .map(|hit| json!({"field": hit.field, "reason": hit.reason, "link": hit.link}))
+                .collect(),
             why,
             output,
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
@@ -194,8 +205,10 @@ fn divergence_json<'a>(outcome: &'a Outcome, divergence: &'a Divergence) -> Dive
     }
 }
 
-fn summary(summary: &Summary) -> Value {
+fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
     let mut figures = json!({
+        "engine": run.map(|run| &*run.engine),
+        "release": run.map(|run| &run.release),
         "scenarios": summary.scenarios,
         "conforms": summary.conforms,
         "diverges": summary.diverges,

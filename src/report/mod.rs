@@ -16,7 +16,8 @@ pub mod terminal;
 
 use std::io;
 
-use crate::run::Event;
+use crate::model::time::Span;
+use crate::run::{Event, Setting};
 
 /// Something that tells of a run while it goes on.
 pub trait Report {
@@ -28,13 +29,21 @@ pub trait Report {
 }
 
 /// How a replay of one scenario is called.
-fn replay(id: &str, engine: &str, release: &str) -> String {
-    // Upstream is what a run takes by itself.
-    let engine = match engine {
-        "upstream" => String::new(),
-        other => format!(" --engine {other}"),
-    };
-    format!("kube-lockstep run {} --release {release}{engine}", shell_word(id))
+fn replay(id: &str, setting: &Setting) -> String {
+    let mut command = format!("kube-lockstep run {} --release {}", shell_word(id), setting.release);
+    match (&setting.program, &*setting.engine) {
+        (Some(program), _) => {
+            command.push_str(&format!(" --program {}", shell_word(&program.to_string_lossy())));
+        }
+        // Upstream is what a run takes by itself.
+        (None, "upstream") => {}
+        (None, engine) => command.push_str(&format!(" --engine {engine}")),
+    }
+    if let Some(limit) = setting.time_limit {
+        let limit = Span(i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX));
+        command.push_str(&format!(" --time-limit {limit}"));
+    }
+    command
 }
 
 /// The text as one word of a shell's command line.
@@ -68,6 +77,8 @@ fn counted(number: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -79,13 +90,29 @@ mod tests {
 
     #[test]
     fn a_replay_command_can_be_pasted_into_a_shell() {
+        let on = |engine: &str| Setting {
+            engine: engine.into(),
+            release: "1.37".to_owned(),
+            program: None,
+            time_limit: None,
+        };
         assert_eq!(
-            replay("tolerance/edge", "upstream", "1.37"),
+            replay("tolerance/edge", &on("upstream")),
             "kube-lockstep run tolerance/edge --release 1.37"
         );
         assert_eq!(
-            replay("my files/it's.yaml", "recorded", "1.37"),
+            replay("my files/it's.yaml", &on("recorded")),
             r"kube-lockstep run 'my files/it'\''s.yaml' --release 1.37 --engine recorded"
+        );
+        let mine = Setting {
+            program: Some("my engines/mine".into()),
+            time_limit: Some(Duration::from_millis(90_500)),
+            ..on("mine")
+        };
+        assert_eq!(
+            replay("tolerance/edge", &mine),
+            "kube-lockstep run tolerance/edge --release 1.37 --program 'my engines/mine' \
+             --time-limit 1m30.5s"
         );
     }
 }

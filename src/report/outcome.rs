@@ -10,7 +10,7 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, replay, shell_word};
 use crate::compare::Divergence;
 use crate::model::observation::Observation;
-use crate::run::{Outcome, Verdict};
+use crate::run::{Outcome, Setting, Verdict};
 
 /// Ticks that are shown before a divergence.
 const BEFORE: usize = 3;
@@ -22,13 +22,15 @@ const OUTPUT_LINES: usize = 20;
 const ID_COLUMN: usize = 40;
 
 /// The text of an outcome; none if the scenario simply conforms.
-pub(super) fn text(outcome: &Outcome, columns: usize) -> Option<String> {
+pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> Option<String> {
     match &outcome.verdict {
         Verdict::Conforms if outcome.known.is_empty() => None,
         Verdict::Conforms => Some(known(outcome, columns)),
-        Verdict::Diverges(divergence) => Some(diverges(outcome, divergence, columns)),
-        Verdict::Unexpected => Some(unexpected(outcome, columns)),
-        Verdict::Inconclusive { why, output } => Some(inconclusive(outcome, why, output, columns)),
+        Verdict::Diverges(divergence) => Some(diverges(outcome, run, divergence, columns)),
+        Verdict::Unexpected => Some(unexpected(outcome, run, columns)),
+        Verdict::Inconclusive { why, output } => {
+            Some(inconclusive(outcome, run, why, output, columns))
+        }
         Verdict::Skipped { why } => Some(line("skipped", WARN, &outcome.id, why, columns)),
     }
 }
@@ -42,6 +44,11 @@ pub(super) fn is_block(outcome: &Outcome) -> bool {
 pub(super) fn short(outcome: &Outcome, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
     line("conforms", GOOD, &outcome.id, &ticks, columns)
+}
+
+/// One line for a scenario on which the engine failed as on another one before.
+pub(super) fn likewise(outcome: &Outcome, columns: usize) -> String {
+    line("inconclusive", WARN, &outcome.id, "for the same reason as one before", columns)
 }
 
 fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
@@ -67,22 +74,34 @@ fn place(outcome: &Outcome, line: usize) -> String {
 }
 
 /// The command that runs the scenario again, where the fixtures are found as they were.
-fn again(outcome: &Outcome) -> String {
-    let command = replay(&outcome.id, outcome.engine, &outcome.release);
-    let folder = outcome.path.strip_suffix(&format!("/{}.yaml", outcome.id));
+fn again(outcome: &Outcome, run: Option<&Setting>) -> String {
+    let setting = Setting {
+        engine: outcome.engine.clone(),
+        release: outcome.release.clone(),
+        program: run.and_then(|run| run.program.clone()),
+        time_limit: run.and_then(|run| run.time_limit),
+    };
+    let command = replay(&outcome.id, &setting);
+    let file = outcome.path.strip_suffix(".yaml").or_else(|| outcome.path.strip_suffix(".yml"));
+    let folder = file.and_then(|file| file.strip_suffix(&format!("/{}", outcome.id)));
     match folder.filter(|folder| *folder != "fixtures") {
         Some(folder) => format!("{command} --fixtures {}", shell_word(folder)),
         None => command,
     }
 }
 
-fn closing(out: &mut String, outcome: &Outcome) {
+fn closing(out: &mut String, outcome: &Outcome, run: Option<&Setting>) {
     let _ = writeln!(out, "  {}", place(outcome, outcome.line));
-    let command = again(outcome);
+    let command = again(outcome, run);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
 }
 
-fn diverges(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
+fn diverges(
+    outcome: &Outcome,
+    run: Option<&Setting>,
+    divergence: &Divergence,
+    columns: usize,
+) -> String {
     let sides = format!("model | {}", outcome.engine);
     let mut out = heading("diverges", BAD, outcome, &sides);
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
@@ -91,7 +110,7 @@ fn diverges(outcome: &Outcome, divergence: &Divergence, columns: usize) -> Strin
     out.push_str(&trace_around(outcome, divergence, columns));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
-    closing(&mut out, outcome);
+    closing(&mut out, outcome, run);
     out
 }
 
@@ -114,7 +133,7 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
     } else {
         format!("tick {}, t={at}", divergence.tick)
     };
-    let engine = outcome.engine;
+    let engine = &*outcome.engine;
     if let [only] = divergence.fields.as_slice()
         && is_short(only)
     {
@@ -247,8 +266,8 @@ fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
     }
 }
 
-fn unexpected(outcome: &Outcome, columns: usize) -> String {
-    let sides = match outcome.engine {
+fn unexpected(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> String {
+    let sides = match &*outcome.engine {
         "model" => "the model does not do what is expected".to_owned(),
         engine => format!("model and {engine} agree, but it is not what is expected"),
     };
@@ -256,12 +275,18 @@ fn unexpected(outcome: &Outcome, columns: usize) -> String {
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
-    let command = again(outcome);
+    let command = again(outcome, run);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
     out
 }
 
-fn inconclusive(outcome: &Outcome, why: &str, output: &str, columns: usize) -> String {
+fn inconclusive(
+    outcome: &Outcome,
+    run: Option<&Setting>,
+    why: &str,
+    output: &str,
+    columns: usize,
+) -> String {
     let mut out = heading("inconclusive", WARN, outcome, "no verdict");
     out.push_str(&hanging("", why, 2, columns));
     let lines: Vec<&str> = output.trim_end().lines().collect();
@@ -279,7 +304,7 @@ fn inconclusive(outcome: &Outcome, why: &str, output: &str, columns: usize) -> S
             }
         }
     }
-    closing(&mut out, outcome);
+    closing(&mut out, outcome, run);
     out
 }
 

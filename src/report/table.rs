@@ -51,12 +51,13 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
         .fold((i32::MAX, i32::MIN), |(least, most), (_, size)| (least.min(*size), most.max(*size)));
     let last = points.last().map_or(0, |(_, size)| *size);
     let changes = counted(rescales.count(), "change");
-    let _ = writeln!(
-        out,
-        "\n{}, {changes} of size by the controller; size {last} at the end, {least} to {most} \
-         on the way",
+    let ending = format!(
+        "{}, {changes} of size by the controller; size {last} at the end, {least} to {most} on the \
+         way",
         counted(run.ticks.len(), "tick"),
     );
+    out.push('\n');
+    out.push_str(&hanging("", &ending, 0, columns));
     out
 }
 
@@ -79,7 +80,7 @@ fn ticks(run: &FreeRun, initial: i32, columns: usize) -> String {
     let mut table = Columns::new(&align);
     let mut head = vec!["tick".to_owned(), "t".to_owned()];
     head.extend(metrics.iter().cloned());
-    head.extend(["ready", "wants", "replicas", "why"].map(str::to_owned));
+    head.extend(["counted", "wants", "replicas", "why"].map(str::to_owned));
     table.row(head, DIM);
 
     let mut notes = notes(run, initial).into_iter().peekable();
@@ -115,7 +116,8 @@ fn ticks(run: &FreeRun, initial: i32, columns: usize) -> String {
     table.render(0, columns)
 }
 
-/// What people did and the API server refused, in order, with the number of ticks before.
+/// What people did, what the API server refused, and when the controller was restarted: in order,
+/// with the number of ticks before.
 fn notes(run: &FreeRun, initial: i32) -> Vec<(usize, Time, String)> {
     // That the target has a size in the beginning is no news.
     let news = |(at, size): &&(Time, i32)| *at > Time::ZERO || *size != initial;
@@ -129,7 +131,10 @@ fn notes(run: &FreeRun, initial: i32) -> Vec<(usize, Time, String)> {
         let text = answered(answer, first)?;
         Some((*after, answer.at, text))
     });
-    let mut notes: Vec<_> = sizes.chain(answers).collect();
+    let restarts = run.restarts.iter();
+    let restarts =
+        restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
+    let mut notes: Vec<_> = sizes.chain(answers).chain(restarts).collect();
     notes.sort_by_key(|(after, at, _)| (*after, *at));
     notes
 }
@@ -160,8 +165,8 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
         .map(|index| derivation.metrics.get(index).map(metric).unwrap_or_default())
         .collect();
     let winner = derivation.winner.unwrap_or(0);
-    let pods = derivation.metrics.get(winner).map(|metric| metric.pods);
-    cells.push(pods.map(|pods| ready(pods, tick.replicas_before)).unwrap_or_default());
+    let pods = derivation.metrics.get(winner).map(|metric| metric.pods).unwrap_or_default();
+    cells.push(counted_pods(pods, tick.replicas_before));
     cells.push(derivation.proposal.map(|size| size.to_string()).unwrap_or_default());
     let rescaled = tick.replicas_before != tick.replicas_after;
     cells.push(if rescaled {
@@ -170,7 +175,7 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
         tick.replicas_after.to_string()
     });
     let changed = changed_conditions(tick, before);
-    cells.push(why(tick, pods.unwrap_or_default(), &changed));
+    cells.push(why(tick, &changed));
     let failed = !observation.errors.is_empty();
     let style = match (rescaled, failed) {
         (_, true) => BAD,
@@ -214,13 +219,40 @@ pub(super) fn amount(resource: &str, milli: i64) -> String {
     format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// Pods that count, of all that are wanted.
-fn ready(pods: PodCounts, size: i32) -> String {
-    format!("{}/{size}", pods.ready)
+/// Pods whose metric counts, of all that are wanted; nothing if pods were not looked at.
+fn counted_pods(pods: PodCounts, size: i32) -> String {
+    if pods == PodCounts::default() { String::new() } else { format!("{}/{size}", pods.ready) }
+}
+
+/// Pods that do not count, each group once: where metrics differ in them, with the metric's name.
+fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
+    let looked: Vec<&MetricDerivation> =
+        metrics.iter().filter(|metric| metric.pods != PodCounts::default()).collect();
+    let mut parts = Vec::new();
+    for (index, group) in GROUPS.into_iter().enumerate() {
+        let numbers: Vec<u32> = looked.iter().map(|metric| groups(metric.pods)[index]).collect();
+        let same = numbers.iter().all(|number| *number == numbers[0]);
+        for (metric, number) in looked.iter().zip(&numbers).filter(|(_, number)| **number > 0) {
+            if same {
+                parts.push(format!("{number} {group}"));
+                break;
+            }
+            parts.push(format!("{number} {group} ({})", metric.resource));
+        }
+    }
+    parts
+}
+
+/// The groups of pods that do not count.
+const GROUPS: [&str; 3] = ["unready", "without metrics", "ignored"];
+
+/// Their sizes.
+fn groups(pods: PodCounts) -> [u32; 3] {
+    [pods.unready, pods.missing, pods.ignored]
 }
 
 /// What kept the size, which pods do not count, what was recorded, which conditions changed.
-fn why(tick: &FreeTick, pods: PodCounts, changed: &[String]) -> String {
+fn why(tick: &FreeTick, changed: &[String]) -> String {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let mut parts: Vec<String> = Vec::new();
     let held = derivation.stabilization.as_ref().and_then(|window| window.held_by);
@@ -232,11 +264,7 @@ fn why(tick: &FreeTick, pods: PodCounts, changed: &[String]) -> String {
         (Some(limit), _) => parts.push(limit.to_owned()),
         (None, _) => {}
     }
-    let groups =
-        [(pods.unready, "unready"), (pods.missing, "without metrics"), (pods.ignored, "ignored")];
-    for (number, group) in groups.into_iter().filter(|(number, _)| *number > 0) {
-        parts.push(format!("{number} {group}"));
-    }
+    parts.extend(left_out(&derivation.metrics));
     for write in &observation.scale_writes {
         if let Some(error) = &write.error {
             parts.push(format!("scale to {} refused: {error}", write.replicas));

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::layout::hanging;
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{Report, counted, outcome, thousands};
-use crate::run::{Event, Outcome, Summary};
+use crate::run::{Event, Outcome, Setting, Summary, Verdict};
 
 /// How text is to be laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,21 +30,24 @@ pub struct Terminal<W> {
     out: W,
     layout: Layout,
     bar: Option<Bar>,
-    run: Option<Running>,
+    run: Option<Setting>,
+    failures: Vec<EngineFailure>,
 }
 
-/// What is known of the run from its start.
+/// A way in which the engine failed, and how many scenarios failed so after the first, which was
+/// told in full.
 #[derive(Clone, Debug)]
-struct Running {
-    engine: &'static str,
-    release: String,
+struct EngineFailure {
+    why: String,
+    output: String,
+    more: usize,
 }
 
 impl<W: Write> Terminal<W> {
     /// A report that writes there.
     pub fn new(out: W, layout: Layout) -> Terminal<W> {
         let bar = layout.progress.then(Bar::default);
-        Terminal { out, layout, bar, run: None }
+        Terminal { out, layout, bar, run: None, failures: Vec::new() }
     }
 
     /// What was written to.
@@ -63,17 +66,48 @@ impl<W: Write> Terminal<W> {
     }
 
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let text = match outcome::text(outcome, self.layout.columns) {
+        let told = self.was_told(outcome);
+        let columns = self.layout.columns;
+        let text = match outcome::text(outcome, self.run.as_ref(), columns) {
+            Some(_) if told && self.layout.verbose => outcome::likewise(outcome, columns),
+            Some(_) if told => String::new(),
             // Blocks of several lines are set apart.
             Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
             Some(text) => text,
-            None if self.layout.verbose => outcome::short(outcome, self.layout.columns),
+            None if self.layout.verbose => outcome::short(outcome, columns),
             None => String::new(),
         };
         if let Some(bar) = &mut self.bar {
             bar.finished(outcome);
         }
         if text.is_empty() { Ok(()) } else { self.write(&text) }
+    }
+}
+
+impl<W: Write> Terminal<W> {
+    /// Whether it is a failure of the engine that another scenario has met before: if a program
+    /// can't be started, it can't for any.
+    fn was_told(&mut self, outcome: &Outcome) -> bool {
+        let Verdict::Inconclusive { why, output } = &outcome.verdict else { return false };
+        let same = |failure: &&mut EngineFailure| (&failure.why, &failure.output) == (why, output);
+        if let Some(failure) = self.failures.iter_mut().find(same) {
+            failure.more += 1;
+            return true;
+        }
+        self.failures.push(EngineFailure { why: why.clone(), output: output.clone(), more: 0 });
+        false
+    }
+
+    /// How often each failure was met again.
+    fn failed_again(&self) -> String {
+        let again = self.failures.iter().filter(|failure| failure.more > 0);
+        let lines = again.map(|EngineFailure { why, more, .. }| {
+            let scenarios = counted(*more, "more scenario");
+            let text = format!("{scenarios} for the same reason: {why}");
+            let text = hanging("inconclusive  ", &text, 0, self.layout.columns);
+            text.replacen("inconclusive", &paint(WARN, "inconclusive"), 1)
+        });
+        lines.collect()
     }
 }
 
@@ -86,11 +120,12 @@ impl<W: Write> Report for Terminal<W> {
                 }
                 Ok(())
             }
-            Event::Started { scenarios, engine, release, note } => {
+            Event::Started { scenarios, setting, note } => {
                 if let Some(bar) = &mut self.bar {
                     bar.started(*scenarios);
                 }
-                self.run = Some(Running { engine, release: release.clone() });
+                let Setting { engine, release, .. } = setting;
+                self.run = Some(setting.clone());
                 let version = env!("CARGO_PKG_VERSION");
                 let scenarios = counted(*scenarios, "scenario");
                 let mut text = format!(
@@ -109,7 +144,8 @@ impl<W: Write> Report for Terminal<W> {
                 if let Some(bar) = &mut self.bar {
                     bar.clear();
                 }
-                let text = ending(summary, self.run.as_ref(), self.layout.columns);
+                let mut text = self.failed_again();
+                text.push_str(&ending(summary, self.run.as_ref(), self.layout.columns));
                 self.write(&text)
             }
         }
@@ -117,7 +153,7 @@ impl<W: Write> Report for Terminal<W> {
 }
 
 /// Known disagreements that are gone, and the figures of the run.
-fn ending(summary: &Summary, run: Option<&Running>, columns: usize) -> String {
+fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
     let mut out = String::new();
     for entry in &summary.stale_known {
         let entry = format!("{entry} no longer disagrees; remove it from divergences.yaml");

@@ -36,6 +36,8 @@ pub struct FreeRun {
     pub ticks: Vec<FreeTick>,
     /// Changes of the size that were not the controller's: by a person.
     pub outside: Vec<(Time, i32)>,
+    /// Restarts of the controller, each with the number of ticks before it.
+    pub restarts: Vec<(usize, Time)>,
 }
 
 /// A tick of a free run.
@@ -152,7 +154,14 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
     let mut run = Lockstep::new(scenario, release);
     let mut trace = trace_of(scenario, crate::engine::model::NAME, release);
     let mut ticks = Vec::new();
+    let mut restarts = Vec::new();
+    let mut now = run.now;
     while let Some(predicted) = run.predict() {
+        // What is applied is applied where the step before has ended.
+        if predicted.step.apply.contains(&Change::RestartController) {
+            restarts.push((ticks.len(), now));
+        }
+        now = run.now;
         let observed = predicted.decisions.iter().map(|decision| decision.observation.clone());
         trace.extend(Stepped {
             now: predicted.step.until,
@@ -166,7 +175,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
             ticks.push(FreeTick { observation, derivation, replicas_before, replicas_after });
         }
     }
-    FreeRun { trace, ticks, outside: run.outside }
+    FreeRun { trace, ticks, outside: run.outside, restarts }
 }
 
 fn trace_of(scenario: &Scenario, engine: &str, release: Release) -> Trace {
@@ -267,8 +276,8 @@ pub fn run_one(
     known: &[KnownDisagreement],
 ) -> Outcome {
     let begin = Instant::now();
-    let (name, release) = (engine.name(), engine.release());
-    let trace = trace_of(scenario, name, release);
+    let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
+    let trace = trace_of(scenario, &name, release);
     let mut outcome = Outcome {
         id: scenario.id.clone(),
         path: scenario.path.clone(),
@@ -327,7 +336,11 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
     outcome.known = findings
         .hits
         .iter()
-        .map(|hit| KnownHit { reason: hit.reason.clone(), link: hit.link.clone() })
+        .map(|hit| KnownHit {
+            field: hit.field.clone(),
+            reason: hit.reason.clone(),
+            link: hit.link.clone(),
+        })
         .collect();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),

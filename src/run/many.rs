@@ -4,17 +4,17 @@
 //! order of the scenarios, whichever worker is done first.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::{Event, Outcome, Summary, Verdict, run_one};
+use super::{Event, Outcome, Setting, Summary, run_one};
 use crate::compare::KnownDisagreement;
 use crate::engine::model::Model;
 use crate::engine::recorded::{Recorded, Traces};
-use crate::engine::upstream::{Upstream, build};
+use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
 use crate::engine::{Engine, EngineError};
 use crate::model::rules::Release;
 use crate::scenario::Scenario;
@@ -59,16 +59,18 @@ pub struct Plan {
 /// The engine of a run, from which each worker makes its own.
 enum Chosen {
     Upstream(PathBuf),
+    Program(PathBuf),
     Model,
     Recorded,
 }
 
 impl Chosen {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> Arc<str> {
         match self {
-            Chosen::Upstream(_) => crate::engine::upstream::NAME,
-            Chosen::Model => crate::engine::model::NAME,
-            Chosen::Recorded => crate::engine::recorded::NAME,
+            Chosen::Upstream(_) => crate::engine::upstream::NAME.into(),
+            Chosen::Program(program) => name_of(program),
+            Chosen::Model => crate::engine::model::NAME.into(),
+            Chosen::Recorded => crate::engine::recorded::NAME.into(),
         }
     }
 
@@ -77,9 +79,25 @@ impl Chosen {
             Chosen::Upstream(program) => Box::new(
                 Upstream::new(program.clone(), plan.release).with_time_limit(plan.time_limit),
             ),
+            Chosen::Program(program) => Box::new(
+                Upstream::new(program.clone(), plan.release)
+                    .called(self.name())
+                    .with_time_limit(plan.time_limit),
+            ),
             Chosen::Model => Box::new(Model::new(plan.release)),
             Chosen::Recorded => Box::new(Recorded::new(plan.release, plan.traces.clone())),
         }
+    }
+}
+
+/// A program is called by its file's name, unless that would take it for one of ours.
+fn name_of(program: &Path) -> Arc<str> {
+    use crate::engine::{model, recorded, upstream};
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    if [upstream::NAME, model::NAME, recorded::NAME].contains(&&*name) {
+        format!("program {name}").into()
+    } else {
+        name.into()
     }
 }
 
@@ -89,7 +107,7 @@ fn choose(
 ) -> Result<(Chosen, Option<String>), EngineError> {
     let mut upstream = || {
         if let Some(program) = &plan.program {
-            return Ok(Chosen::Upstream(program.clone()));
+            return Ok(Chosen::Program(program.clone()));
         }
         let mut progress = |what: &str, fraction: Option<f64>| {
             sink(Event::Preparing { what: what.to_owned(), fraction });
@@ -122,52 +140,36 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     let (chosen, note) = choose(plan, sink)?;
     sink(Event::Started {
         scenarios: plan.scenarios.len(),
-        engine: chosen.name(),
-        release: plan.release.to_string(),
+        setting: Setting {
+            engine: chosen.name(),
+            release: plan.release.to_string(),
+            program: match &chosen {
+                Chosen::Program(program) => Some(program.clone()),
+                _ => None,
+            },
+            time_limit: Some(plan.time_limit).filter(|limit| *limit != TIME_LIMIT),
+        },
         note,
     });
     let mut summary = Summary::default();
-    let mut hits: Vec<Arc<Scenario>> = Vec::new();
-    let mut met: Vec<KnownDisagreement> = Vec::new();
-    each(plan, &chosen, &mut |scenario, outcome| {
+    // The model agrees with itself, whatever is known of upstream.
+    let known: &[KnownDisagreement] =
+        if matches!(chosen, Chosen::Model) { &[] } else { &plan.known };
+    each(plan, &chosen, &mut |outcome| {
         summary.add(&outcome);
-        let known = plan.known.iter().filter(|known| {
-            outcome.known.iter().any(|hit| hit.reason == known.reason && hit.link == known.link)
-                && known.scenario == outcome.id
-        });
-        met.extend(known.cloned());
-        if matches!(outcome.verdict, Verdict::Conforms | Verdict::Unexpected) {
-            hits.push(scenario);
-        }
+        let gone = outcome.no_longer(known).into_iter();
+        summary.stale_known.extend(
+            gone.map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason)),
+        );
         sink(Event::Finished(Box::new(outcome)));
     });
-    summary.stale_known = stale(plan, &chosen, &hits, &met);
     summary.elapsed = begin.elapsed();
     sink(Event::Ended(summary.clone()));
     Ok(summary)
 }
 
-/// Known disagreements of scenarios that ran and no longer disagree there.
-fn stale(
-    plan: &Plan,
-    chosen: &Chosen,
-    ran: &[Arc<Scenario>],
-    met: &[KnownDisagreement],
-) -> Vec<String> {
-    if matches!(chosen, Chosen::Model) {
-        return Vec::new();
-    }
-    let release = plan.release.to_string();
-    plan.known
-        .iter()
-        .filter(|known| ran.iter().any(|scenario| known.covers(&scenario.id, &release)))
-        .filter(|known| !met.contains(known))
-        .map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason))
-        .collect()
-}
-
 /// Runs each scenario on a worker; `done` is called in the order of the scenarios.
-fn each(plan: &Plan, chosen: &Chosen, done: &mut dyn FnMut(Arc<Scenario>, Outcome)) {
+fn each(plan: &Plan, chosen: &Chosen, done: &mut dyn FnMut(Outcome)) {
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel::<(usize, Outcome)>();
     std::thread::scope(|threads| {
@@ -181,7 +183,7 @@ fn each(plan: &Plan, chosen: &Chosen, done: &mut dyn FnMut(Arc<Scenario>, Outcom
         for (index, outcome) in receiver {
             waiting.insert(index, outcome);
             while let Some(outcome) = waiting.remove(&due) {
-                done(plan.scenarios[due].clone(), outcome);
+                done(outcome);
                 due += 1;
             }
         }

@@ -6,13 +6,15 @@ mod lockstep;
 #[cfg(feature = "engines")]
 mod many;
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use lockstep::{FreeRun, FreeTick, free_run, run_one};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, run_all};
 
-use crate::compare::Divergence;
+use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
 use crate::trace::Trace;
 
@@ -42,6 +44,8 @@ pub enum Verdict {
 /// A disagreement that `divergences.yaml` knows of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownHit {
+    /// The field that it speaks of, or its beginning.
+    pub field: String,
     /// Why it is so.
     pub reason: String,
     /// Where that can be read.
@@ -60,7 +64,7 @@ pub struct Outcome {
     /// One sentence: what had to hold.
     pub requirement: String,
     /// The engine's name.
-    pub engine: &'static str,
+    pub engine: Arc<str>,
     /// The release, for instance `1.37`.
     pub release: String,
     /// What came of it.
@@ -81,6 +85,36 @@ pub struct Outcome {
     pub elapsed: Duration,
 }
 
+impl Outcome {
+    /// Known disagreements that speak of this scenario, which ran to its end without them.
+    #[must_use]
+    pub fn no_longer<'k>(&self, known: &'k [KnownDisagreement]) -> Vec<&'k KnownDisagreement> {
+        if !matches!(self.verdict, Verdict::Conforms | Verdict::Unexpected) {
+            return Vec::new();
+        }
+        let met = |known: &KnownDisagreement| {
+            self.known.iter().any(|hit| {
+                (&hit.field, &hit.reason, &hit.link) == (&known.field, &known.reason, &known.link)
+            })
+        };
+        let covers = |known: &&KnownDisagreement| known.covers(&self.id, &self.release);
+        known.iter().filter(covers).filter(|known| !met(known)).collect()
+    }
+}
+
+/// What a run is made on: all that has to be said to make it again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The engine's name.
+    pub engine: Arc<str>,
+    /// The release.
+    pub release: String,
+    /// The program that takes the place of the upstream engine.
+    pub program: Option<PathBuf>,
+    /// The time limit of an answer, where it is not the usual one.
+    pub time_limit: Option<Duration>,
+}
+
 /// What a run says of itself while it runs. Reports read these and nothing else.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -88,10 +122,8 @@ pub enum Event {
     Started {
         /// How many scenarios there are.
         scenarios: usize,
-        /// The engine's name.
-        engine: &'static str,
-        /// The release.
-        release: String,
+        /// What it is made on.
+        setting: Setting,
         /// Something that a reader should know: for instance why another engine was not taken.
         note: Option<String>,
     },

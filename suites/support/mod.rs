@@ -1,4 +1,4 @@
-//! What several suites need: the fixtures of this repository, as scenarios.
+//! What several suites need: the fixtures of this repository, as scenarios, and upstream's engine.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
 
@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kube_lockstep::compare::KnownDisagreement;
+#[cfg(feature = "engines")]
+use kube_lockstep::engine::{EngineError, upstream::build};
+#[cfg(feature = "engines")]
+use kube_lockstep::model::rules::Release;
+#[cfg(feature = "engines")]
+use kube_lockstep::run::Outcome;
 use kube_lockstep::scenario::{self, Scenario};
 
 /// The repository.
@@ -60,6 +66,49 @@ pub fn fixtures() -> Vec<PathBuf> {
     found.sort();
     assert!(!found.is_empty(), "no fixtures were found");
     found
+}
+
+/// Upstream's engine, built if it was not. `list` is whether tests are only listed.
+#[cfg(feature = "engines")]
+pub fn upstream(suite: &str, list: bool) -> Result<PathBuf, EngineError> {
+    use std::io::Write as _;
+
+    // Nobody reads it: nothing to be done about it.
+    let say = |line: &str| drop(writeln!(std::io::stderr(), "{suite}: {line}"));
+    if list {
+        let (why, hint) = ("tests are only listed".to_owned(), String::new());
+        return Err(EngineError::Unavailable { engine: "upstream".into(), why, hint });
+    }
+    let mut last = String::new();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let built = build::ensure(Release::V1_37, &stop, &mut |what, _| {
+        // One line a stage, not one a package: this is read in logs.
+        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+        if stage != last {
+            say(&stage);
+            last = stage;
+        }
+    });
+    if let Err(error) = &built {
+        say(&format!("what needs upstream is ignored: {error}"));
+    }
+    built
+}
+
+/// Whether something is not there on this machine: then its tests are ignored. What is there and
+/// broken has to fail them.
+#[cfg(feature = "engines")]
+pub fn is_missing<T>(thing: &Result<T, EngineError>) -> bool {
+    matches!(thing, Err(EngineError::Unavailable { .. }))
+}
+
+/// Fails if the scenario ran without a disagreement that is known of it.
+#[cfg(feature = "engines")]
+pub fn still_disagrees(outcome: &Outcome, known: &[KnownDisagreement]) -> Result<(), String> {
+    match outcome.no_longer(known).as_slice() {
+        [] => Ok(()),
+        gone => Err(format!("{} no longer disagrees, see divergences.yaml: {gone:#?}", outcome.id)),
+    }
 }
 
 /// The disagreements that are known.

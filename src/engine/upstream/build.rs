@@ -1,7 +1,8 @@
 //! Builds the engine program of a release from the Go sources inside this binary, once.
 //!
 //! What is built lies in the cache folder under a name made of the sources, the release and the
-//! version of Go, so that nothing stale is ever run and several builds can live side by side.
+//! version of Go, so that nothing stale is ever run and several builds can live side by side. Where
+//! there is no Go (any more), one that any Go has built of the same sources is as good.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -29,6 +30,9 @@ pub const CACHE_VARIABLE: &str = "KUBE_LOCKSTEP_CACHE";
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
 pub const OLDEST_GO: (u32, u32) = (1, 26);
 
+/// What can be done without an engine of one's own, as a hint.
+const WITHOUT: &str = "recorded traces (`--engine recorded`) and `predict` work without it";
+
 /// Told what is being done, and which part of the whole is done if that is known.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
 
@@ -41,10 +45,8 @@ pub fn cache_folder() -> Result<PathBuf, EngineError> {
         return Ok(PathBuf::from(folder));
     }
     let strategy = etcetera::choose_base_strategy().map_err(|error| {
-        unavailable(
-            format!("there is no cache folder: {error}"),
-            format!("set {CACHE_VARIABLE} to a folder that can be written"),
-        )
+        let hint = format!("set {CACHE_VARIABLE} to a folder that can be written; {WITHOUT}");
+        unavailable(format!("there is no cache folder: {error}"), hint)
     })?;
     Ok(strategy.cache_dir().join("kube-lockstep"))
 }
@@ -62,10 +64,7 @@ pub struct Go {
 /// If there is none, or only one that is too old; the error says what to do.
 pub fn find_go() -> Result<Go, EngineError> {
     let (major, minor) = OLDEST_GO;
-    let hint = format!(
-        "install Go {major}.{minor} or newer and put it on the PATH; without it, recorded traces \
-         (`--engine recorded`) and `predict` work"
-    );
+    let hint = format!("install Go {major}.{minor} or newer and put it on the PATH; {WITHOUT}");
     let output = Command::new("go").args(["env", "GOVERSION"]).output();
     let output = match output {
         Ok(output) if output.status.success() => output,
@@ -110,10 +109,26 @@ fn mod_file(release: Release) -> String {
 /// The program of that release if it was built before.
 ///
 /// # Errors
-/// As [`find_go`] and [`cache_folder`].
+/// As [`cache_folder`]; and as [`find_go`] if it was not.
 pub fn built(release: Release) -> Result<Option<PathBuf>, EngineError> {
-    let program = program(&cache_folder()?, release, &find_go()?);
-    Ok(program.is_file().then_some(program))
+    let cache = cache_folder()?;
+    match find_go() {
+        Ok(go) => Ok(Some(program(&cache, release, &go)).filter(|program| program.is_file())),
+        Err(error) => built_before(&cache, release).map(Some).ok_or(error),
+    }
+}
+
+/// The newest program that some Go has built of these sources.
+fn built_before(cache: &Path, release: Release) -> Option<PathBuf> {
+    let name = name(release);
+    let entries = fs::read_dir(cache.join(ENGINES)).ok()?.flatten();
+    let ours = entries.filter(|entry| {
+        let file = entry.file_name();
+        file.to_string_lossy().strip_prefix(&name).is_some_and(|rest| rest.starts_with('-'))
+    });
+    let modified = |entry: &fs::DirEntry| entry.metadata().and_then(|it| it.modified()).ok();
+    let newest = ours.max_by_key(|entry| (modified(entry), entry.file_name()));
+    newest.map(|entry| entry.path()).filter(|path| path.is_file())
 }
 
 /// The program of that release: built now if it was not built before. `stop` ends a build that is
@@ -132,8 +147,11 @@ pub fn ensure(
             "`kube-lockstep doctor` lists the releases".to_owned(),
         ));
     }
-    let go = find_go()?;
     let cache = cache_folder()?;
+    let go = match find_go() {
+        Ok(go) => go,
+        Err(error) => return built_before(&cache, release).ok_or(error),
+    };
     let program = program(&cache, release, &go);
     if program.is_file() {
         return Ok(program);
@@ -143,11 +161,18 @@ pub fn ensure(
 }
 
 fn program(cache: &Path, release: Release, go: &Go) -> PathBuf {
+    // A Go from its own repository has spaces and the like in its version.
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
+    let go: String = go.version.chars().map(plain).collect();
+    cache.join(ENGINES).join(format!("{}-{go}", name(release)))
+}
+
+/// The name of what these sources build, up to the version of Go.
+fn name(release: Release) -> String {
     let mut hash = Sha256::new();
-    hash.update(go.version.as_bytes());
     hash_folder(&SOURCES, release, &mut hash);
     let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    cache.join("engines").join(format!("upstream-v{release}-{key}"))
+    format!("upstream-v{release}-{key}")
 }
 
 fn hash_folder(folder: &Dir<'_>, release: Release, hash: &mut Sha256) {
@@ -177,10 +202,14 @@ fn build(
     let failed = |what: &str, error: &io::Error| {
         unavailable(
             format!("{what}: {error}"),
-            format!("is {} writable, and is there space left?", cache.display()),
+            format!(
+                "is {} writable, and is there space left? {CACHE_VARIABLE} names another folder; \
+                 {WITHOUT}",
+                cache.display()
+            ),
         )
     };
-    let engines = cache.join("engines");
+    let engines = cache.join(ENGINES);
     fs::create_dir_all(&engines).map_err(|error| failed("no folder for engines", &error))?;
     // One build at a time for a cache: they would only slow each other down. The lock goes with
     // the process.
@@ -205,6 +234,8 @@ fn build(
         .map_err(|error| failed("the engine can't be put into place", &error))
 }
 
+/// Where engines lie in the cache folder.
+const ENGINES: &str = "engines";
 const LEFTOVER: &str = "build-";
 const OUTPUT: &str = "engine";
 
@@ -285,7 +316,7 @@ fn go(
     line: &mut dyn FnMut(&str, bool),
 ) -> Result<(), EngineError> {
     let failed = |why: String, output: &[String]| EngineError::Broken {
-        engine: NAME,
+        engine: NAME.into(),
         why: format!("`go {}` {why}", command.join(" ")),
         output: output.join("\n"),
     };
@@ -337,9 +368,30 @@ fn go(
     match child.wait() {
         _ if build.stop.load(Ordering::Relaxed) => Err(failed("was interrupted".to_owned(), &[])),
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failed(format!("fails ({status})"), &errors)),
+        Ok(status) => Err(match errors.iter().rev().find(|line| is_of_the_network(line)) {
+            Some(line) => unavailable(
+                format!("upstream's modules can't be downloaded: {}", line.trim()),
+                format!("Go needs its module proxy (GOPROXY) for the first build; {WITHOUT}"),
+            ),
+            None => failed(format!("fails ({status})"), &errors),
+        }),
         Err(error) => Err(failed(format!("can't be waited for: {error}"), &errors)),
     }
+}
+
+/// Whether Go says that it did not get at a module.
+fn is_of_the_network(line: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "dial tcp",
+        "no such host",
+        "i/o timeout",
+        "proxyconnect",
+        "TLS handshake",
+        "tls: failed",
+        "connection reset by peer",
+        "module lookup disabled by GOPROXY=off",
+    ];
+    WORDS.iter().any(|word| line.contains(word))
 }
 
 fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender<Line>) {
@@ -354,7 +406,7 @@ fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender
 }
 
 fn unavailable(why: String, hint: String) -> EngineError {
-    EngineError::Unavailable { engine: NAME, why, hint }
+    EngineError::Unavailable { engine: NAME.into(), why, hint }
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The upstream controller of one release.
 #[derive(Debug)]
 pub struct Upstream {
+    name: Arc<str>,
     program: PathBuf,
     release: Release,
     limit: Duration,
@@ -41,7 +42,14 @@ impl Upstream {
     /// The engine that this program is: one that `build` made, or any that speaks the protocol.
     #[must_use]
     pub fn new(program: PathBuf, release: Release) -> Upstream {
-        Upstream { program, release, limit: TIME_LIMIT, process: None }
+        Upstream { name: NAME.into(), program, release, limit: TIME_LIMIT, process: None }
+    }
+
+    /// The same engine under another name: what is not upstream's code must not be called so.
+    #[must_use]
+    pub fn called(mut self, name: Arc<str>) -> Upstream {
+        self.name = name;
+        self
     }
 
     /// The same engine with another time limit for each answer.
@@ -56,7 +64,7 @@ impl Upstream {
         let process = match self.process.take() {
             Some(process) => process,
             None => {
-                let mut process = Process::start(&self.program, self.limit)?;
+                let mut process = Process::start(&self.name, &self.program, self.limit)?;
                 introduce(&mut process, self.release)?;
                 process
             }
@@ -145,8 +153,8 @@ impl<'a> Open<'a> {
 }
 
 impl Engine for Upstream {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn release(&self) -> Release {
@@ -180,9 +188,11 @@ impl Upstream {
     fn give_up(&mut self, why: &str) -> EngineError {
         match self.process.take() {
             Some(mut process) => process.broken(why),
-            None => {
-                EngineError::Broken { engine: NAME, why: why.to_owned(), output: String::new() }
-            }
+            None => EngineError::Broken {
+                engine: self.name.clone(),
+                why: why.to_owned(),
+                output: String::new(),
+            },
         }
     }
 }
@@ -198,8 +208,9 @@ struct UpstreamSession<'a> {
 
 impl UpstreamSession<'_> {
     fn process(&mut self) -> Result<&mut Process, EngineError> {
-        self.engine.process.as_mut().ok_or_else(|| EngineError::Broken {
-            engine: NAME,
+        let Upstream { process, name, .. } = &mut *self.engine;
+        process.as_mut().ok_or_else(|| EngineError::Broken {
+            engine: name.clone(),
             why: "its process has ended".to_owned(),
             output: String::new(),
         })

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -15,7 +16,6 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::NAME;
 use crate::engine::EngineError;
 use crate::trace::wire::Answer;
 
@@ -28,6 +28,8 @@ const CHUNK: usize = 64 * 1024;
 /// A running engine program.
 #[derive(Debug)]
 pub(super) struct Process {
+    /// The engine's name, for messages.
+    name: Arc<str>,
     runtime: Runtime,
     child: Child,
     input: ChildStdin,
@@ -46,15 +48,19 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a program.
-    pub(super) fn start(program: &Path, limit: Duration) -> Result<Process, EngineError> {
-        Process::try_start(program, limit).map_err(|error| EngineError::Broken {
-            engine: NAME,
+    pub(super) fn start(
+        name: &Arc<str>,
+        program: &Path,
+        limit: Duration,
+    ) -> Result<Process, EngineError> {
+        Process::try_start(name, program, limit).map_err(|error| EngineError::Broken {
+            engine: name.clone(),
             why: format!("{} could not be started: {error}", program.display()),
             output: String::new(),
         })
     }
 
-    fn try_start(program: &Path, limit: Duration) -> io::Result<Process> {
+    fn try_start(name: &Arc<str>, program: &Path, limit: Duration) -> io::Result<Process> {
         let errors = tempfile::tempfile()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _entered = runtime.enter();
@@ -69,6 +75,7 @@ impl Process {
         };
         drop(_entered);
         Ok(Process {
+            name: name.clone(),
             runtime,
             child,
             input,
@@ -162,7 +169,7 @@ impl Process {
             Some(status) => format!("{why} ({status})"),
             None => why.to_owned(),
         };
-        EngineError::Broken { engine: NAME, why, output: self.tail() }
+        EngineError::Broken { engine: self.name.clone(), why, output: self.tail() }
     }
 
     /// Ends the process. Its exit status is told if it ended by itself.

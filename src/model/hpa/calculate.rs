@@ -76,9 +76,8 @@ impl Reconcile<'_> {
         let mut invalid_metrics_count = 0;
         let mut first: Option<MetricFailure> = None;
         for (index, spec) in specs.iter().enumerate() {
-            match self.compute_replicas_for_metric(spec, scale.replicas, &selector) {
-                Ok((proposal, status)) => {
-                    statuses.push(status);
+            match self.compute_replicas_for_metric(spec, scale.replicas, &selector, statuses) {
+                Ok(proposal) => {
                     if computed.replicas == 0 || proposal > computed.replicas {
                         computed.replicas = proposal;
                         computed.metric = Some(index);
@@ -145,11 +144,11 @@ impl Reconcile<'_> {
         spec: &MetricSpec,
         current_replicas: i32,
         selector: &ParsedSelector,
-    ) -> Result<(i32, MetricStatus), MetricFailure> {
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, MetricFailure> {
         match (&spec.type_, &spec.resource) {
-            (MetricSourceType::Resource, Some(resource)) => {
-                self.compute_status_for_resource_metric(resource, current_replicas, selector)
-            }
+            (MetricSourceType::Resource, Some(resource)) => self
+                .compute_status_for_resource_metric(resource, current_replicas, selector, statuses),
             (MetricSourceType::Resource, None) => {
                 let error = Text::from("no resource metric source was set");
                 let wrapped = format!("failed to get resource metric value: {error}");
@@ -177,9 +176,14 @@ impl Reconcile<'_> {
         source: &ResourceMetricSource,
         current_replicas: i32,
         selector: &ParsedSelector,
-    ) -> Result<(i32, MetricStatus), MetricFailure> {
-        let computed =
-            self.compute_status_for_resource_metric_generic(source, current_replicas, selector);
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, MetricFailure> {
+        let computed = self.compute_status_for_resource_metric_generic(
+            source,
+            current_replicas,
+            selector,
+            statuses,
+        );
         computed.map_err(|error| {
             if let Some(metric) = self.derivation.metrics.last_mut() {
                 metric.error = Some(error.clone());
@@ -195,7 +199,8 @@ impl Reconcile<'_> {
         source: &ResourceMetricSource,
         current_replicas: i32,
         selector: &ParsedSelector,
-    ) -> Result<(i32, MetricStatus), Text> {
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, Text> {
         let (name, target) = (&source.name, &source.target);
         let tolerances = self.tolerances_for_hpa();
         self.derivation.metrics.push(MetricDerivation {
@@ -235,7 +240,8 @@ impl Reconcile<'_> {
         }
         let average_value = Some(self.build_quantity(name, usage.average));
         let name = name.clone();
-        Ok((replicas, MetricStatus::Resource { name, average_utilization, average_value }))
+        statuses.push(MetricStatus::Resource { name, average_utilization, average_value });
+        Ok(replicas)
     }
 
     fn derive_target(&mut self, target: Target) {

@@ -25,7 +25,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::api::{ApiError, Hpa, HpaSpec, Pod, PodMetrics, Scale, Text};
+use super::api::{ApiError, Hpa, HpaSpec, MetricStatus, Pod, PodMetrics, Scale, Text};
 use super::derivation::Derivation;
 use super::flags::{FeatureGates, Flags, Gate};
 use super::observation::Observation;
@@ -74,6 +74,8 @@ struct Cache {
     selector: Option<Arc<ParsedSelector>>,
     target: Option<(Arc<HpaSpec>, Target)>,
     valid_metric: Option<(Arc<HpaSpec>, Option<usize>, Text)>,
+    /// Room for the metrics of a status: on most ticks they are what is stored already.
+    statuses: Vec<MetricStatus>,
 }
 
 /// What the spec says of the target.

@@ -97,6 +97,10 @@ impl<'a> Reconcile<'a> {
         if let Err(error) = self.reconcile_autoscaler() {
             self.handle_error(error);
         }
+        if let Some(mut statuses) = self.status.metrics.take() {
+            statuses.clear();
+            self.memory.cache.statuses = statuses;
+        }
         self.now
     }
 
@@ -232,7 +236,7 @@ impl<'a> Reconcile<'a> {
             replicas: 0,
             reason: "".into(),
             rescale: true,
-            metrics: Vec::new(),
+            metrics: std::mem::take(&mut self.memory.cache.statuses),
             error: None,
         };
         if current_replicas == 0 {

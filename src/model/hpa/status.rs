@@ -18,7 +18,7 @@ pub(super) struct WorkingStatus<'a> {
     current_replicas: Option<i32>,
     desired_replicas: i32,
     /// The metrics, once they are set anew.
-    metrics: Option<Vec<MetricStatus>>,
+    pub(super) metrics: Option<Vec<MetricStatus>>,
     /// There are four types of conditions.
     conditions: SmallVec<[WorkingCondition<'a>; 4]>,
 }
