@@ -59,8 +59,7 @@ enum Group {
 
 impl<'a> Grouping<'a, '_> {
     /// Upstream: replica_calculator.go, groupPods and calculateRequests
-    pub(super) fn group_pods(&self) -> Groups<'a> {
-        let mut groups = Groups::default();
+    pub(super) fn group_pods(&self, groups: &mut Groups<'a>) {
         let mut matcher = Matcher::new(self.selector);
         let mut values = Values { resource: self.resource, last: None };
         let mut requests = Requests { resource: self.resource, last: None };
@@ -100,7 +99,6 @@ impl<'a> Grouping<'a, '_> {
             let value = groups.read(metric, &mut matcher, &mut values);
             groups.add_unknown(value);
         }
-        groups
     }
 
     /// One pod's group. Upstream: replica_calculator.go, groupPods

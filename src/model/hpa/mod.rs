@@ -238,7 +238,9 @@ impl Controller {
         decision.clear();
         let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
         let selectors = &mut self.selectors;
-        let end = Reconcile::new(knobs, memory, selectors, &key, (input, hpa), decision).run();
+        let mut reconcile = Reconcile::new(knobs, memory, selectors, &key, (input, hpa), decision);
+        let end = reconcile.run();
+        drop(reconcile);
         decision.end = end;
         self.queue.add_rate_limited(key, end, self.flags.sync_period);
         true

@@ -62,6 +62,7 @@ struct Desired {
 }
 
 impl<'a> Reconcile<'a> {
+    #[inline]
     pub(super) fn new(
         knobs: Knobs<'a>,
         memory: &'a mut Memory,
@@ -93,7 +94,7 @@ impl<'a> Reconcile<'a> {
 
     /// Reconciles, and hands the error that it ends with to the error log. Gives the instant at
     /// which it ends.
-    pub(super) fn run(mut self) -> Time {
+    pub(super) fn run(&mut self) -> Time {
         if let Err(error) = self.reconcile_autoscaler() {
             self.handle_error(error);
         }

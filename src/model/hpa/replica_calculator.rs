@@ -45,7 +45,8 @@ impl<'a> Reconcile<'a> {
         target_utilization: i32,
     ) -> Result<Proposal, String> {
         let fallback = i64::from(target_utilization.max(100));
-        let groups = self.group_pods(query, Some(fallback))?;
+        let mut groups = Groups::default();
+        self.group_pods(query, Some(fallback), &mut groups)?;
         if let Some((pod, container)) = groups.without_request {
             let container = pod.spec.containers.get(container).map_or("", |it| &it.name);
             return Err(format!(
@@ -83,7 +84,8 @@ impl<'a> Reconcile<'a> {
         query: &ResourceQuery<'_>,
         target_usage: i64,
     ) -> Result<Proposal, String> {
-        let groups = self.group_pods(query, None)?;
+        let mut groups = Groups::default();
+        self.group_pods(query, None, &mut groups)?;
         let sums = Sums {
             total: groups.ready_value.wrapping_add(groups.unknown_value),
             requests: 0,
@@ -106,8 +108,9 @@ impl<'a> Reconcile<'a> {
         &mut self,
         query: &ResourceQuery<'_>,
         fallback_utilization: Option<i64>,
-    ) -> Result<Groups<'a>, String> {
-        let groups = self.get_resource_metric(query, fallback_utilization)?;
+        groups: &mut Groups<'a>,
+    ) -> Result<(), String> {
+        self.get_resource_metric(query, fallback_utilization, groups)?;
         if groups.listed == 0 {
             return Err("no pods returned by selector while calculating replica count".to_owned());
         }
@@ -118,7 +121,7 @@ impl<'a> Reconcile<'a> {
             let error = "did not receive metrics for targeted pods (pods might be unready)";
             return Err(error.to_owned());
         }
-        Ok(groups)
+        Ok(())
     }
 
     /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is
@@ -129,12 +132,13 @@ impl<'a> Reconcile<'a> {
         &mut self,
         query: &ResourceQuery<'_>,
         fallback_utilization: Option<i64>,
-    ) -> Result<Groups<'a>, String> {
+        groups: &mut Groups<'a>,
+    ) -> Result<(), String> {
         let input = self.input;
         let flags = self.knobs.flags;
         let selector = query.selector.query.clone();
-        let groups = input.pod_metrics.map(|metrics| {
-            Grouping {
+        if let Ok(metrics) = input.pod_metrics {
+            let grouping = Grouping {
                 resource: query.resource,
                 selector: &query.selector.selector,
                 pods: input.pods,
@@ -143,24 +147,24 @@ impl<'a> Reconcile<'a> {
                 cpu_initialization_period: flags.cpu_initialization_period,
                 delay_of_initial_readiness_status: flags.initial_readiness_delay,
                 fallback_utilization,
-            }
-            .group_pods()
-        });
-        let answer = match &groups {
-            Ok(groups) => Ok(groups.items),
+            };
+            grouping.group_pods(groups);
+        }
+        let answer = match input.pod_metrics {
+            Ok(_) => Ok(groups.items),
             Err(error) => Err(error.message.clone()),
         };
         self.observation.reads.push(Read::PodMetrics { selector, answer });
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
-        match groups {
+        match input.pod_metrics {
             Err(error) => {
                 let what = "unable to fetch metrics from resource metrics API";
                 Err(format!("{unable}: {what}: {}", error.message))
             }
-            Ok(Groups { items: 0, .. }) => {
+            Ok(_) if groups.items == 0 => {
                 Err(format!("{unable}: no metrics returned from resource metrics API"))
             }
-            Ok(groups) => Ok(groups),
+            Ok(_) => Ok(()),
         }
     }
 }

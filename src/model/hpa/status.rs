@@ -32,6 +32,7 @@ struct WorkingCondition<'a> {
 }
 
 impl<'a> WorkingStatus<'a> {
+    #[inline]
     pub(super) fn of(status: &'a HpaStatus) -> WorkingStatus<'a> {
         let conditions = status.conditions.iter().map(|condition| WorkingCondition {
             type_: condition.type_,
@@ -51,6 +52,7 @@ impl<'a> WorkingStatus<'a> {
     }
 
     /// The condition with its new status and reason. Its time moves only when its status does.
+    #[inline]
     fn condition(
         &mut self,
         type_: ConditionType,
