@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kube_lockstep::model::api::{
-    ConditionStatus, Container, ContainerMetrics, CrossVersionObjectReference, Hpa, HpaSpec,
-    HpaStatus, Labels, MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Pod,
+    ConditionStatus, Container, ContainerMetrics, CrossVersionObjectReference, CustomMetrics, Hpa,
+    HpaSpec, HpaStatus, Labels, MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Pod,
     PodMetrics, PodPhase, PodReady, PodSpec, ResourceMetricSource, Scale,
 };
 use kube_lockstep::model::flags::{FeatureGates, Flags};
@@ -46,7 +46,14 @@ impl Still {
             },
             min_replicas: Some(1),
             max_replicas: 20_000,
-            metrics: vec![MetricSpec { type_: MetricSourceType::Resource, resource }],
+            metrics: vec![MetricSpec {
+                type_: MetricSourceType::Resource,
+                resource,
+                container_resource: None,
+                pods: None,
+                object: None,
+                external: None,
+            }],
             behavior: None,
         };
         set_defaults(&mut spec);
@@ -59,8 +66,8 @@ impl Still {
         };
         let labels: Labels = Arc::new([("app".to_owned(), "web".to_owned())].into());
         let requests = [(Arc::from("cpu"), quantity("500m"))].into();
-        let containers = vec![Container { name: "app".into(), requests }];
-        let pod_spec = Arc::new(PodSpec { containers });
+        let containers = vec![Container { name: "app".into(), requests, sidecar: false }];
+        let pod_spec = Arc::new(PodSpec { containers, ..PodSpec::default() });
         let hour_ago = Time::from_secs(-3600);
         let mut still = Still {
             controller: Controller::new(
@@ -111,6 +118,7 @@ impl Still {
             mapping_error: None,
             pods: &self.pods,
             pod_metrics: Ok(&self.metrics),
+            custom_metrics: &CustomMetrics::default(),
             update_scale: None,
             update_status: None,
         };

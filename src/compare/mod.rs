@@ -188,6 +188,7 @@ fn reads(differences: &mut Differences, model: &[Read], seen: &[Read]) {
             Ok(items) => format!("pod metrics of {selector}: {items} items"),
             Err(error) => format!("pod metrics of {selector}: {error}"),
         },
+        _ => todo!("issue 4: the other reads"),
     });
 }
 

@@ -131,6 +131,7 @@ impl Simulation {
             mapping_error,
             pods: self.cluster.pods(),
             pod_metrics: self.cluster.pod_metrics(),
+            custom_metrics: self.cluster.custom_metrics(),
             update_scale: faults.update_scale.as_ref(),
             update_status: faults.update_status.as_ref(),
         };

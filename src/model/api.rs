@@ -72,13 +72,113 @@ pub struct MetricSpec {
     /// CPU or memory of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceMetricSource>,
+    /// CPU or memory of one container of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_resource: Option<ContainerResourceMetricSource>,
+    /// A custom metric of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<PodsMetricSource>,
+    /// A custom metric of one object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectMetricSource>,
+    /// A metric from outside the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalMetricSource>,
 }
 
 /// The kind of a metric.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum MetricSourceType {
     /// CPU or memory, summed over a pod's containers.
     Resource,
+    /// CPU or memory of one container.
+    ContainerResource,
+    /// A custom metric, averaged over the pods.
+    Pods,
+    /// A custom metric of one object.
+    Object,
+    /// A metric from outside the cluster, summed over its series.
+    External,
+}
+
+/// A metric of one container (`cpu`, `memory`) and its target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ContainerResourceMetricSource {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// The container's name.
+    pub container: Arc<str>,
+    /// What is wanted of it.
+    pub target: MetricTarget,
+}
+
+/// A custom metric of pods and its target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodsMetricSource {
+    /// Which metric.
+    pub metric: Arc<MetricIdentifier>,
+    /// What is wanted of it.
+    pub target: MetricTarget,
+}
+
+/// A custom metric of one object and its target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectMetricSource {
+    /// The object.
+    pub described_object: Arc<CrossVersionObjectReference>,
+    /// Which metric.
+    pub metric: Arc<MetricIdentifier>,
+    /// What is wanted of it.
+    pub target: MetricTarget,
+}
+
+/// A metric from outside the cluster and its target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExternalMetricSource {
+    /// Which metric.
+    pub metric: Arc<MetricIdentifier>,
+    /// What is wanted of it.
+    pub target: MetricTarget,
+}
+
+/// The name of a metric, and which of its series are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MetricIdentifier {
+    /// The metric's name.
+    pub name: Arc<str>,
+    /// By the labels of the series; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+}
+
+/// A selector as it is written in objects.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelSelector {
+    /// Labels that must be there with just these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Further requirements; all must hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+/// One requirement of a selector.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelSelectorRequirement {
+    /// The label.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: String,
+    /// The values, for the first two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
 }
 
 /// A resource metric (`cpu`, `memory`) and its target.
@@ -212,6 +312,44 @@ pub enum MetricStatus {
         /// Percent of the request, for Utilization targets.
         average_utilization: Option<i32>,
         /// The average over the pods.
+        average_value: Option<Quantity>,
+    },
+    /// A metric of one container.
+    ContainerResource {
+        /// `cpu` or `memory`.
+        name: Arc<str>,
+        /// The container.
+        container: Arc<str>,
+        /// Percent of the request, for Utilization targets.
+        average_utilization: Option<i32>,
+        /// The average over the pods.
+        average_value: Option<Quantity>,
+    },
+    /// A custom metric of the pods.
+    Pods {
+        /// Which metric.
+        metric: Arc<MetricIdentifier>,
+        /// The average over the pods.
+        average_value: Option<Quantity>,
+    },
+    /// A custom metric of one object.
+    Object {
+        /// Which metric.
+        metric: Arc<MetricIdentifier>,
+        /// The object.
+        described_object: Arc<CrossVersionObjectReference>,
+        /// The value, for Value targets.
+        value: Option<Quantity>,
+        /// The average over the pods, for AverageValue targets.
+        average_value: Option<Quantity>,
+    },
+    /// A metric from outside the cluster.
+    External {
+        /// Which metric.
+        metric: Arc<MetricIdentifier>,
+        /// The sum, for Value targets.
+        value: Option<Quantity>,
+        /// The average over the pods, for AverageValue targets.
         average_value: Option<Quantity>,
     },
 }
@@ -394,7 +532,20 @@ pub enum ConditionStatus {
 pub struct PodSpec {
     /// `spec.containers`.
     pub containers: Vec<Container>,
+    /// `spec.initContainers`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init_containers: Vec<Container>,
+    /// `spec.resources.requests`: requests of the pod as a whole. Absent: there is no
+    /// `spec.resources`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
+    /// `spec.overhead`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overhead: Requests,
 }
+
+/// Quantities by resource.
+pub type Requests = BTreeMap<Arc<str>, Quantity>;
 
 /// A container and its requests.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -404,7 +555,10 @@ pub struct Container {
     pub name: Arc<str>,
     /// `resources.requests`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub requests: BTreeMap<Arc<str>, Quantity>,
+    pub requests: Requests,
+    /// `restartPolicy: Always`, of init containers: it is a sidecar.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sidecar: bool,
 }
 
 /// What metrics.k8s.io says of one pod.
@@ -431,4 +585,64 @@ pub struct ContainerMetrics {
     pub name: Arc<str>,
     /// Usage by resource.
     pub usage: Vec<(Arc<str>, Quantity)>,
+}
+
+/// What custom.metrics.k8s.io says of one pod, for one metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodMetricValue {
+    /// The pod's name.
+    pub name: Arc<str>,
+    /// The pod's labels, by which the API filters.
+    pub labels: Labels,
+    /// The value.
+    pub value: Quantity,
+    /// When the sample was taken; in whole seconds.
+    pub timestamp: Time,
+    /// The time over which it was taken.
+    pub window: Option<Span>,
+}
+
+/// One series of an object's metric or of an external metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Series {
+    /// Labels of the series, by which the API filters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The value.
+    pub value: Quantity,
+    /// When the sample was taken; in whole seconds.
+    pub timestamp: Time,
+}
+
+/// All that custom.metrics.k8s.io and external.metrics.k8s.io have of a namespace.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CustomMetrics {
+    /// Metrics of pods, by name.
+    pub pods: BTreeMap<Arc<str>, PodsMetricAnswer>,
+    /// Metrics of objects, by metric, kind with group (`Ingress.networking.k8s.io`), and name.
+    pub objects: BTreeMap<(Arc<str>, Arc<str>, Arc<str>), SeriesAnswer>,
+    /// External metrics, by name.
+    pub externals: BTreeMap<Arc<str>, SeriesAnswer>,
+}
+
+/// A metric of pods.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PodsMetricAnswer {
+    /// Labels of the series: a metric selector that they don't match finds nothing.
+    pub labels: BTreeMap<String, String>,
+    /// The values, sorted by the pods' names.
+    pub values: Vec<PodMetricValue>,
+    /// What is answered instead.
+    pub error: Option<ApiError>,
+}
+
+/// A metric of an object, or an external one.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SeriesAnswer {
+    /// The series.
+    pub series: Vec<Series>,
+    /// What is answered instead.
+    pub error: Option<ApiError>,
 }

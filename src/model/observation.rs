@@ -47,6 +47,39 @@ pub enum Read {
         /// How many pods were in the answer; or an error message.
         answer: Result<u32, Arc<str>>,
     },
+    /// A query of custom.metrics.k8s.io for a metric of pods.
+    PodsMetric {
+        /// The metric's name.
+        metric: Arc<str>,
+        /// The label selector of the pods.
+        selector: Arc<str>,
+        /// The selector of the series; empty: all.
+        metric_selector: Arc<str>,
+        /// How many values were in the answer; or an error message.
+        answer: Result<u32, Arc<str>>,
+    },
+    /// A query of custom.metrics.k8s.io for a metric of one object.
+    ObjectMetric {
+        /// The metric's name.
+        metric: Arc<str>,
+        /// Kind and group: `Ingress.networking.k8s.io`, `Service`.
+        kind: Arc<str>,
+        /// The object's name.
+        name: Arc<str>,
+        /// The selector of the series; empty: all.
+        metric_selector: Arc<str>,
+        /// The value as the API writes it; or an error message.
+        answer: Result<Arc<str>, Arc<str>>,
+    },
+    /// A query of external.metrics.k8s.io.
+    ExternalMetric {
+        /// The metric's name.
+        metric: Arc<str>,
+        /// The selector of the series; empty: all.
+        metric_selector: Arc<str>,
+        /// How many series were in the answer; or an error message.
+        answer: Result<u32, Arc<str>>,
+    },
 }
 
 /// An attempt to write the scale.

@@ -51,6 +51,9 @@ fn saw(tick: &FreeTick, columns: usize) -> String {
     };
     for read in &tick.observation.reads {
         match read {
+            Read::PodsMetric { .. } | Read::ObjectMetric { .. } | Read::ExternalMetric { .. } => {
+                todo!("issue 4")
+            }
             Read::Scale { resource, name, answer: Ok((spec, status)) } => {
                 row("scale", format!("{resource}/{name}: wants {spec}, has {status} pods"));
             }

@@ -324,6 +324,8 @@ fn is_ordinary(condition: &Condition) -> bool {
 /// A metric of the status: `cpu 88%, 440m`.
 pub(super) fn metric_status(status: &MetricStatus) -> String {
     match status {
+        MetricStatus::ContainerResource { .. } | MetricStatus::Pods { .. } => todo!("issue 4"),
+        MetricStatus::Object { .. } | MetricStatus::External { .. } => todo!("issue 4"),
         MetricStatus::Empty => "(failed)".to_owned(),
         MetricStatus::Resource { name, average_utilization, average_value } => {
             let utilization = average_utilization.map(|percent| format!("{percent}%"));

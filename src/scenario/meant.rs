@@ -122,8 +122,49 @@ pub enum Victims {
 pub struct Metrics {
     /// One entry a resource (`cpu`, `memory`).
     pub resources: Vec<ResourceUsage>,
+    /// Custom metrics of pods.
+    pub pods: Vec<PodsMetric>,
+    /// Custom metrics of objects.
+    pub objects: Vec<ObjectMetric>,
+    /// External metrics.
+    pub externals: Vec<ExternalMetric>,
     /// How samples are taken.
     pub sampling: Sampling,
+}
+
+/// A custom metric of pods.
+#[derive(Clone, Debug)]
+pub struct PodsMetric {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Labels of its series.
+    pub labels: BTreeMap<String, String>,
+    /// Where the numbers come from; never by container.
+    pub source: UsageSource,
+    /// Pods that differ, by ordinal; later entries win.
+    pub exceptions: Vec<(PodSet, Signal)>,
+}
+
+/// A custom metric of one object.
+#[derive(Clone, Debug)]
+pub struct ObjectMetric {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Kind and group of the object: `Ingress.networking.k8s.io`, `Service`.
+    pub kind: Arc<str>,
+    /// The object's name.
+    pub object: Arc<str>,
+    /// Labels and values; mostly one.
+    pub series: Vec<(BTreeMap<String, String>, Signal)>,
+}
+
+/// An external metric.
+#[derive(Clone, Debug)]
+pub struct ExternalMetric {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Labels and values.
+    pub series: Vec<(BTreeMap<String, String>, Signal)>,
 }
 
 /// The usage of one resource.
@@ -240,6 +281,12 @@ pub enum What {
     MetricsError(ApiError),
     /// metrics.k8s.io answers with an empty list.
     MetricsEmpty,
+    /// Queries of one custom or external metric, by its name, are answered with an error.
+    MetricError(Arc<str>, ApiError),
+    /// Queries of one custom or external metric are answered with an empty list.
+    MetricEmpty(Arc<str>),
+    /// Some pods have no value of a custom metric.
+    MetricMissing(Arc<str>, PodSet),
     /// GET of the scale fails.
     GetScaleError(ApiError),
     /// PUT of the scale fails.

@@ -204,6 +204,7 @@ fn happening(meant: &meant::Happening) -> Happening {
         message: error.message.to_string(),
     };
     match &meant.what {
+        What::MetricError(..) | What::MetricEmpty(_) | What::MetricMissing(..) => todo!("issue 4"),
         What::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
         What::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
         What::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),

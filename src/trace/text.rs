@@ -250,6 +250,7 @@ fn read_form(read: &Read) -> ReadForm {
         Read::PodMetrics { selector, answer: Err(error) } => {
             ReadForm::PodsError { pods: selector, error }
         }
+        _ => todo!("issue 4"),
     }
 }
 
@@ -313,6 +314,7 @@ fn metric_form(metric: &MetricStatus) -> MetricForm {
             utilization: *average_utilization,
             average: average_value.clone(),
         },
+        _ => todo!("issue 4"),
     }
 }
 
@@ -509,5 +511,6 @@ pub fn metric_status_line(metric: &MetricStatus) -> String {
             }
             line
         }
+        _ => todo!("issue 4"),
     }
 }

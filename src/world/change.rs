@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::api::{ApiError, ContainerMetrics, PodPhase, PodReady, PodSpec};
+use crate::model::api::{ApiError, ContainerMetrics, PodPhase, PodReady, PodSpec, Series};
+use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
 /// One change to the cluster.
@@ -46,6 +47,15 @@ pub enum Change {
     DeletePods(Vec<Arc<str>>),
     /// What metrics.k8s.io answers from now on.
     PodMetrics(PodMetricsChange),
+    /// What custom.metrics.k8s.io answers from now on for one metric of pods. Replaces what was
+    /// said of that metric before.
+    PodsMetric(PodsMetricChange),
+    /// What custom.metrics.k8s.io answers from now on for one metric of one object. Replaces what
+    /// was said of it before.
+    ObjectMetric(ObjectMetricChange),
+    /// What external.metrics.k8s.io answers from now on for one metric. Replaces what was said of
+    /// it before.
+    ExternalMetric(ExternalMetricChange),
     /// Requests that fail from now on. Replaces what was said before.
     Faults(Faults),
     /// The controller is stopped and a new one started: its memory is gone.
@@ -121,6 +131,69 @@ pub struct Sample {
     pub timestamp: Option<Time>,
     /// Usage by container.
     pub containers: Arc<[ContainerMetrics]>,
+}
+
+/// A metric of pods, from now on. A metric that was never told is answered with 404.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodsMetricChange {
+    /// The metric's name.
+    pub metric: Arc<str>,
+    /// Labels of its series, by which a metric selector filters: all pods' series have the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The pods that have a value.
+    pub values: Vec<PodValue>,
+    /// An error in place of the values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ApiError>,
+}
+
+/// A pod's value of a custom metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodValue {
+    /// The pod.
+    pub pod: Arc<str>,
+    /// The template whose labels the pod has.
+    pub template: Arc<str>,
+    /// The value.
+    pub value: Quantity,
+    /// When it was taken, in nanoseconds since t=0 (whole seconds).
+    pub timestamp: Time,
+    /// `windowSeconds`, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Span>,
+}
+
+/// A metric of an object, from now on. One that was never told is answered with 404.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectMetricChange {
+    /// The metric's name.
+    pub metric: Arc<str>,
+    /// Kind and group of the object: `Ingress.networking.k8s.io`, `Service`.
+    pub kind: Arc<str>,
+    /// The object's name.
+    pub name: Arc<str>,
+    /// Its series. The controller can use exactly one.
+    pub series: Vec<Series>,
+    /// An error in place of the series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ApiError>,
+}
+
+/// An external metric, from now on. One that was never told is answered with 404.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalMetricChange {
+    /// The metric's name.
+    pub metric: Arc<str>,
+    /// Its series.
+    pub series: Vec<Series>,
+    /// An error in place of the series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ApiError>,
 }
 
 /// Requests of the controller that are answered with an error.

@@ -6,9 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::change::{Change, Faults, PodMetricsChange, PodState, ScaleTarget};
+use super::change::{
+    Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, ScaleTarget,
+};
 use super::hpas::{Admission, HpaAnswer, Hpas};
-use crate::model::api::{ApiError, Hpa, HpaStatus, Labels, Pod, PodMetrics, PodSpec, Scale};
+use crate::model::api::{
+    ApiError, CustomMetrics, Hpa, HpaStatus, Labels, Pod, PodMetricValue, PodMetrics, PodSpec,
+    PodsMetricAnswer, Scale, SeriesAnswer,
+};
 use crate::model::time::{Span, Time};
 
 /// What the API server and the metrics API have.
@@ -23,6 +28,7 @@ pub struct Cluster {
     window: Span,
     /// By resource with its group, then by name.
     scales: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Scale>>,
+    custom_metrics: CustomMetrics,
     faults: Faults,
     hpas: Hpas,
 }
@@ -65,6 +71,17 @@ impl Cluster {
             Change::SetPods(pods) => self.set_pods(pods)?,
             Change::DeletePods(names) => delete(&mut self.pods, names, |pod| &pod.name),
             Change::PodMetrics(change) => self.change_pod_metrics(change)?,
+            Change::PodsMetric(change) => self.set_pods_metric(change)?,
+            Change::ObjectMetric(change) => {
+                let key = (change.metric.clone(), change.kind.clone(), change.name.clone());
+                let (series, error) = (change.series.clone(), change.error.clone());
+                self.custom_metrics.objects.insert(key, SeriesAnswer { series, error });
+            }
+            Change::ExternalMetric(change) => {
+                let (series, error) = (change.series.clone(), change.error.clone());
+                let answer = SeriesAnswer { series, error };
+                self.custom_metrics.externals.insert(change.metric.clone(), answer);
+            }
             Change::Faults(faults) => self.faults = faults.clone(),
             Change::RestartController => {}
         }
@@ -86,6 +103,12 @@ impl Cluster {
             Some(error) => Err(error),
             None => Ok(&self.pod_metrics),
         }
+    }
+
+    /// What custom.metrics.k8s.io and external.metrics.k8s.io have.
+    #[must_use]
+    pub fn custom_metrics(&self) -> &CustomMetrics {
+        &self.custom_metrics
     }
 
     /// What a GET of the scale answers. The resource has its group: `deployments.apps`.
@@ -163,6 +186,24 @@ impl Cluster {
         };
         let pods: Vec<Arc<Pod>> = states.iter().map(pod).collect::<Result<_, _>>()?;
         upsert(&mut self.pods, pods, |pod| &pod.name);
+        Ok(())
+    }
+
+    fn set_pods_metric(&mut self, change: &PodsMetricChange) -> Result<(), UnknownTemplate> {
+        let value = |value: &PodValue| {
+            Ok(PodMetricValue {
+                name: value.pod.clone(),
+                labels: self.template(&value.template)?.0.clone(),
+                value: value.value.clone(),
+                timestamp: value.timestamp,
+                window: value.window,
+            })
+        };
+        let mut values: Vec<_> = change.values.iter().map(value).collect::<Result<_, _>>()?;
+        values.sort_by(|a, b| a.name.cmp(&b.name));
+        let (labels, error) = (change.labels.clone(), change.error.clone());
+        let answer = PodsMetricAnswer { labels, values, error };
+        self.custom_metrics.pods.insert(change.metric.clone(), answer);
         Ok(())
     }
 

@@ -225,6 +225,9 @@ impl World {
     fn begin(&mut self, index: usize, what: &What) -> bool {
         let (now, termination) = (self.now, self.scenario.workload.termination);
         match what {
+            What::MetricError(..) | What::MetricEmpty(_) | What::MetricMissing(..) => {
+                todo!("issue 4")
+            }
             What::PodsUnready(set)
             | What::MetricsMissing(set)
             | What::ContainerMetricsMissing(set, _)

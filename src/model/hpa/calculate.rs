@@ -28,6 +28,7 @@ impl fmt::Display for MetricName<'_> {
                 })
             }
             (MetricSourceType::Resource, None) => Ok(()),
+            _ => todo!("issue 4"),
         }
     }
 }
@@ -154,6 +155,7 @@ impl Reconcile<'_> {
                 let wrapped = format!("failed to get resource metric value: {error}");
                 Err(self.unable_to_compute("FailedGetResourceMetric", error, wrapped))
             }
+            _ => todo!("issue 4"),
         }
     }
 

@@ -28,6 +28,10 @@ pub fn set_defaults(spec: &mut HpaSpec) {
                     average_utilization: Some(DEFAULT_CPU_UTILIZATION),
                 },
             }),
+            container_resource: None,
+            pods: None,
+            object: None,
+            external: None,
         });
     }
     if let Some(behavior) = &mut spec.behavior {

@@ -25,7 +25,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::api::{ApiError, Hpa, HpaSpec, MetricStatus, Pod, PodMetrics, Scale, Text};
+use super::api::{
+    ApiError, CustomMetrics, Hpa, HpaSpec, MetricStatus, Pod, PodMetrics, Scale, Text,
+};
 use super::derivation::Derivation;
 use super::flags::{FeatureGates, Flags, Gate};
 use super::observation::Observation;
@@ -118,6 +120,8 @@ pub struct Input<'a> {
     pub pods: &'a [Arc<Pod>],
     /// What metrics.k8s.io has of the namespace, sorted by name; the selector is applied here.
     pub pod_metrics: Result<&'a [PodMetrics], &'a ApiError>,
+    /// What custom.metrics.k8s.io and external.metrics.k8s.io have; selectors are applied here.
+    pub custom_metrics: &'a CustomMetrics,
     /// The error that an update of the scale meets.
     pub update_scale: Option<&'a ApiError>,
     /// The error that an update of the status meets.

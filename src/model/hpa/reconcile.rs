@@ -222,7 +222,10 @@ impl<'a> Reconcile<'a> {
     /// Upstream: horizontal.go, hasObjectOrExternalMetrics
     fn has_object_or_external_metrics(&self) -> bool {
         self.hpa.spec.metrics.iter().any(|metric| match metric.type_ {
-            MetricSourceType::Resource => false,
+            MetricSourceType::Object | MetricSourceType::External => true,
+            MetricSourceType::Resource
+            | MetricSourceType::ContainerResource
+            | MetricSourceType::Pods => false,
         })
     }
 

@@ -242,6 +242,7 @@ fn validate_metrics(
                     errors.push(required(format!("{path}.resource"), detail));
                 }
             }
+            _ => todo!("issue 4"),
         }
     }
     if min_replicas == Some(0) && !has_object_or_external_metrics {

@@ -31,7 +31,7 @@ pub(super) fn lower(
         resources.extend(usage_of(usage, &containers, reach, at, problems));
     }
     let sampling = sampling(typed.sampling.as_ref(), at.key("sampling"), problems);
-    Metrics { resources, sampling }
+    Metrics { resources, sampling, ..Metrics::default() }
 }
 
 fn usage_of(

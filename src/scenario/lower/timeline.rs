@@ -177,6 +177,9 @@ fn can_end(what: &What) -> bool {
         | What::ContainerMetricsMissing(..)
         | What::ResourceMissing(..)
         | What::MetricsStale(_)
+        | What::MetricError(..)
+        | What::MetricEmpty(_)
+        | What::MetricMissing(..)
         | What::MetricsError(_)
         | What::MetricsEmpty
         | What::GetScaleError(_)

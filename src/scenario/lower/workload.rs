@@ -66,7 +66,8 @@ fn containers(typed: &[file::Container], at: At<'_>, problems: &mut Problems) ->
             problems.plain(at, "expected at least one container");
         }
         let requests = BTreeMap::new();
-        return PodSpec { containers: vec![Container { name: "app".into(), requests }] };
+        let app = Container { name: "app".into(), requests, sidecar: false };
+        return PodSpec { containers: vec![app], ..PodSpec::default() };
     }
     let mut containers: Vec<Container> = Vec::with_capacity(typed.len());
     for (index, container) in typed.iter().enumerate() {
@@ -83,9 +84,9 @@ fn containers(typed: &[file::Container], at: At<'_>, problems: &mut Problems) ->
                 requests.insert(resource.as_str().into(), quantity);
             }
         }
-        containers.push(Container { name: name.into(), requests });
+        containers.push(Container { name: name.into(), requests, sidecar: false });
     }
-    PodSpec { containers }
+    PodSpec { containers, ..PodSpec::default() }
 }
 
 fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) -> Startup {

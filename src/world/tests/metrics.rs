@@ -78,8 +78,10 @@ fn samples_are_as_old_as_the_scenario_says() {
 fn a_sample_has_every_container_and_every_resource() {
     let mut run = Run::new(&scenario(2, |s| {
         let container = |name: &str| Container { name: name.into(), ..Container::default() };
-        s.workload.spec =
-            Arc::new(PodSpec { containers: vec![container("app"), container("log")] });
+        s.workload.spec = Arc::new(PodSpec {
+            containers: vec![container("app"), container("log")],
+            ..PodSpec::default()
+        });
         let per_container = vec![("log".into(), constant("7Mi"))];
         s.metrics.resources[0].exceptions =
             vec![(PodSet::All, constant("200m")), (pods(1, 1), constant("300m"))];

@@ -31,7 +31,7 @@ fn t(seconds: i64) -> Time {
 
 /// A Deployment of `web` with a container `app`, 100m of cpu in each pod, new pods ready at once.
 fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> {
-    let container = |name: &str| Container { name: name.into(), requests: BTreeMap::new() };
+    let container = |name: &str| Container { name: name.into(), ..Container::default() };
     let mut scenario = Scenario {
         id: "test".to_owned(),
         path: "test.yaml".to_owned(),
@@ -54,7 +54,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             quota: None,
             selector: "app=web".into(),
             labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
-            spec: Arc::new(PodSpec { containers: vec![container("app")] }),
+            spec: Arc::new(PodSpec { containers: vec![container("app")], ..PodSpec::default() }),
             age: secs(3600),
             startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
             victims: Victims::ReplicaSet,
@@ -63,6 +63,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         metrics: Metrics {
             resources: vec![cpu(UsageSource::PerPod(Signal::Constant(q("100m"))))],
             sampling: Sampling { window: secs(30), lag: secs(0), resolution: None },
+            ..Metrics::default()
         },
         timeline: Vec::new(),
         until: t(600),

@@ -168,6 +168,7 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
         mapping_error: None,
         pods: &pods,
         pod_metrics: Ok(&metrics),
+        custom_metrics: &crate::model::api::CustomMetrics::default(),
         update_scale: None,
         update_status: None,
     };

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::{Controller, Decision, Input};
 use crate::model::api::{
     ApiError, Behavior, ConditionStatus, ConditionType, Container, ContainerMetrics,
-    CrossVersionObjectReference, Hpa, HpaSpec, HpaStatus, Labels, MetricSourceType, MetricSpec,
-    MetricTarget, MetricTargetType, Pod, PodMetrics, PodPhase, PodReady, PodSpec,
+    CrossVersionObjectReference, CustomMetrics, Hpa, HpaSpec, HpaStatus, Labels, MetricSourceType,
+    MetricSpec, MetricTarget, MetricTargetType, Pod, PodMetrics, PodPhase, PodReady, PodSpec,
     ResourceMetricSource, Scale, ScalingPolicy, ScalingPolicyType, ScalingRules,
 };
 use crate::model::flags::{FeatureGates, Flags};
@@ -72,7 +72,14 @@ pub(super) fn quantity(text: &str) -> Quantity {
 
 pub(super) fn resource(name: &str, target: MetricTarget) -> MetricSpec {
     let resource = ResourceMetricSource { name: name.into(), target };
-    MetricSpec { type_: MetricSourceType::Resource, resource: Some(resource) }
+    MetricSpec {
+        type_: MetricSourceType::Resource,
+        resource: Some(resource),
+        container_resource: None,
+        pods: None,
+        object: None,
+        external: None,
+    }
 }
 
 pub(super) fn utilization(percent: i32) -> MetricTarget {
@@ -197,8 +204,12 @@ impl World {
     fn pods(&self, now: Time) -> (Vec<Arc<Pod>>, Vec<PodMetrics>) {
         let labels = labels("web");
         let requests = self.request.map(|request| (Arc::from(self.resource), quantity(request)));
-        let container = Container { name: "app".into(), requests: requests.into_iter().collect() };
-        let spec = Arc::new(PodSpec { containers: vec![container] });
+        let container = Container {
+            name: "app".into(),
+            requests: requests.into_iter().collect(),
+            sidecar: false,
+        };
+        let spec = Arc::new(PodSpec { containers: vec![container], ..PodSpec::default() });
         let (mut pods, mut metrics) = (Vec::new(), Vec::new());
         for index in 0..usize::try_from(self.scale.replicas).unwrap() + self.surplus {
             let kind = &self.kinds[index.min(self.kinds.len() - 1)];
@@ -249,6 +260,7 @@ impl World {
             mapping_error: None,
             pods: &pods,
             pod_metrics: self.pod_metrics.as_ref().map_or(Ok(&metrics), Err),
+            custom_metrics: &CustomMetrics::default(),
             update_scale: self.update_scale.as_ref(),
             update_status: self.update_status.as_ref(),
         };
