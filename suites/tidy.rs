@@ -17,11 +17,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("expect", &["expect", "model", "scenario"]),
     ("fuzz", &["fuzz", "model", "scenario", "world"]),
     ("engine", &["engine", "model", "scenario", "world", "trace", "compare::Scope"]),
-    (
-        "run",
-        &["run", "model", "scenario", "world", "trace", "compare", "expect", "fuzz", "engine"],
-    ),
-    ("report", &["report", "model", "trace", "compare", "expect", "run", "scenario"]),
+    ("run", &["run", "model", "scenario", "world", "trace", "compare", "expect", "fuzz", "engine"]),
+    ("report", &["report", "model", "trace", "compare", "expect", "run", "scenario", "fuzz"]),
     ("cli", &["*"]),
     ("lib", &["*"]),
     ("main", &["*"]),

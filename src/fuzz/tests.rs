@@ -55,7 +55,9 @@ fn each_area_makes_what_it_is_named_after() {
     let ticks = |scenario: &Scenario| scenario.until.since_start().0 / scenario.flags.sync_period.0;
     assert!(all(Area::Days).all(|scenario| ticks(&scenario) >= 2000));
     assert!(all(Area::Ratios).all(|scenario| ticks(&scenario) <= 120));
-    assert!(all(Area::Behavior).filter(|it| it.manifest["spec"]["behavior"].is_object()).count() > 40);
+    assert!(
+        all(Area::Behavior).filter(|it| it.manifest["spec"]["behavior"].is_object()).count() > 40
+    );
     assert!(all(Area::Errors).all(|scenario| !scenario.timeline.is_empty()));
     assert_eq!("edits".parse(), Ok(Area::Edits));
     assert!("nothing".parse::<Area>().is_err());
@@ -86,7 +88,8 @@ fn shrinking_leaves_what_the_failure_needs() {
 }
 
 fn fails(scenario: &Scenario) -> Option<Time> {
-    let scaled = scenario.timeline.iter().find(|it| matches!(it.what, scenario::meant::What::Scale(_)));
+    let scaled =
+        scenario.timeline.iter().find(|it| matches!(it.what, scenario::meant::What::Scale(_)));
     scaled.filter(|_| scenario.workload.replicas > 3).map(|it| it.at)
 }
 

@@ -275,6 +275,17 @@ pub fn run_one(
     engine: &mut dyn Engine,
     known: &[KnownDisagreement],
 ) -> Outcome {
+    run_watched(scenario, engine, known, &mut |_| {})
+}
+
+/// [`run_one`] for those who want to see every decision of the model that is compared. A scenario
+/// that has to be run twice shows those of its first ticks twice.
+pub fn run_watched(
+    scenario: &Arc<Scenario>,
+    engine: &mut dyn Engine,
+    known: &[KnownDisagreement],
+    watch: &mut dyn FnMut(&Decision),
+) -> Outcome {
     let begin = Instant::now();
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let trace = trace_of(scenario, &name, release);
@@ -299,9 +310,9 @@ pub fn run_one(
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
-    let findings = match ahead(scenario, engine, Findings::new(trace.clone(), known)) {
+    let findings = match ahead(scenario, engine, Findings::new(trace.clone(), known), watch) {
         Ok(Some(findings)) => Ok(findings),
-        Ok(None) => step_by_step(scenario, engine, Findings::new(trace, known)),
+        Ok(None) => step_by_step(scenario, engine, Findings::new(trace, known), watch),
         Err(error) => Err(error),
     };
     match findings {
@@ -358,6 +369,7 @@ fn ahead<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
     mut findings: Findings<'k>,
+    watch: &mut dyn FnMut(&Decision),
 ) -> Result<Option<Findings<'k>>, EngineError> {
     let (release, scope) = (engine.release(), engine.scope());
     let mut session = engine.open(scenario)?;
@@ -383,6 +395,7 @@ fn ahead<'k>(
             if let Some(predicted) = under_way.pop_front()
                 && as_predicted
             {
+                predicted.decisions.iter().for_each(&mut *watch);
                 findings.compare(&predicted, stepped, scope);
                 as_predicted = findings.divergence.is_none() && findings.hits.is_empty();
             }
@@ -401,6 +414,7 @@ fn step_by_step<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
     mut findings: Findings<'k>,
+    watch: &mut dyn FnMut(&Decision),
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), engine.scope());
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
@@ -411,6 +425,7 @@ fn step_by_step<'k>(
             let end = predicted.decisions.get(index).map_or(tick.at, |decision| decision.end);
             run.settle(tick, end);
         }
+        predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);
     }
     findings.outside = run.outside;

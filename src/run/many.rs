@@ -79,15 +79,19 @@ impl Chosen {
             Chosen::Upstream(program) => Box::new(
                 Upstream::new(program.clone(), plan.release).with_time_limit(plan.time_limit),
             ),
-            Chosen::Program(program) => Box::new(
-                Upstream::new(program.clone(), plan.release)
-                    .called(self.name())
-                    .with_time_limit(plan.time_limit),
-            ),
+            Chosen::Program(program) => {
+                Box::new(of_program(program, plan.release).with_time_limit(plan.time_limit))
+            }
             Chosen::Model => Box::new(Model::new(plan.release)),
             Chosen::Recorded => Box::new(Recorded::new(plan.release, plan.traces.clone())),
         }
     }
+}
+
+/// A program that speaks the protocol in place of the upstream engine, under its own name.
+#[must_use]
+pub fn of_program(program: &Path, release: Release) -> Upstream {
+    Upstream::new(program.to_owned(), release).called(name_of(program))
 }
 
 /// A program is called by its file's name, unless that would take it for one of ours.

@@ -73,7 +73,8 @@ fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
         _ => {
             let amount = |milli: i128| {
                 let milli = i64::try_from(milli).unwrap_or(i64::MAX / 4);
-                Quantity::from_milli(milli, Format::DecimalSI)
+                // By its text, as it is read from a file.
+                numbers::parsed(&Quantity::from_milli(milli, Format::DecimalSI).to_string())
             };
             let mean = i128::from(aim.milli.max(1)) * i128::from(times) / i128::from(by);
             let until = draft.until().since_start();

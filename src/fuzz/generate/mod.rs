@@ -146,8 +146,7 @@ impl Draft {
 
     /// Some instants, in order and all different.
     fn instants(&mut self, count: usize) -> Vec<Time> {
-        let drawn: std::collections::BTreeSet<Time> =
-            (0..count).map(|_| self.instant()).collect();
+        let drawn: std::collections::BTreeSet<Time> = (0..count).map(|_| self.instant()).collect();
         drawn.into_iter().collect()
     }
 

@@ -126,11 +126,7 @@ fn startup(draft: &mut Draft) -> Startup {
     let init = draft.flags.cpu_initialization_period;
     draft.spans.extend([delay, init].into_iter().filter(|span| *span > Span::ZERO));
     if !draft.likely(Area::Readiness, 35, 95) {
-        return Startup {
-            pending: Some(Span::ZERO),
-            ready: Some(Span::ZERO),
-            metrics: Span::ZERO,
-        };
+        return Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
     }
     let milli = Span::from_millis;
     let beside = draft.dice.weighted(&[(4, 0), (1, -1), (1, 1), (1, -1000), (1, 1000)]);

@@ -59,8 +59,19 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
 
 /// Fields that hold durations. Only the name tells: `5m` is five minutes or five thousandths.
 const DURATIONS: [&str; 13] = [
-    "at", "for", "until", "age", "pending", "ready", "metrics", "termination", "window", "lag",
-    "resolution", "period", "offset",
+    "at",
+    "for",
+    "until",
+    "age",
+    "pending",
+    "ready",
+    "metrics",
+    "termination",
+    "window",
+    "lag",
+    "resolution",
+    "period",
+    "offset",
 ];
 
 /// A duration, if the field of that name is one.
@@ -194,7 +205,8 @@ fn signal(fields: &Map<String, Value>) -> Vec<Value> {
         found.extend(values.into_iter().flatten().map(|entry| entry["value"].clone()));
     }
     found.extend(fields.get("sine").map(|sine| sine["mean"].clone()));
-    let total = fields.get("load").or_else(|| fields.get("containers")?.as_object()?.values().next());
+    let total =
+        fields.get("load").or_else(|| fields.get("containers")?.as_object()?.values().next());
     if let Some(total) = total {
         let mut instead = fields.clone();
         for gone in ["load", "limit", "containers"] {
