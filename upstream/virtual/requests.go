@@ -40,16 +40,19 @@ type stepRequest struct {
 
 // change is what world::Change is in the source: exactly one of the fields is set.
 type change struct {
-	createHPA   json.RawMessage
-	patchHPA    *patchHPA
-	deleteHPA   string
-	setScale    *setScale
-	podTemplate *podTemplate
-	setPods     []podState
-	deletePods  []string
-	podMetrics  *podMetricsChange
-	faults      *faults
-	restart     bool
+	createHPA      json.RawMessage
+	patchHPA       *patchHPA
+	deleteHPA      string
+	setScale       *setScale
+	podTemplate    *podTemplate
+	setPods        []podState
+	deletePods     []string
+	podMetrics     *podMetricsChange
+	podsMetric     *podsMetricChange
+	objectMetric   *objectMetricChange
+	externalMetric *externalMetricChange
+	faults         *faults
+	restart        bool
 }
 
 type patchHPA struct {
@@ -64,14 +67,16 @@ type setScale struct {
 }
 
 type podTemplate struct {
-	name       string
-	labels     map[string]string
-	containers []container
+	name                       string
+	labels                     map[string]string
+	containers, initContainers []container
+	requests, overhead         map[string]string // of the pod; requests may be nil
 }
 
 type container struct {
 	name     string
 	requests map[string]string
+	sidecar  bool
 }
 
 type podState struct {
@@ -100,6 +105,37 @@ type sample struct {
 type usage struct {
 	container string
 	resources [][2]string
+}
+
+type podsMetricChange struct {
+	metric string
+	labels map[string]string
+	values []podValue
+	err    *apiError
+}
+
+type podValue struct {
+	pod, template, value string
+	timestamp            time.Duration
+	window               *time.Duration
+}
+
+type objectMetricChange struct {
+	metric, kind, name string
+	series             []series
+	err                *apiError
+}
+
+type externalMetricChange struct {
+	metric string
+	series []series
+	err    *apiError
+}
+
+type series struct {
+	labels    map[string]string
+	value     string
+	timestamp time.Duration
 }
 
 type faults struct {
@@ -252,6 +288,12 @@ func (r *reader) change() change {
 			c.deletePods = r.strings()
 		case "podMetrics":
 			c.podMetrics = r.podMetrics()
+		case "podsMetric":
+			c.podsMetric = r.podsMetric()
+		case "objectMetric":
+			c.objectMetric = r.objectMetric()
+		case "externalMetric":
+			c.externalMetric = r.externalMetric()
 		case "faults":
 			c.faults = r.faults()
 		default:
@@ -295,23 +337,33 @@ func (r *reader) setScale() *setScale {
 }
 
 func (r *reader) podTemplate() *podTemplate {
-	t := &podTemplate{labels: map[string]string{}}
-	container := func() {
-		c := container{requests: map[string]string{}}
-		r.fields(map[string]func(){
-			"name":     func() { c.name = r.str() },
-			"requests": func() { r.object(func(name string) { c.requests[name] = r.str() }) },
-		})
-		t.containers = append(t.containers, c)
-	}
+	t := &podTemplate{}
 	r.fields(map[string]func(){
 		"name":   func() { t.name = r.str() },
-		"labels": func() { r.object(func(key string) { t.labels[key] = r.str() }) },
+		"labels": func() { t.labels = r.stringMap() },
 		"spec": func() {
-			r.fields(map[string]func(){"containers": func() { r.array(container) }})
+			r.fields(map[string]func(){
+				"containers":     func() { t.containers = r.containers() },
+				"initContainers": func() { t.initContainers = r.containers() },
+				"requests":       func() { t.requests = r.stringMap() },
+				"overhead":       func() { t.overhead = r.stringMap() },
+			})
 		},
 	})
 	return t
+}
+
+func (r *reader) containers() (list []container) {
+	r.array(func() {
+		var c container
+		r.fields(map[string]func(){
+			"name":     func() { c.name = r.str() },
+			"requests": func() { c.requests = r.stringMap() },
+			"sidecar":  func() { c.sidecar = r.bool() },
+		})
+		list = append(list, c)
+	})
+	return list
 }
 
 func (r *reader) podState() podState {
@@ -411,6 +463,104 @@ func (r *reader) usage() usage {
 	return u
 }
 
+func (r *reader) podsMetric() *podsMetricChange {
+	c := &podsMetricChange{}
+	r.object(func(key string) {
+		switch key {
+		case "metric":
+			c.metric = r.str()
+		case "labels":
+			c.labels = r.stringMap()
+		case "values":
+			r.array(func() { c.values = append(c.values, r.podValue()) })
+		case "error":
+			c.err = r.apiError()
+		default:
+			r.unknown(key)
+		}
+	})
+	return c
+}
+
+func (r *reader) podValue() podValue {
+	var v podValue
+	r.object(func(key string) {
+		switch key {
+		case "pod":
+			v.pod = r.str()
+		case "template":
+			v.template = r.str()
+		case "value":
+			v.value = r.str()
+		case "timestamp":
+			v.timestamp = r.duration()
+		case "window":
+			v.window = r.durationPointer()
+		default:
+			r.unknown(key)
+		}
+	})
+	return v
+}
+
+func (r *reader) objectMetric() *objectMetricChange {
+	c := &objectMetricChange{}
+	r.object(func(key string) {
+		switch key {
+		case "metric":
+			c.metric = r.str()
+		case "kind":
+			c.kind = r.str()
+		case "name":
+			c.name = r.str()
+		case "series":
+			c.series = r.seriesList()
+		case "error":
+			c.err = r.apiError()
+		default:
+			r.unknown(key)
+		}
+	})
+	return c
+}
+
+func (r *reader) externalMetric() *externalMetricChange {
+	c := &externalMetricChange{}
+	r.object(func(key string) {
+		switch key {
+		case "metric":
+			c.metric = r.str()
+		case "series":
+			c.series = r.seriesList()
+		case "error":
+			c.err = r.apiError()
+		default:
+			r.unknown(key)
+		}
+	})
+	return c
+}
+
+func (r *reader) seriesList() (list []series) {
+	r.array(func() {
+		var s series
+		r.object(func(key string) {
+			switch key {
+			case "labels":
+				s.labels = r.stringMap()
+			case "value":
+				s.value = r.str()
+			case "timestamp":
+				s.timestamp = r.duration()
+			default:
+				r.unknown(key)
+			}
+		})
+		list = append(list, s)
+	})
+	return list
+}
+
 func (r *reader) faults() *faults {
 	f := &faults{}
 	r.fields(map[string]func(){
@@ -436,6 +586,12 @@ func (r *reader) strings() []string {
 	list := []string{}
 	r.array(func() { list = append(list, r.str()) })
 	return list
+}
+
+func (r *reader) stringMap() map[string]string {
+	m := map[string]string{}
+	r.object(func(key string) { m[key] = r.str() })
+	return m
 }
 
 func (r *reader) duration() time.Duration { return time.Duration(r.int64()) }
