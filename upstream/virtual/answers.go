@@ -84,6 +84,21 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		if e.err == nil {
 			b = strconv.AppendInt(append(b, `,"items":`...), int64(e.replicas), 10)
 		}
+	case podsMetric:
+		b = appendString(append(b, `,"podsMetric":{"metric":`...), e.metric)
+		b = appendString(append(b, `,"selector":`...), e.selector)
+		b = appendItems(b, e)
+	case objectMetric:
+		b = appendString(append(b, `,"objectMetric":{"metric":`...), e.metric)
+		b = appendString(append(b, `,"kind":`...), e.resource)
+		b = appendString(append(b, `,"name":`...), e.name)
+		b = appendString(append(b, `,"metricSelector":`...), e.metricSelector)
+		if e.err == nil {
+			b = appendString(append(b, `,"value":`...), e.value)
+		}
+	case externalMetric:
+		b = appendString(append(b, `,"externalMetric":{"metric":`...), e.metric)
+		b = appendItems(b, e)
 	case updateScale:
 		b = appendString(append(b, `,"updateScale":{"resource":`...), e.resource)
 		b = appendString(append(b, `,"name":`...), e.name)
@@ -106,6 +121,15 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"error":`...), e.err.Error())
 	}
 	return append(b, '}', '}'), nil
+}
+
+// appendItems appends what queries of a metric's series have in common.
+func appendItems(b []byte, e *entry) []byte {
+	b = appendString(append(b, `,"metricSelector":`...), e.metricSelector)
+	if e.err == nil {
+		b = strconv.AppendInt(append(b, `,"items":`...), int64(e.replicas), 10)
+	}
+	return b
 }
 
 // appendStatus appends the status in the API's own JSON.

@@ -2,20 +2,26 @@ package virtual
 
 import (
 	"context"
+	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	scaleclient "k8s.io/client-go/scale"
+	customapi "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalapi "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	"k8s.io/metrics/pkg/client/custom_metrics"
+	"k8s.io/metrics/pkg/client/external_metrics"
 )
 
 // The clients below implement what the controller and its informers call, over the tables of a
@@ -224,4 +230,89 @@ func (p namespacedPodMetrics) List(
 	}
 	e.replicas = int32(len(list.Items))
 	return list, nil
+}
+
+// customMetrics is custom.metrics.k8s.io. From its root the controller reads only metrics of its
+// own namespace, and there is but one: they are found under the namespace's name.
+type customMetrics struct{ cluster *cluster }
+
+func (m customMetrics) RootScopedMetrics() custom_metrics.MetricsInterface { return m }
+
+func (m customMetrics) NamespacedMetrics(string) custom_metrics.MetricsInterface { return m }
+
+func (m customMetrics) GetForObject(
+	kind schema.GroupKind, name, metric string, metricSelector labels.Selector,
+) (*customapi.MetricValue, error) {
+	c := m.cluster
+	e := entry{
+		kind: objectMetric, metric: metric, metricSelector: metricSelector.String(),
+		resource: kind.String(), name: name,
+	}
+	defer func() { c.observed.record(e) }()
+	answer, ok := c.custom.objects[objectMetricKey{metric, kind, name}]
+	if !ok {
+		e.err = unknownMetric(metric, " for "+kind.String()+" "+name)
+		return nil, e.err
+	}
+	items, err := answer.list(metricSelector)
+	if err == nil && len(items) != 1 {
+		// In the words of the client that the controller has otherwise.
+		err = fmt.Errorf("the custom metrics API server returned %d results when we asked for "+
+			"exactly one", len(items))
+	}
+	if err != nil {
+		e.err = err
+		return nil, err
+	}
+	e.value = items[0].Value.String()
+	return &items[0], nil
+}
+
+// GetForObjects is called for pods only.
+func (m customMetrics) GetForObjects(
+	_ schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
+) (*customapi.MetricValueList, error) {
+	c := m.cluster
+	e := entry{
+		kind: podsMetric, metric: metric, metricSelector: metricSelector.String(),
+		selector: selector.String(),
+	}
+	defer func() { c.observed.record(e) }()
+	answer, ok := c.custom.pods[metric]
+	if !ok {
+		e.err = unknownMetric(metric, " for pods")
+		return nil, e.err
+	}
+	items, err := answer.list(selector, metricSelector)
+	if err != nil {
+		e.err = err
+		return nil, err
+	}
+	e.replicas = int32(len(items))
+	return &customapi.MetricValueList{Items: items}, nil
+}
+
+// externalMetrics is external.metrics.k8s.io.
+type externalMetrics struct{ cluster *cluster }
+
+func (m externalMetrics) NamespacedMetrics(string) external_metrics.MetricsInterface { return m }
+
+func (m externalMetrics) List(
+	metric string, metricSelector labels.Selector,
+) (*externalapi.ExternalMetricValueList, error) {
+	c := m.cluster
+	e := entry{kind: externalMetric, metric: metric, metricSelector: metricSelector.String()}
+	defer func() { c.observed.record(e) }()
+	answer, ok := c.custom.externals[metric]
+	if !ok {
+		e.err = unknownMetric(metric, "")
+		return nil, e.err
+	}
+	items, err := answer.list(metricSelector)
+	if err != nil {
+		e.err = err
+		return nil, err
+	}
+	e.replicas = int32(len(items))
+	return &externalapi.ExternalMetricValueList{Items: items}, nil
 }

@@ -22,6 +22,7 @@ type cluster struct {
 	templates map[string]*template
 	scales    map[scaleKey]*scaleRow
 	metrics   *metricsTable
+	custom    *customTable
 	faults    faults
 }
 
@@ -50,6 +51,7 @@ func newCluster(namespace string, o *observed) *cluster {
 		templates: map[string]*template{},
 		scales:    map[scaleKey]*scaleRow{},
 		metrics:   newMetricsTable(),
+		custom:    newCustomTable(),
 	}
 }
 
@@ -58,6 +60,12 @@ func (c *cluster) apply(change *change) error {
 	switch {
 	case change.podMetrics != nil:
 		return c.setMetrics(change.podMetrics)
+	case change.podsMetric != nil:
+		return c.setPodsMetric(change.podsMetric)
+	case change.objectMetric != nil:
+		return c.setObjectMetric(change.objectMetric)
+	case change.externalMetric != nil:
+		return c.setExternalMetric(change.externalMetric)
 	case change.setScale != nil:
 		return c.setScale(change.setScale)
 	case change.setPods != nil:
@@ -99,22 +107,55 @@ func (c *cluster) setScale(s *setScale) error {
 
 func (c *cluster) setTemplate(t *podTemplate) error {
 	made := &template{labels: t.labels}
-	for _, container := range t.containers {
-		requests := corev1.ResourceList{}
-		for name, text := range container.requests {
-			quantity, err := parseQuantity(text)
-			if err != nil {
-				return fmt.Errorf("podTemplate: container %s: %w", container.name, err)
-			}
-			requests[corev1.ResourceName(name)] = quantity
+	spec := &made.spec
+	var err error
+	if spec.Containers, err = containers(t.containers); err != nil {
+		return err
+	}
+	if spec.InitContainers, err = containers(t.initContainers); err != nil {
+		return err
+	}
+	if t.requests != nil {
+		spec.Resources = &corev1.ResourceRequirements{}
+		if spec.Resources.Requests, err = resourceList(t.requests); err != nil {
+			return fmt.Errorf("podTemplate: requests: %w", err)
 		}
-		made.spec.Containers = append(made.spec.Containers, corev1.Container{
-			Name:      container.name,
-			Resources: corev1.ResourceRequirements{Requests: requests},
-		})
+	}
+	if spec.Overhead, err = resourceList(t.overhead); err != nil {
+		return fmt.Errorf("podTemplate: overhead: %w", err)
 	}
 	c.templates[t.name] = made
 	return nil
+}
+
+func containers(list []container) ([]corev1.Container, error) {
+	var made []corev1.Container
+	for _, from := range list {
+		requests, err := resourceList(from.requests)
+		if err != nil {
+			return nil, fmt.Errorf("podTemplate: container %s: %w", from.name, err)
+		}
+		c := corev1.Container{Name: from.name}
+		c.Resources.Requests = requests
+		if from.sidecar {
+			always := corev1.ContainerRestartPolicyAlways
+			c.RestartPolicy = &always
+		}
+		made = append(made, c)
+	}
+	return made, nil
+}
+
+func resourceList(texts map[string]string) (corev1.ResourceList, error) {
+	list := make(corev1.ResourceList, len(texts))
+	for name, text := range texts {
+		quantity, err := parseQuantity(text)
+		if err != nil {
+			return nil, err
+		}
+		list[corev1.ResourceName(name)] = quantity
+	}
+	return list, nil
 }
 
 func (c *cluster) setPod(p *podState) error {

@@ -20,23 +20,11 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
-	"k8s.io/metrics/pkg/client/custom_metrics"
-	"k8s.io/metrics/pkg/client/external_metrics"
 )
 
 // factoryResync is the resync of the kube-controller-manager's informers. With 0, reflectors of
 // Kubernetes 1.33 and older wait on a channel from outside of the bubble: time would stand still.
 const factoryResync = 12 * time.Hour
-
-// customMetrics and externalMetrics are not served: no scenario has such metrics yet.
-type (
-	customMetrics struct {
-		custom_metrics.CustomMetricsClient
-	}
-	externalMetrics struct {
-		external_metrics.ExternalMetricsClient
-	}
-)
 
 type hpaInformer struct{ cache.SharedIndexInformer }
 
@@ -87,7 +75,7 @@ func startController(
 	pods := podInformer{coreinformers.NewPodInformer(client, "", factoryResync, byNamespace)}
 	controller := podautoscaler.NewHorizontalController(
 		ctx, client.CoreV1(), scales{c}, client.AutoscalingV2(), mapper,
-		metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{}, externalMetrics{}),
+		metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c}, externalMetrics{c}),
 		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
 		f.cpuInitializationPeriod, f.initialReadinessDelay,
 	)

@@ -4,7 +4,7 @@
 // Upstream's own code are: the controller, its metrics client, the informers and listers, the event
 // broadcaster, and what the API server does to an HPA (decoding, defaulting, validation, strategy).
 // Ours are the transport (docs/protocol.md) and what stands in for the cluster: a table of objects
-// with watches, a table of scales and a table of pod metrics.
+// with watches, a table of scales and tables of what the metrics APIs answer.
 //
 // A scenario is one testing/synctest bubble. Within it time passes only while every goroutine waits
 // for time or for another goroutine of the bubble. The next request is awaited on a channel from

@@ -1,6 +1,3 @@
-// Upstream's retries draw jitter from math/rand's global source, which is seeded per scenario.
-//go:debug randseednop=0
-
 package virtual
 
 import (

@@ -21,6 +21,9 @@ type entryKind uint8
 const (
 	getScale entryKind = iota
 	listPodMetrics
+	podsMetric
+	objectMetric
+	externalMetric
 	updateScale
 	updateStatus
 	reconcileError
@@ -31,9 +34,11 @@ const (
 type entry struct {
 	at       time.Duration
 	kind     entryKind
-	resource string // of a scale
-	name     string // of the target or the HPA
+	resource string // of a scale; the kind of a described object
+	name     string // of the target, the HPA or a described object
 	selector string // of a query of metrics
+	// of a query of a custom or an external metric; the value of an object's
+	metric, metricSelector, value string
 	// replicas, or the number of items
 	replicas, statusReplicas int32
 	status                   *autoscalingv2.HorizontalPodAutoscalerStatus

@@ -40,16 +40,19 @@ type stepRequest struct {
 
 // change is what world::Change is in the source: exactly one of the fields is set.
 type change struct {
-	createHPA   json.RawMessage
-	patchHPA    *patchHPA
-	deleteHPA   string
-	setScale    *setScale
-	podTemplate *podTemplate
-	setPods     []podState
-	deletePods  []string
-	podMetrics  *podMetricsChange
-	faults      *faults
-	restart     bool
+	createHPA      json.RawMessage
+	patchHPA       *patchHPA
+	deleteHPA      string
+	setScale       *setScale
+	podTemplate    *podTemplate
+	setPods        []podState
+	deletePods     []string
+	podMetrics     *podMetricsChange
+	podsMetric     *podsMetricChange
+	objectMetric   *objectMetricChange
+	externalMetric *externalMetricChange
+	faults         *faults
+	restart        bool
 }
 
 type patchHPA struct {
@@ -64,14 +67,16 @@ type setScale struct {
 }
 
 type podTemplate struct {
-	name       string
-	labels     map[string]string
-	containers []container
+	name                       string
+	labels                     map[string]string
+	containers, initContainers []container
+	requests, overhead         map[string]string // of the pod; requests may be nil
 }
 
 type container struct {
 	name     string
 	requests map[string]string
+	sidecar  bool
 }
 
 type podState struct {
@@ -83,23 +88,6 @@ type podState struct {
 type podReady struct {
 	status             string
 	lastTransitionTime time.Duration
-}
-
-type podMetricsChange struct {
-	timestamp, window *time.Duration
-	set               []sample
-	delete            []string
-}
-
-type sample struct {
-	pod, template string
-	timestamp     *time.Duration
-	containers    []usage
-}
-
-type usage struct {
-	container string
-	resources [][2]string
 }
 
 type faults struct {
@@ -252,6 +240,12 @@ func (r *reader) change() change {
 			c.deletePods = r.strings()
 		case "podMetrics":
 			c.podMetrics = r.podMetrics()
+		case "podsMetric":
+			c.podsMetric = r.podsMetric()
+		case "objectMetric":
+			c.objectMetric = r.objectMetric()
+		case "externalMetric":
+			c.externalMetric = r.externalMetric()
 		case "faults":
 			c.faults = r.faults()
 		default:
@@ -295,23 +289,33 @@ func (r *reader) setScale() *setScale {
 }
 
 func (r *reader) podTemplate() *podTemplate {
-	t := &podTemplate{labels: map[string]string{}}
-	container := func() {
-		c := container{requests: map[string]string{}}
-		r.fields(map[string]func(){
-			"name":     func() { c.name = r.str() },
-			"requests": func() { r.object(func(name string) { c.requests[name] = r.str() }) },
-		})
-		t.containers = append(t.containers, c)
-	}
+	t := &podTemplate{}
 	r.fields(map[string]func(){
 		"name":   func() { t.name = r.str() },
-		"labels": func() { r.object(func(key string) { t.labels[key] = r.str() }) },
+		"labels": func() { t.labels = r.stringMap() },
 		"spec": func() {
-			r.fields(map[string]func(){"containers": func() { r.array(container) }})
+			r.fields(map[string]func(){
+				"containers":     func() { t.containers = r.containers() },
+				"initContainers": func() { t.initContainers = r.containers() },
+				"requests":       func() { t.requests = r.stringMap() },
+				"overhead":       func() { t.overhead = r.stringMap() },
+			})
 		},
 	})
 	return t
+}
+
+func (r *reader) containers() (list []container) {
+	r.array(func() {
+		var c container
+		r.fields(map[string]func(){
+			"name":     func() { c.name = r.str() },
+			"requests": func() { c.requests = r.stringMap() },
+			"sidecar":  func() { c.sidecar = r.bool() },
+		})
+		list = append(list, c)
+	})
+	return list
 }
 
 func (r *reader) podState() podState {
@@ -352,65 +356,6 @@ func (r *reader) podReady() *podReady {
 	return p
 }
 
-func (r *reader) podMetrics() *podMetricsChange {
-	c := &podMetricsChange{}
-	r.object(func(key string) {
-		switch key {
-		case "timestamp":
-			c.timestamp = r.durationPointer()
-		case "window":
-			c.window = r.durationPointer()
-		case "set":
-			r.array(func() { c.set = append(c.set, r.sample()) })
-		case "delete":
-			c.delete = r.strings()
-		default:
-			r.unknown(key)
-		}
-	})
-	return c
-}
-
-func (r *reader) sample() sample {
-	var s sample
-	r.object(func(key string) {
-		switch key {
-		case "pod":
-			s.pod = r.str()
-		case "template":
-			s.template = r.str()
-		case "timestamp":
-			s.timestamp = r.durationPointer()
-		case "containers":
-			r.array(func() { s.containers = append(s.containers, r.usage()) })
-		default:
-			r.unknown(key)
-		}
-	})
-	return s
-}
-
-func (r *reader) usage() usage {
-	var u usage
-	r.object(func(key string) {
-		switch key {
-		case "name":
-			u.container = r.str()
-		case "usage":
-			r.array(func() {
-				r.expect('[')
-				name := r.str()
-				r.expect(',')
-				u.resources = append(u.resources, [2]string{name, r.str()})
-				r.expect(']')
-			})
-		default:
-			r.unknown(key)
-		}
-	})
-	return u
-}
-
 func (r *reader) faults() *faults {
 	f := &faults{}
 	r.fields(map[string]func(){
@@ -436,6 +381,12 @@ func (r *reader) strings() []string {
 	list := []string{}
 	r.array(func() { list = append(list, r.str()) })
 	return list
+}
+
+func (r *reader) stringMap() map[string]string {
+	m := map[string]string{}
+	r.object(func(key string) { m[key] = r.str() })
+	return m
 }
 
 func (r *reader) duration() time.Duration { return time.Duration(r.int64()) }

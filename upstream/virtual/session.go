@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand"
 	"testing/synctest"
 	"time"
 
@@ -55,8 +54,6 @@ func openSession(q *openRequest) (*session, error) {
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,
 	}
-	// Upstream adds jitter where it retries: it shall be the same each time.
-	rand.Seed(1) //nolint:staticcheck // the global source is the one that upstream reads
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
 	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper)

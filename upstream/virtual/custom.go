@@ -1,0 +1,185 @@
+package virtual
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customapi "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalapi "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+)
+
+// customTable is what custom.metrics.k8s.io and external.metrics.k8s.io answer. As the rest of the
+// cluster it is changed only while everything stands still, and needs no lock.
+type customTable struct {
+	pods      map[string]*podsAnswer
+	objects   map[objectMetricKey]*seriesAnswer[customapi.MetricValue]
+	externals map[string]*seriesAnswer[externalapi.ExternalMetricValue]
+}
+
+type objectMetricKey struct {
+	metric string
+	kind   schema.GroupKind
+	name   string
+}
+
+// podsAnswer is a metric of pods. Each value goes with the labels of its pod; the labels of the
+// series are the same for all pods.
+type podsAnswer struct {
+	series labels.Set
+	seriesAnswer[customapi.MetricValue]
+}
+
+// seriesAnswer is what is said of one metric: values and the labels that each goes with, or an
+// error.
+type seriesAnswer[T any] struct {
+	labels []labels.Set
+	values []T
+	err    error
+}
+
+func newCustomTable() *customTable {
+	return &customTable{
+		pods:      map[string]*podsAnswer{},
+		objects:   map[objectMetricKey]*seriesAnswer[customapi.MetricValue]{},
+		externals: map[string]*seriesAnswer[externalapi.ExternalMetricValue]{},
+	}
+}
+
+func (a *seriesAnswer[T]) add(set labels.Set, value T) {
+	a.labels, a.values = append(a.labels, set), append(a.values, value)
+}
+
+// list is the answer to a query: the values whose labels match, in the order in which they came.
+func (a *seriesAnswer[T]) list(selector labels.Selector) ([]T, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	selector, err := onTheWire(selector)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]T, 0, len(a.values))
+	for i, set := range a.labels {
+		if selector.Matches(set) {
+			items = append(items, a.values[i])
+		}
+	}
+	return items, nil
+}
+
+// list is the answer to a query, by the labels of pods and of series.
+func (a *podsAnswer) list(pods, series labels.Selector) ([]customapi.MetricValue, error) {
+	items, err := a.seriesAnswer.list(pods)
+	if err != nil {
+		return nil, err
+	}
+	if series, err = onTheWire(series); err != nil {
+		return nil, err
+	}
+	if !series.Matches(a.series) {
+		return nil, nil
+	}
+	return items, nil
+}
+
+// onTheWire is a selector as the server reads it: the one that upstream makes of an absent selector
+// matches nothing, but its text is empty and hence matches everything.
+func onTheWire(selector labels.Selector) (labels.Selector, error) {
+	read, err := labels.Parse(selector.String())
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return read, nil
+}
+
+// unknownMetric is the error for a metric that nobody told of.
+func unknownMetric(metric, of string) error {
+	e := &apiError{
+		code:    http.StatusNotFound,
+		reason:  string(metav1.StatusReasonNotFound),
+		message: "the server could not find the metric " + metric + of,
+	}
+	return e.statusError()
+}
+
+// setPodsMetric applies a change of what custom.metrics.k8s.io answers for a metric of pods.
+func (c *cluster) setPodsMetric(change *podsMetricChange) error {
+	answer := &podsAnswer{series: change.labels}
+	answer.err = change.err.statusError()
+	for i := range change.values {
+		v := &change.values[i]
+		template, ok := c.templates[v.template]
+		if !ok {
+			return fmt.Errorf("podsMetric: there is no template %q", v.template)
+		}
+		value, err := c.metricValue(change.metric, podKind, v.pod, v.value, v.timestamp)
+		if err != nil {
+			return fmt.Errorf("podsMetric: pod %s: %w", v.pod, err)
+		}
+		if v.window != nil {
+			seconds := int64(*v.window / time.Second)
+			value.WindowSeconds = &seconds
+		}
+		answer.add(template.labels, value)
+	}
+	c.custom.pods[change.metric] = answer
+	return nil
+}
+
+var podKind = schema.GroupKind{Kind: "Pod"}
+
+// setObjectMetric applies a change of what custom.metrics.k8s.io answers for a metric of an object.
+func (c *cluster) setObjectMetric(change *objectMetricChange) error {
+	key := objectMetricKey{change.metric, schema.ParseGroupKind(change.kind), change.name}
+	answer := &seriesAnswer[customapi.MetricValue]{err: change.err.statusError()}
+	for i := range change.series {
+		s := &change.series[i]
+		value, err := c.metricValue(change.metric, key.kind, change.name, s.value, s.timestamp)
+		if err != nil {
+			return fmt.Errorf("objectMetric: %s: %w", change.metric, err)
+		}
+		answer.add(s.labels, value)
+	}
+	c.custom.objects[key] = answer
+	return nil
+}
+
+func (c *cluster) metricValue(
+	metric string, kind schema.GroupKind, name, value string, timestamp time.Duration,
+) (customapi.MetricValue, error) {
+	quantity, err := parseQuantity(value)
+	return customapi.MetricValue{
+		DescribedObject: corev1.ObjectReference{
+			Kind: kind.Kind, Namespace: c.namespace, Name: name,
+		},
+		Metric:    customapi.MetricIdentifier{Name: metric},
+		Timestamp: c.time(timestamp),
+		Value:     quantity,
+	}, err
+}
+
+// setExternalMetric applies a change of what external.metrics.k8s.io answers for a metric.
+func (c *cluster) setExternalMetric(change *externalMetricChange) error {
+	answer := &seriesAnswer[externalapi.ExternalMetricValue]{err: change.err.statusError()}
+	for i := range change.series {
+		s := &change.series[i]
+		quantity, err := parseQuantity(s.value)
+		if err != nil {
+			return fmt.Errorf("externalMetric: %s: %w", change.metric, err)
+		}
+		answer.add(s.labels, externalapi.ExternalMetricValue{
+			MetricName:   change.metric,
+			MetricLabels: s.labels,
+			Timestamp:    c.time(s.timestamp),
+			Value:        quantity,
+		})
+	}
+	c.custom.externals[change.metric] = answer
+	return nil
+}
