@@ -484,7 +484,7 @@ fn is_key_text(text: &str) -> bool {
 }
 
 /// Upstream: content/kube.go, IsLabelKey
-fn is_label_key(text: &str) -> Vec<String> {
+pub(super) fn is_label_key(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let parts: Vec<&str> = text.split('/').collect();
     let name = match parts.as_slice() {
@@ -533,22 +533,43 @@ fn is_label_value(text: &str) -> Vec<String> {
     errors
 }
 
+/// Upstream: util/validation/validation.go, IsDNS1123Label
+pub(super) fn is_dns1123_label(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 63 {
+        errors.push("must be no more than 63 characters".to_owned());
+    }
+    if text.split('.').all(is_label_text) && text.contains('.') {
+        errors.push("must not contain dots".to_owned());
+    } else if !is_label_text(text) {
+        errors.push(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+             '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
+             '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// A part of a DNS name, of any length.
+fn is_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    bytes.first().is_some_and(inner)
+        && bytes.last().is_some_and(inner)
+        && bytes.iter().all(|b| inner(b) || *b == b'-')
+}
+
 /// Upstream has this twice, with different words for the unit of the length.
 ///
 /// Upstream: content/dns.go and util/validation/validation.go, IsDNS1123Subdomain
 pub(super) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
-    let label = |label: &str| {
-        let bytes = label.as_bytes();
-        let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        bytes.first().is_some_and(inner)
-            && bytes.last().is_some_and(inner)
-            && bytes.iter().all(|b| inner(b) || *b == b'-')
-    };
     let mut errors = Vec::new();
     if text.len() > 253 {
         errors.push(format!("must be no more than 253 {unit}"));
     }
-    if !text.split('.').all(label) {
+    if !text.split('.').all(is_label_text) {
         errors.push(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '-' or '.', and must start and end with an alphanumeric character (e.g. \

@@ -24,6 +24,7 @@ mod requests;
 mod selectors;
 mod status;
 mod validation;
+mod validation_metrics;
 
 #[cfg(test)]
 mod tests;
