@@ -188,8 +188,33 @@ fn reads(differences: &mut Differences, model: &[Read], seen: &[Read]) {
             Ok(items) => format!("pod metrics of {selector}: {items} items"),
             Err(error) => format!("pod metrics of {selector}: {error}"),
         },
-        _ => todo!("issue 4: the other reads"),
+        Read::PodsMetric { metric, selector, metric_selector, answer } => {
+            let what = format!("metric {metric}{} of pods {selector}", of_series(metric_selector));
+            match answer {
+                Ok(items) => format!("{what}: {items} items"),
+                Err(error) => format!("{what}: {error}"),
+            }
+        }
+        Read::ObjectMetric { metric, kind, name, metric_selector, answer } => {
+            let what = format!("metric {metric}{} of {kind} {name}", of_series(metric_selector));
+            match answer {
+                Ok(value) => format!("{what}: {value}"),
+                Err(error) => format!("{what}: {error}"),
+            }
+        }
+        Read::ExternalMetric { metric, metric_selector, answer } => {
+            let what = format!("external metric {metric}{}", of_series(metric_selector));
+            match answer {
+                Ok(items) => format!("{what}: {items} series"),
+                Err(error) => format!("{what}: {error}"),
+            }
+        }
     });
+}
+
+/// `{verb=GET}`, if not all series of a metric are meant.
+fn of_series(selector: &str) -> String {
+    if selector.is_empty() { String::new() } else { format!("{{{selector}}}") }
 }
 
 fn events(differences: &mut Differences, model: &[Event], seen: &[Event]) {

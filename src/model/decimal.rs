@@ -1,7 +1,7 @@
 //! Decimals of any size, as far as quantities need them.
 //!
 //! Kubernetes keeps a quantity that does not fit its fast 64-bit form as a big decimal
-//! (`gopkg.in/inf.v0`). Deliberately no general arithmetic: only what parsing, printing and
+//! (`gopkg.in/inf.v0`). Deliberately no general arithmetic: only what parsing, printing, adding and
 //! comparing quantities uses.
 
 use std::cmp::Ordering;
@@ -41,6 +41,36 @@ impl Magnitude {
     pub(super) fn mul_pow10(&mut self, power: u32) {
         for _ in 0..power {
             self.mul_add(10, 0);
+        }
+    }
+
+    /// Adds another number.
+    fn add(&mut self, other: &Magnitude) {
+        let mut carry = 0;
+        for index in 0..self.0.len().max(other.0.len()) {
+            if index == self.0.len() {
+                self.0.push(0);
+            }
+            let other = other.0.get(index).copied().unwrap_or(0);
+            let sum = u64::from(self.0[index]) + u64::from(other) + carry;
+            self.0[index] = (sum & u64::from(u32::MAX)) as u32;
+            carry = sum >> 32;
+        }
+        if carry > 0 {
+            self.0.push(carry as u32);
+        }
+    }
+
+    /// Subtracts another number, which is not larger.
+    fn subtract(&mut self, other: &Magnitude) {
+        let mut borrow = 0;
+        for (index, digit) in self.0.iter_mut().enumerate() {
+            let other = u64::from(other.0.get(index).copied().unwrap_or(0)) + borrow;
+            borrow = u64::from(u64::from(*digit) < other);
+            *digit = (u64::from(*digit) + (borrow << 32) - other) as u32;
+        }
+        while self.0.last() == Some(&0) {
+            self.0.pop();
         }
     }
 
@@ -145,6 +175,25 @@ impl Dec {
             magnitude: Magnitude::from(value.unsigned_abs()),
             scale: exponent.wrapping_neg(),
         }
+    }
+
+    /// The exact sum.
+    pub(super) fn plus(&self, other: &Dec) -> Dec {
+        let (mut a, mut b) = (self.clone(), other.clone());
+        let scale = a.scale.max(b.scale);
+        for dec in [&mut a, &mut b] {
+            dec.magnitude.mul_pow10(dec.scale.abs_diff(scale));
+            dec.scale = scale;
+        }
+        if a.negative == b.negative {
+            a.magnitude.add(&b.magnitude);
+            return a;
+        }
+        if a.magnitude < b.magnitude {
+            (a, b) = (b, a);
+        }
+        a.magnitude.subtract(&b.magnitude);
+        a
     }
 
     /// Rounds away from zero to exactly `scale` decimals; tells whether nothing was lost.

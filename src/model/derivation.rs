@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::api::{ScalingPolicy, SelectPolicy, Text};
+use super::api::{CrossVersionObjectReference, ScalingPolicy, SelectPolicy, Text};
 use super::time::{Span, Time};
 
 /// Everything that led to one decision.
@@ -60,8 +60,10 @@ pub enum Branch {
 /// One metric's proposal.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MetricDerivation {
-    /// `cpu` or `memory`.
-    pub resource: Arc<str>,
+    /// `cpu`, `memory`, or the name of a custom or external metric.
+    pub name: Arc<str>,
+    /// What is measured.
+    pub source: Source,
     /// The target.
     pub target: Target,
     /// The pods by group.
@@ -78,6 +80,21 @@ pub struct MetricDerivation {
     pub error: Option<Text>,
 }
 
+/// What a metric measures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// All containers of the pods.
+    Resource,
+    /// One container of the pods, by its name.
+    ContainerResource(Arc<str>),
+    /// Whatever the pods say of themselves.
+    Pods,
+    /// One object.
+    Object(Arc<CrossVersionObjectReference>),
+    /// Something outside the cluster.
+    External,
+}
+
 /// What a metric is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
@@ -85,6 +102,8 @@ pub enum Target {
     Utilization(i32),
     /// Thousandths, averaged over the pods.
     AverageValue(i64),
+    /// Thousandths, in all: for objects and external metrics.
+    Value(i64),
     /// Neither was given.
     None,
 }
@@ -107,8 +126,13 @@ pub struct PodCounts {
 /// Sums and ratios of one metric.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
-    /// The sum of usage in thousandths.
+    /// The sum of usage in thousandths; of objects and external metrics the value.
     pub total: i64,
+    /// How many series that is the sum of, for external metrics.
+    pub series: Option<u32>,
+    /// `status.replicas` of the scale, where the total is spread over them: for average values of
+    /// objects and external metrics.
+    pub status_replicas: Option<i32>,
     /// The sum of requests in thousandths; 0 for average values.
     pub requests: i64,
     /// Percent of the request, for utilization.
@@ -156,6 +180,10 @@ pub enum Path {
     WithinTolerance,
     /// `ceil(ratio × ready pods)`.
     Ready,
+    /// From a size of 0: `ceil(ratio)`.
+    FromZero,
+    /// `ceil(total / target)`: average values of objects and external metrics.
+    Total,
     /// With filled-in pods the ratio is within the tolerance: no change.
     SecondWithinTolerance,
     /// With filled-in pods the direction would change: no change.

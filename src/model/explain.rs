@@ -1,14 +1,11 @@
 //! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who
-//! wants to understand it.
-
-use std::fmt::{self, Write};
+//! wants to understand it. What metrics say is in `explain_metric`.
 
 use super::api::{ScalingPolicyType, SelectPolicy};
 use super::derivation::{
-    Branch, Derivation, Filled, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
-    RateLimit, SecondRatio, Stabilization, Target, Usage,
+    Branch, Derivation, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation, RateLimit,
+    Stabilization,
 };
-use super::quantity::{Format, Quantity};
 
 impl Derivation {
     /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7
@@ -89,7 +86,7 @@ impl Derivation {
             Path::SecondWithinTolerance | Path::SecondReversed | Path::CountReversed => {
                 Some("missing or unready pods")
             }
-            Path::Failed | Path::Ready | Path::Second => None,
+            Path::Failed | Path::Ready | Path::Second | Path::FromZero | Path::Total => None,
         }
     }
 
@@ -125,7 +122,7 @@ impl Derivation {
             && let Some(winner) = self.winner.and_then(|index| self.metrics.get(index))
         {
             let proposal = self.proposal.unwrap_or(0);
-            steps.push(format!("The largest proposal wins: {proposal}, from {}.", winner.resource));
+            steps.push(format!("The largest proposal wins: {proposal}, from {}.", winner.title()));
         }
         if self.branch == Branch::Metrics && self.winner.is_none() {
             steps.push("No metric proposes more than 0, so 0 is what goes on.".to_owned());
@@ -171,135 +168,6 @@ impl Derivation {
                 limits.result, limits.reason
             ));
         }
-    }
-}
-
-impl MetricDerivation {
-    fn summary(&self) -> String {
-        let mut text = format!("resource {}", self.resource);
-        if let Some(usage) = &self.usage {
-            let _ = write!(text, " {}", Compared { metric: self, usage });
-            let _ = write!(text, " (ratio {}", Ratio(usage.ratio));
-            if let Some(second) = &usage.second {
-                let _ = write!(text, ", refilled {}", Ratio(second.ratio));
-            }
-            let _ = write!(text, ", {} ready", self.pods.ready);
-            for (count, what) in [
-                (self.pods.unready, "unready"),
-                (self.pods.missing, "missing"),
-                (self.pods.ignored, "ignored"),
-                (self.pods.unknown, "unknown"),
-            ] {
-                if count > 0 {
-                    let _ = write!(text, ", {count} {what}");
-                }
-            }
-            text.push(')');
-        }
-        if let Some(error) = &self.error {
-            let _ = write!(text, " failed: {error}");
-        }
-        if let Some(proposal) = self.proposal {
-            text.push_str(match self.path {
-                Path::WithinTolerance => ", within tolerance",
-                Path::SecondWithinTolerance => ", refilled within tolerance",
-                Path::SecondReversed | Path::CountReversed => ", direction would change",
-                Path::Failed | Path::Ready | Path::Second => "",
-            });
-            let _ = write!(text, " -> {proposal}");
-        }
-        text
-    }
-
-    fn explain(&self, current: i32, steps: &mut Vec<String>) {
-        let name = &self.resource;
-        if let Some(error) = &self.error {
-            steps.push(format!("Metric {name} fails: {error}."));
-        }
-        let (Some(usage), Some(proposal)) = (&self.usage, self.proposal) else {
-            return;
-        };
-        let pods = &self.pods;
-        steps.push(format!(
-            "Metric {name}: {} pods count, {} are not ready, {} have no metric, {} are failed or \
-             terminating.",
-            pods.ready, pods.unready, pods.missing, pods.ignored
-        ));
-        let milli = |value: i64| Quantity::from_milli(value, Format::DecimalSI);
-        steps.push(match self.target {
-            Target::Utilization(target) => format!(
-                "They use {} of the {} that they request: {}% of it, rounded down; {target}% is \
-                 wanted. The ratio is {}.",
-                milli(usage.total),
-                milli(usage.requests),
-                usage.utilization.unwrap_or(0),
-                Ratio(usage.ratio)
-            ),
-            Target::AverageValue(target) => format!(
-                "They use {} in all, {} each; {} is wanted. The ratio is {}.",
-                milli(usage.total),
-                milli(usage.average),
-                milli(target),
-                Ratio(usage.ratio)
-            ),
-            Target::None => String::new(),
-        });
-        if let Some(second) = &usage.second {
-            steps.push(self.explain_second(second));
-        }
-        let (down, up) = self.tolerances;
-        let (low, high) = (Ratio(1.0 - down), Ratio(1.0 + up));
-        steps.push(match (self.path, &usage.second) {
-            (Path::WithinTolerance | Path::SecondWithinTolerance, _) => format!(
-                "That is within the tolerance, {low} to {high}: {name} proposes no change, \
-                 {proposal}."
-            ),
-            (Path::SecondReversed, _) => format!(
-                "With these pods the size would change in the other direction: {name} proposes no \
-                 change, {proposal}."
-            ),
-            (Path::CountReversed, Some(second)) => format!(
-                "That makes {} of {} pods, which is against the direction of the ratio with a size \
-                 of {current}: {name} proposes no change, {proposal}.",
-                second.proposal, second.pods
-            ),
-            (_, Some(second)) => format!(
-                "That is outside the tolerance, {low} to {high}: {name} proposes {} × {} pods, \
-                 rounded up: {proposal}.",
-                Ratio(second.ratio),
-                second.pods
-            ),
-            (_, None) => format!(
-                "That is outside the tolerance, {low} to {high}: {name} proposes {} × {} pods, \
-                 rounded up: {proposal}.",
-                Ratio(usage.ratio),
-                pods.ready
-            ),
-        });
-    }
-
-    fn explain_second(&self, second: &SecondRatio) -> String {
-        let mut filled = Vec::new();
-        if self.pods.missing > 0 {
-            let count = self.pods.missing;
-            filled.push(match second.missing_as {
-                Some(Filled::Percent(percent)) => {
-                    format!("{count} without metric as using {percent}% of their request")
-                }
-                Some(Filled::Target) => format!("{count} without metric as using the target"),
-                Some(Filled::Zero) => format!("{count} without metric as using nothing"),
-                None => format!("{count} without metric not at all"),
-            });
-        }
-        if second.unready_as_zero {
-            filled.push(format!("{} that are not ready as using nothing", self.pods.unready));
-        }
-        format!(
-            "To be cautious, pods count besides: {}. The ratio of these {} pods is {}.",
-            filled.join(", "),
-            second.pods,
-            Ratio(second.ratio)
-        )
     }
 }
 
@@ -373,36 +241,5 @@ fn explain_policies(
     if policies.len() > 1 {
         let which = if select == SelectPolicy::Min { "least" } else { "most" };
         steps.push(format!("The policy that allows the {which} change counts: {limit}."));
-    }
-}
-
-/// `40% of 50%`, `800m of 1`.
-struct Compared<'a> {
-    metric: &'a MetricDerivation,
-    usage: &'a Usage,
-}
-
-impl fmt::Display for Compared<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let milli = |value: i64| Quantity::from_milli(value, Format::DecimalSI);
-        match self.metric.target {
-            Target::Utilization(target) => {
-                write!(f, "{}% of {target}%", self.usage.utilization.unwrap_or(0))
-            }
-            Target::AverageValue(target) => {
-                write!(f, "{} of {}", milli(self.usage.average), milli(target))
-            }
-            Target::None => Ok(()),
-        }
-    }
-}
-
-/// A ratio with four digits behind the point at most.
-struct Ratio(f64);
-
-impl fmt::Display for Ratio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:.4}", self.0);
-        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
     }
 }

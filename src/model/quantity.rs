@@ -4,7 +4,8 @@
 //! which prints its canonical form and parses it again. What [`Quantity::from_milli`] makes is one
 //! that the controller itself has made.
 //!
-//! Deliberately no arithmetic: the controller calculates with [`Quantity::milli`] only.
+//! Deliberately hardly any arithmetic: the controller calculates with [`Quantity::milli`]; only
+//! requests of whole pods are summed up and compared exactly.
 //! Upstream: apimachinery, `pkg/api/resource`.
 
 use std::cmp::Ordering;
@@ -132,6 +133,53 @@ impl Quantity {
                     1
                 }
             }
+        }
+    }
+
+    /// The sum, in the fast form as long as it fits.
+    ///
+    /// Upstream: quantity.go, Quantity.Add, and amount.go, int64Amount.Add
+    #[must_use]
+    pub fn plus(&self, other: &Quantity) -> Quantity {
+        let format = if self.sign() == 0 { other.format } else { self.format };
+        if let (
+            Amount::Int { value: a, scale: a_scale },
+            Amount::Int { value: b, scale: b_scale },
+        ) = (&self.amount, &other.amount)
+        {
+            let scale = *a_scale.min(b_scale);
+            let at_scale = |value: i64, from: i32| match value {
+                0 => Some(0),
+                _ => value.checked_mul(10_i64.checked_pow(from.abs_diff(scale))?),
+            };
+            let amount = match (a, b) {
+                (_, 0) => Some(self.amount.clone()),
+                (0, _) => Some(other.amount.clone()),
+                _ => at_scale(*a, *a_scale)
+                    .zip(at_scale(*b, *b_scale))
+                    .and_then(|(a, b)| a.checked_add(b))
+                    .map(|value| Amount::Int { value, scale }),
+            };
+            if let Some(amount) = amount {
+                return Quantity::new(amount, format, None);
+            }
+        }
+        let sum = self.to_dec().plus(&other.to_dec());
+        Quantity::new(Amount::Dec(Arc::new(sum)), format, None)
+    }
+
+    /// Compares by value.
+    ///
+    /// Upstream: quantity.go, Quantity.Cmp
+    #[must_use]
+    pub fn compare(&self, other: &Quantity) -> Ordering {
+        let mut difference = other.to_dec();
+        difference.negative = !difference.negative;
+        let difference = self.to_dec().plus(&difference);
+        match (difference.magnitude.is_zero(), difference.negative) {
+            (true, _) => Ordering::Equal,
+            (false, true) => Ordering::Less,
+            (false, false) => Ordering::Greater,
         }
     }
 

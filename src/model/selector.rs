@@ -3,7 +3,7 @@
 //! Errors carry upstream's words, since the controller quotes them in events and conditions.
 //! Upstream: apimachinery, `pkg/labels/selector.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A parsed label selector: all requirements hold.
@@ -14,15 +14,15 @@ pub struct Selector {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Requirement {
+pub(super) struct Requirement {
     key: String,
     operator: Operator,
-    /// Sorted, without duplicates.
+    /// Sorted.
     values: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Operator {
+pub(super) enum Operator {
     In,
     NotIn,
     Equals,
@@ -36,7 +36,7 @@ enum Operator {
 
 /// Text that is no selector. The words are upstream's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SelectorError(String);
+pub struct SelectorError(pub(super) String);
 
 impl fmt::Display for SelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,9 +63,19 @@ impl Selector {
     ///
     /// Upstream: selector.go, Parse
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
-        let mut requirements = Parser { tokens: scan(text), position: 0 }.parse()?;
+        let requirements = Parser { tokens: scan(text), position: 0 }.parse()?;
+        Ok(Selector::of_requirements(requirements))
+    }
+
+    pub(super) fn of_requirements(mut requirements: Vec<Requirement>) -> Selector {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(Selector { requirements, nothing: false })
+        Selector { requirements, nothing: false }
+    }
+
+    /// Whether its text is empty. That of a selector that matches nothing is, too.
+    #[must_use]
+    pub fn is_without_requirements(&self) -> bool {
+        self.requirements.is_empty()
     }
 
     /// Whether an object with these labels is selected.
@@ -280,10 +290,12 @@ impl Parser {
             return new_requirement(key, operator, Vec::new());
         }
         let operator = self.parse_operator()?;
-        let values = match operator {
+        let mut values = match operator {
             Operator::In | Operator::NotIn => self.parse_values()?,
             _ => vec![self.parse_exact_value()?],
         };
+        values.sort();
+        values.dedup();
         new_requirement(key, operator, values)
     }
 
@@ -393,14 +405,28 @@ impl Parser {
 }
 
 /// Upstream: selector.go, NewRequirement
-fn new_requirement(
+pub(super) fn new_requirement(
     key: String,
     operator: Operator,
     mut values: Vec<String>,
 ) -> Result<Requirement, SelectorError> {
-    values.sort();
-    values.dedup();
     let mut errors = Vec::new();
+    let wrong = is_label_key(&key);
+    if !wrong.is_empty() {
+        errors.push(format!("key: Invalid value: {key:?}: {}", wrong.join("; ")));
+    }
+    let wrong_number = match operator {
+        Operator::In | Operator::NotIn if values.is_empty() => {
+            Some("for 'in', 'notin' operators, values set can't be empty")
+        }
+        Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
+            Some("values set must be empty for exists and does not exist")
+        }
+        _ => None,
+    };
+    if let Some(wrong) = wrong_number {
+        errors.push(format!("values: Invalid value: {}: {wrong}", go_json(&values)));
+    }
     if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
         for (index, value) in values.iter().enumerate().filter(|(_, v)| parse_int(v).is_none()) {
             errors.push(format!(
@@ -416,11 +442,27 @@ fn new_requirement(
             errors.push(format!("values[{index}][{key}]: Invalid value: {value:?}: {wrong}"));
         }
     }
+    let mut said = BTreeSet::new();
+    errors.retain(|error| said.insert(error.clone()));
     match errors.as_slice() {
-        [] => Ok(Requirement { key, operator, values }),
+        [] => {
+            values.sort();
+            Ok(Requirement { key, operator, values })
+        }
         [single] => error(single.clone()),
         many => error(format!("[{}]", many.join(", "))),
     }
+}
+
+/// Texts as Go writes them as JSON: no list at all is `null`, and some signs are escaped that could
+/// do harm in a web page.
+fn go_json(texts: &[String]) -> String {
+    if texts.is_empty() {
+        return "null".to_owned();
+    }
+    let json = serde_json::Value::from(texts).to_string();
+    let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
+    escapes.into_iter().fold(json, |json, (sign, escape)| json.replace(sign, escape))
 }
 
 const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -442,7 +484,7 @@ fn is_key_text(text: &str) -> bool {
 }
 
 /// Upstream: content/kube.go, IsLabelKey
-fn is_label_key(text: &str) -> Vec<String> {
+pub(super) fn is_label_key(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let parts: Vec<&str> = text.split('/').collect();
     let name = match parts.as_slice() {
@@ -491,22 +533,43 @@ fn is_label_value(text: &str) -> Vec<String> {
     errors
 }
 
+/// Upstream: util/validation/validation.go, IsDNS1123Label
+pub(super) fn is_dns1123_label(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 63 {
+        errors.push("must be no more than 63 characters".to_owned());
+    }
+    if text.split('.').all(is_label_text) && text.contains('.') {
+        errors.push("must not contain dots".to_owned());
+    } else if !is_label_text(text) {
+        errors.push(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+             '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
+             '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// A part of a DNS name, of any length.
+fn is_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    bytes.first().is_some_and(inner)
+        && bytes.last().is_some_and(inner)
+        && bytes.iter().all(|b| inner(b) || *b == b'-')
+}
+
 /// Upstream has this twice, with different words for the unit of the length.
 ///
 /// Upstream: content/dns.go and util/validation/validation.go, IsDNS1123Subdomain
 pub(super) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
-    let label = |label: &str| {
-        let bytes = label.as_bytes();
-        let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        bytes.first().is_some_and(inner)
-            && bytes.last().is_some_and(inner)
-            && bytes.iter().all(|b| inner(b) || *b == b'-')
-    };
     let mut errors = Vec::new();
     if text.len() > 253 {
         errors.push(format!("must be no more than 253 {unit}"));
     }
-    if !text.split('.').all(label) {
+    if !text.split('.').all(is_label_text) {
         errors.push(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '-' or '.', and must start and end with an alphanumeric character (e.g. \

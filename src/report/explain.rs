@@ -6,7 +6,7 @@ use super::layout::{Align, Columns, hanging, wrap};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::table;
 use crate::model::api::HpaStatus;
-use crate::model::derivation::MetricDerivation;
+use crate::model::derivation::{MetricDerivation, Path};
 use crate::model::observation::{EventType, Read, StatusWrite};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
@@ -51,9 +51,6 @@ fn saw(tick: &FreeTick, columns: usize) -> String {
     };
     for read in &tick.observation.reads {
         match read {
-            Read::PodsMetric { .. } | Read::ObjectMetric { .. } | Read::ExternalMetric { .. } => {
-                todo!("issue 4")
-            }
             Read::Scale { resource, name, answer: Ok((spec, status)) } => {
                 row("scale", format!("{resource}/{name}: wants {spec}, has {status} pods"));
             }
@@ -66,16 +63,41 @@ fn saw(tick: &FreeTick, columns: usize) -> String {
             Read::PodMetrics { selector, answer: Err(error) } => {
                 row("pod metrics", format!("of {selector}: {error}"));
             }
+            Read::PodsMetric { metric, selector, metric_selector, answer } => {
+                let answer = answer.as_ref().map(|items| format!("{items} pods"));
+                let answer = answer.unwrap_or_else(ToString::to_string);
+                let series = of_series(metric_selector);
+                row("pods metric", format!("{metric}{series} of {selector}: {answer}"));
+            }
+            Read::ObjectMetric { metric, kind, name, metric_selector, answer } => {
+                let (Ok(answer) | Err(answer)) = answer;
+                let series = of_series(metric_selector);
+                row("object metric", format!("{metric}{series} of {kind} {name}: {answer}"));
+            }
+            Read::ExternalMetric { metric, metric_selector, answer } => {
+                let answer = answer.as_ref().map(|items| format!("{items} series"));
+                let answer = answer.unwrap_or_else(ToString::to_string);
+                let series = of_series(metric_selector);
+                row("external metric", format!("{metric}{series}: {answer}"));
+            }
         }
     }
     for metric in &tick.derivation.metrics {
-        row(&metric.resource, usage(metric));
+        row(&metric.title(), usage(metric));
     }
     table.render(2, columns)
 }
 
-/// The pods by group and what they use.
+/// `{verb=GET}`, if not all series of a metric are meant.
+fn of_series(selector: &str) -> String {
+    if selector.is_empty() { String::new() } else { format!("{{{selector}}}") }
+}
+
+/// The pods by group and what they use; of an object or an external metric the total.
 fn usage(metric: &MetricDerivation) -> String {
+    if metric.is_total() {
+        return total(metric);
+    }
     let pods = metric.pods;
     let groups = [
         (pods.ready, "count"),
@@ -88,12 +110,29 @@ fn usage(metric: &MetricDerivation) -> String {
     let groups: Vec<String> = groups.map(|(number, group)| format!("{number} {group}")).collect();
     let mut text = format!("pods: {}", groups.join(", "));
     if let Some(usage) = &metric.usage {
-        let total = table::amount(&metric.resource, usage.total);
+        let total = table::amount(metric, usage.total);
         let _ = write!(text, "; usage {total}");
         if usage.requests > 0 {
-            let _ =
-                write!(text, " of {} requested", table::amount(&metric.resource, usage.requests));
+            let _ = write!(text, " of {} requested", table::amount(metric, usage.requests));
         }
+    }
+    text
+}
+
+fn total(metric: &MetricDerivation) -> String {
+    let Some(usage) = &metric.usage else { return "no value".to_owned() };
+    let mut text = format!("total {}", table::amount(metric, usage.total));
+    if let Some(series) = usage.series {
+        let _ = write!(text, " of {series} series");
+    }
+    match (usage.status_replicas, metric.path) {
+        (Some(replicas), _) => {
+            let _ = write!(text, ", spread over {replicas} pods (status.replicas)");
+        }
+        (None, Path::Ready) => {
+            let _ = write!(text, "; pods: {} ready", metric.pods.ready);
+        }
+        (None, _) => {}
     }
     text
 }

@@ -9,7 +9,7 @@ use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{chart, counted};
 use crate::expect::Unmet;
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
-use crate::model::derivation::{MetricDerivation, PodCounts, Target};
+use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Time;
 use crate::run::{FreeRun, FreeTick};
@@ -156,7 +156,7 @@ fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
 fn metric_columns(run: &FreeRun) -> Vec<String> {
     let most = run.ticks.iter().max_by_key(|tick| tick.derivation.metrics.len());
     let metrics = most.map(|tick| tick.derivation.metrics.as_slice()).unwrap_or_default();
-    metrics.iter().map(|metric| metric.resource.to_string()).collect()
+    metrics.iter().map(MetricDerivation::title).collect()
 }
 
 fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
@@ -197,19 +197,21 @@ fn metric(metric: &MetricDerivation) -> String {
             let seen = usage.utilization.map_or_else(|| "?".to_owned(), |seen| seen.to_string());
             format!("{seen}%/{target}%")
         }
-        Target::AverageValue(target) => format!(
-            "{}/{}",
-            amount(&metric.resource, usage.average),
-            amount(&metric.resource, target)
-        ),
+        Target::AverageValue(target) => {
+            format!("{}/{}", amount(metric, usage.average), amount(metric, target))
+        }
+        Target::Value(target) => {
+            format!("{}/{}", amount(metric, usage.total), amount(metric, target))
+        }
         Target::None => "no target".to_owned(),
     }
 }
 
 /// An amount in thousandths as people write it: cpu in cores, memory in binary units.
-pub(super) fn amount(resource: &str, milli: i64) -> String {
+pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
     const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
-    if resource != "memory" {
+    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
+    if !(is_resource && &*metric.name == "memory") {
         return Quantity::from_milli(milli, Format::DecimalSI).to_string();
     }
     let bytes = milli as f64 / 1000.0;
@@ -237,7 +239,7 @@ fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
                 parts.push(format!("{number} {group}"));
                 break;
             }
-            parts.push(format!("{number} {group} ({})", metric.resource));
+            parts.push(format!("{number} {group} ({})", metric.title()));
         }
     }
     parts
@@ -324,15 +326,40 @@ fn is_ordinary(condition: &Condition) -> bool {
 /// A metric of the status: `cpu 88%, 440m`.
 pub(super) fn metric_status(status: &MetricStatus) -> String {
     match status {
-        MetricStatus::ContainerResource { .. } | MetricStatus::Pods { .. } => todo!("issue 4"),
-        MetricStatus::Object { .. } | MetricStatus::External { .. } => todo!("issue 4"),
         MetricStatus::Empty => "(failed)".to_owned(),
         MetricStatus::Resource { name, average_utilization, average_value } => {
-            let utilization = average_utilization.map(|percent| format!("{percent}%"));
-            let value = average_value.as_ref().map(ToString::to_string);
-            let values: Vec<String> = utilization.into_iter().chain(value).collect();
-            format!("{name} {}", values.join(", "))
+            values(name, *average_utilization, average_value.as_ref())
         }
+        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
+            let name = format!("{name} of container {container}");
+            values(&name, *average_utilization, average_value.as_ref())
+        }
+        MetricStatus::Pods { metric, average_value } => {
+            values(&metric.name, None, average_value.as_ref())
+        }
+        MetricStatus::Object { metric, described_object, value, average_value } => {
+            let name =
+                format!("{} of {} {}", metric.name, described_object.kind, described_object.name);
+            total(&name, value.as_ref(), average_value.as_ref())
+        }
+        MetricStatus::External { metric, value, average_value } => {
+            total(&metric.name, value.as_ref(), average_value.as_ref())
+        }
+    }
+}
+
+fn values(name: &str, utilization: Option<i32>, value: Option<&Quantity>) -> String {
+    let utilization = utilization.map(|percent| format!("{percent}%"));
+    let value = value.map(ToString::to_string);
+    let values: Vec<String> = utilization.into_iter().chain(value).collect();
+    format!("{name} {}", values.join(", "))
+}
+
+fn total(name: &str, value: Option<&Quantity>, average_value: Option<&Quantity>) -> String {
+    match (value, average_value) {
+        (Some(value), _) => format!("{name} {value}"),
+        (None, Some(value)) => format!("{name} {value} each"),
+        (None, None) => name.to_owned(),
     }
 }
 

@@ -2,8 +2,8 @@
 //! documentation; so what is written here is read by authors of scenarios in their editors.
 //!
 //! Plain structs with optional fields, so that messages stay simple; which of several fields must
-//! be there, and what values make sense, is checked by `lower`. `vpa`, rolling updates in the
-//! timeline and further kinds of metrics will be further optional fields.
+//! be there, and what values make sense, is checked by `lower`. `vpa` and rolling updates in the
+//! timeline will be further optional fields.
 
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ pub(super) struct File {
     pub(super) hpa: Value,
     /// What is scaled.
     pub(super) workload: Workload,
-    /// What the metrics API answers.
+    /// What the metrics APIs answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics: Option<Metrics>,
     /// What happens, and when.
@@ -133,6 +133,15 @@ pub(super) struct Workload {
     /// The containers of each pod. Default: one container `app` without requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) containers: Vec<Container>,
+    /// The init containers of each pod; with `restartPolicy: Always` they are sidecars.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) init_containers: Vec<InitContainer>,
+    /// What each pod requests as a whole (pod-level resources).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resources: Option<PodResources>,
+    /// What the pods' runtime class needs besides, for instance `cpu: 100m`.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) overhead: Entries<QuantityText>,
     /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
     pub(super) labels: Entries<String>,
@@ -165,6 +174,39 @@ pub(super) struct Container {
     pub(super) requests: Entries<QuantityText>,
 }
 
+/// An init container and its requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an init container (a map)")]
+pub(super) struct InitContainer {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// What it requests of each resource, for instance `cpu: 500m`.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) requests: Entries<QuantityText>,
+    /// `Always`: it is a sidecar, which runs as long as the pod does. Default: it ends before the
+    /// containers start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) restart_policy: Option<RestartPolicy>,
+}
+
+/// When an init container is started again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) enum RestartPolicy {
+    /// Always: it is a sidecar.
+    Always,
+}
+
+/// Resources of a pod as a whole.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map, for instance {requests: {cpu: \"2\"}}")]
+pub(super) struct PodResources {
+    /// What a pod requests of each resource, for instance `cpu: 500m`.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) requests: Entries<QuantityText>,
+}
+
 /// How a new pod comes up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -193,14 +235,23 @@ pub(super) enum Victims {
     Oldest,
 }
 
-/// What the metrics API answers.
+/// What the metrics APIs answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "metrics (a map)")]
 pub(super) struct Metrics {
     /// metrics.k8s.io: the usage of cpu and memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) resource: Vec<ResourceUsage>,
-    /// How samples of usage are taken.
+    /// custom.metrics.k8s.io: metrics of the pods, for metrics of type Pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pods: Vec<PodsMetric>,
+    /// custom.metrics.k8s.io: metrics of other objects, for metrics of type Object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) object: Vec<ObjectMetric>,
+    /// external.metrics.k8s.io: metrics from outside of the cluster, for metrics of type External.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) external: Vec<ExternalMetric>,
+    /// How samples are taken, of whatever metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sampling: Option<Sampling>,
 }
@@ -234,13 +285,102 @@ pub(super) struct ResourceUsage {
     pub(super) pods: Vec<Exception>,
 }
 
-/// Pods whose usage differs.
+/// A custom metric of the pods: exactly one of `perPod` and `load`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a metric of pods (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["perPod"]}, {"required": ["load"]}]))]
+pub(super) struct PodsMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// Labels by which a metric selector of the HPA filters: all pods have the same.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) labels: Entries<String>,
+    /// The value of each pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) per_pod: Option<Signal>,
+    /// A total that the ready pods share evenly: more pods have less each (a closed loop).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) load: Option<Signal>,
+    /// With `load`: no pod has more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<QuantityText>,
+    /// Pods that differ. Later entries win.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pods: Vec<Exception>,
+}
+
+/// A custom metric of one object: `value`, or `series`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a metric of an object (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
+pub(super) struct ObjectMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// The object, as in `describedObject` of the HPA.
+    pub(super) object: DescribedObject,
+    /// The value of its only series, which has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<Signal>,
+    /// Its series by labels. The HPA's metric selector must leave exactly one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub(super) series: Vec<Series>,
+}
+
+/// An object that a metric describes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "an object, for instance {kind: Service, name: web}")]
+pub(super) struct DescribedObject {
+    /// Its group and version, of which only the group matters. Default `v1`, the core group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["networking.k8s.io/v1", "v1"]))]
+    pub(super) api_version: Option<String>,
+    /// For instance `Ingress`.
+    #[schemars(length(min = 1))]
+    pub(super) kind: String,
+    /// The object's name.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+}
+
+/// A metric from outside of the cluster: `value`, or `series`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an external metric (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
+pub(super) struct ExternalMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// The value of its only series, which has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<Signal>,
+    /// Its series by labels. The controller sums those that the HPA's metric selector leaves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub(super) series: Vec<Series>,
+}
+
+/// One series of a metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{labels: …, value: …}")]
+pub(super) struct Series {
+    /// Labels by which a metric selector of the HPA filters.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) labels: Entries<String>,
+    /// Its value.
+    pub(super) value: Signal,
+}
+
+/// Pods whose usage or metric differs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{pods: …, value: …}")]
 pub(super) struct Exception {
     /// Which pods.
     pub(super) pods: PodSetText,
-    /// Their usage, in their first container.
+    /// Their value; of usage that of their first container.
     pub(super) value: Signal,
 }
 
@@ -322,7 +462,7 @@ pub(super) struct Sine {
     pub(super) offset: Option<Duration>,
 }
 
-/// How samples of usage are taken.
+/// How samples are taken.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "sampling (a map)")]
 pub(super) struct Sampling {
@@ -352,6 +492,9 @@ pub(super) struct Sampling {
     {"required": ["metricsEmpty"]},
     {"required": ["containerMetricsMissing"]},
     {"required": ["resourceMissing"]},
+    {"required": ["metricError"]},
+    {"required": ["metricEmpty"]},
+    {"required": ["metricMissing"]},
     {"required": ["getScaleError"]},
     {"required": ["updateScaleError"]},
     {"required": ["updateStatusError"]},
@@ -379,16 +522,17 @@ pub(super) struct Happening {
     /// Pods are deleted but held by a finalizer: Terminating until it ends. They are replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pods_stuck_terminating: Option<PodSetText>,
-    /// Pods have no entry in the metrics API.
+    /// Pods have no entry in metrics.k8s.io.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_missing: Option<PodSetText>,
-    /// The samples of pods stay as they were, with their timestamps; also when the pods go.
+    /// The samples of pods in metrics.k8s.io stay as they were, with their timestamps; also when
+    /// the pods go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_stale: Option<PodSetText>,
-    /// The metrics API answers with an error.
+    /// metrics.k8s.io answers with an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_error: Option<ApiError>,
-    /// The metrics API answers with an empty list.
+    /// metrics.k8s.io answers with an empty list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_empty: Option<Empty>,
     /// One container of pods has no usage; the entry of the pod stays.
@@ -397,6 +541,15 @@ pub(super) struct Happening {
     /// One resource of pods is not reported; the entry of the pod stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resource_missing: Option<ResourceOfPods>,
+    /// Queries of one custom or external metric are answered with an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metric_error: Option<MetricError>,
+    /// Queries of one custom or external metric, by its name, are answered with an empty list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metric_empty: Option<String>,
+    /// Pods have no value of one of `metrics.pods`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metric_missing: Option<MetricOfPods>,
     /// Reading the target's scale fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) get_scale_error: Option<ApiError>,
@@ -463,4 +616,31 @@ pub(super) struct ResourceOfPods {
     pub(super) pods: PodSetText,
     /// `cpu` or `memory`.
     pub(super) resource: String,
+}
+
+/// An error answer for one metric.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "{metric: …, code: …, reason: …, message: …}")]
+pub(super) struct MetricError {
+    /// The metric's name.
+    pub(super) metric: String,
+    /// The HTTP status code.
+    #[schemars(range(min = 400, max = 599))]
+    pub(super) code: u16,
+    /// The reason of the Status object. Default: the usual one for the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// The message, which the controller quotes.
+    pub(super) message: String,
+}
+
+/// A metric of some pods.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{metric: …, pods: …}")]
+pub(super) struct MetricOfPods {
+    /// The metric's name, one of `metrics.pods`.
+    pub(super) metric: String,
+    /// Which pods.
+    pub(super) pods: PodSetText,
 }

@@ -122,18 +122,37 @@ pub(super) struct Metric {
     /// For type Resource: cpu or memory, summed over the containers of each pod.
     #[schemars(extend("required" = ["name", "target"]))]
     pub(super) resource: Option<ResourceMetric>,
-    /// For type ContainerResource, which is not supported yet.
-    #[schemars(skip)]
-    pub(super) container_resource: Option<Value>,
-    /// For type Pods, which is not supported yet.
-    #[schemars(skip)]
-    pub(super) pods: Option<Value>,
-    /// For type Object, which is not supported yet.
-    #[schemars(skip)]
-    pub(super) object: Option<Value>,
-    /// For type External, which is not supported yet.
-    #[schemars(skip)]
-    pub(super) external: Option<Value>,
+    /// For type ContainerResource: cpu or memory of one container of each pod.
+    #[schemars(extend("required" = ["name", "container", "target"]))]
+    pub(super) container_resource: Option<ContainerResourceMetric>,
+    /// For type Pods: a custom metric, averaged over the pods.
+    #[schemars(extend("required" = ["metric", "target"]))]
+    pub(super) pods: Option<PodsMetricSource>,
+    /// For type Object: a custom metric of another object.
+    #[schemars(extend("required" = ["describedObject", "metric", "target"]))]
+    pub(super) object: Option<ObjectMetricSource>,
+    /// For type External: a metric from outside of the cluster, summed over its series.
+    #[schemars(extend("required" = ["metric", "target"]))]
+    pub(super) external: Option<ExternalMetricSource>,
+}
+
+impl Metric {
+    /// The targets that are given, each with the field that it belongs to.
+    pub(super) fn targets(&self) -> impl Iterator<Item = (&'static str, &Target)> {
+        let resource = self.resource.as_ref().and_then(|source| source.target.as_ref());
+        let container = self.container_resource.as_ref().and_then(|source| source.target.as_ref());
+        let pods = self.pods.as_ref().and_then(|source| source.target.as_ref());
+        let object = self.object.as_ref().and_then(|source| source.target.as_ref());
+        let external = self.external.as_ref().and_then(|source| source.target.as_ref());
+        let all = [
+            ("resource", resource),
+            ("containerResource", container),
+            ("pods", pods),
+            ("object", object),
+            ("external", external),
+        ];
+        all.into_iter().filter_map(|(name, target)| Some((name, target?)))
+    }
 }
 
 /// The kind of a metric.
@@ -141,17 +160,13 @@ pub(super) struct Metric {
 pub(super) enum MetricType {
     /// CPU or memory, summed over a pod's containers.
     Resource,
-    /// CPU or memory of one container. Not supported yet.
-    #[schemars(skip)]
+    /// CPU or memory of one container.
     ContainerResource,
-    /// A custom metric of the pods. Not supported yet.
-    #[schemars(skip)]
+    /// A custom metric of the pods.
     Pods,
-    /// A custom metric of another object. Not supported yet.
-    #[schemars(skip)]
+    /// A custom metric of another object.
     Object,
-    /// A metric from outside of the cluster. Not supported yet.
-    #[schemars(skip)]
+    /// A metric from outside of the cluster.
     External,
 }
 
@@ -167,6 +182,120 @@ pub(super) struct ResourceMetric {
     pub(super) target: Option<Target>,
 }
 
+/// A resource metric of one container, and its target.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(expecting = "a resource metric of a container")]
+pub(super) struct ContainerResourceMetric {
+    /// `cpu` or `memory`.
+    #[schemars(extend("examples" = ["cpu", "memory"]))]
+    pub(super) name: Option<String>,
+    /// The container's name.
+    pub(super) container: Option<String>,
+    /// What is wanted of it.
+    #[schemars(extend("required" = ["type"]))]
+    pub(super) target: Option<Target>,
+}
+
+/// A custom metric of the pods, and its target.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a metric of pods")]
+pub(super) struct PodsMetricSource {
+    /// Which metric.
+    #[schemars(extend("required" = ["name"]))]
+    pub(super) metric: Option<MetricIdentifier>,
+    /// What is wanted of it.
+    #[schemars(extend("required" = ["type"]))]
+    pub(super) target: Option<Target>,
+}
+
+/// A custom metric of another object, and its target.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(expecting = "a metric of an object")]
+pub(super) struct ObjectMetricSource {
+    /// The object, in the HPA's namespace.
+    #[schemars(extend("required" = ["kind", "name"]))]
+    pub(super) described_object: Option<DescribedObjectReference>,
+    /// Which metric.
+    #[schemars(extend("required" = ["name"]))]
+    pub(super) metric: Option<MetricIdentifier>,
+    /// What is wanted of it.
+    #[schemars(extend("required" = ["type"]))]
+    pub(super) target: Option<Target>,
+}
+
+/// A metric from outside of the cluster, and its target.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an external metric")]
+pub(super) struct ExternalMetricSource {
+    /// Which metric.
+    #[schemars(extend("required" = ["name"]))]
+    pub(super) metric: Option<MetricIdentifier>,
+    /// What is wanted of it.
+    #[schemars(extend("required" = ["type"]))]
+    pub(super) target: Option<Target>,
+}
+
+/// A reference to the object that a metric describes.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
+pub(super) struct DescribedObjectReference {
+    /// Group and version, for instance `networking.k8s.io/v1`. Default: the core group.
+    pub(super) api_version: Option<String>,
+    /// For instance `Ingress`.
+    pub(super) kind: Option<String>,
+    /// The object's name.
+    pub(super) name: Option<String>,
+}
+
+/// Which metric, and which of its series.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(expecting = "a metric's name and selector, for instance {name: queue-length}")]
+pub(super) struct MetricIdentifier {
+    /// The metric's name.
+    pub(super) name: Option<String>,
+    /// Which of its series, by their labels. Default: all.
+    pub(super) selector: Option<LabelSelector>,
+}
+
+/// A selector by labels: all that is said must hold.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a selector (a map)")]
+pub(super) struct LabelSelector {
+    /// Labels that must be there with just these values.
+    pub(super) match_labels: Option<Entries<String>>,
+    /// Further requirements.
+    pub(super) match_expressions: Option<Vec<LabelSelectorRequirement>>,
+}
+
+/// One requirement of a selector.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a requirement")]
+#[schemars(extend("required" = ["key", "operator"]))]
+pub(super) struct LabelSelectorRequirement {
+    /// The label.
+    pub(super) key: Option<String>,
+    /// How its value relates to `values`.
+    pub(super) operator: Option<SelectorOperator>,
+    /// The values, for In and NotIn.
+    pub(super) values: Option<Vec<String>>,
+}
+
+/// How a label's value relates to the given ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+pub(super) enum SelectorOperator {
+    /// The value is one of them.
+    In,
+    /// The value is none of them, or the label is not there.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is not there.
+    DoesNotExist,
+}
+
 /// A metric's target.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a target (a map)")]
@@ -179,7 +308,7 @@ pub(super) struct Target {
     pub(super) average_utilization: Option<i32>,
     /// For type AverageValue: an average over the pods.
     pub(super) average_value: Option<QuantityText>,
-    /// For type Value: a total. Not for resource metrics.
+    /// For type Value: a total. Only for metrics of type Object and External.
     pub(super) value: Option<QuantityText>,
 }
 

@@ -37,7 +37,7 @@ pub struct Scenario {
     pub manifest: serde_json::Value,
     /// The scale target and its pods.
     pub workload: Workload,
-    /// What metrics.k8s.io answers.
+    /// What the metrics APIs answer.
     pub metrics: Metrics,
     /// What happens, by time; stable for equal times.
     pub timeline: Vec<Happening>,
@@ -117,7 +117,7 @@ pub enum Victims {
     Oldest,
 }
 
-/// What metrics.k8s.io answers.
+/// What metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io answer.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     /// One entry a resource (`cpu`, `memory`).
@@ -194,8 +194,9 @@ pub enum UsageSource {
     },
 }
 
-/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu) or to
-/// a whole unit (memory).
+/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
+/// and external metrics) or to a whole unit (memory). Computed usage is never negative; custom and
+/// external metrics may be.
 #[derive(Clone, Debug)]
 pub enum Signal {
     /// Always the same; the quantity reaches the API as written.

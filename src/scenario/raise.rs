@@ -9,9 +9,10 @@ use super::expect_file::{
     AtLeastAtMost, AtMost, Between, Bounds, Condition, Event, Expect, Number,
 };
 use super::file::{
-    ApiError, Container, ContainerOfPods, Controller, Exception, File, Flags, Happening, Metrics,
-    Point, ResourceOfPods, ResourceUsage, Sampling, Signal, SignalShape, Sine, Startup, Victims,
-    Workload,
+    ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception, ExternalMetric,
+    File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics, ObjectMetric,
+    PodResources, PodsMetric, Point, ResourceOfPods, ResourceUsage, RestartPolicy, Sampling,
+    Series, Signal, SignalShape, Sine, Startup, Victims, Workload,
 };
 use super::lower::AGE;
 use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
@@ -96,10 +97,14 @@ fn controller(flags: &flags::Flags, overrides: &BTreeMap<String, bool>) -> Contr
 fn workload(meant: &meant::Workload) -> Workload {
     let container = |container: &api::Container| Container {
         name: container.name.to_string(),
-        requests: Entries(
-            container.requests.iter().map(|(name, of)| (name.to_string(), quantity(of))).collect(),
-        ),
+        requests: requests(&container.requests),
     };
+    let init_container = |container: &api::Container| InitContainer {
+        name: container.name.to_string(),
+        requests: requests(&container.requests),
+        restart_policy: container.sidecar.then_some(RestartPolicy::Always),
+    };
+    let pod_level = meant.spec.requests.as_ref();
     let default_labels = BTreeMap::from([("app".to_owned(), meant.name.to_string())]);
     let labels =
         if meant.labels == default_labels { BTreeMap::new() } else { meant.labels.clone() };
@@ -110,6 +115,9 @@ fn workload(meant: &meant::Workload) -> Workload {
         replicas: meant.replicas,
         quota: meant.quota,
         containers: meant.spec.containers.iter().map(container).collect(),
+        init_containers: meant.spec.init_containers.iter().map(init_container).collect(),
+        resources: pod_level.map(|of| PodResources { requests: requests(of) }),
+        overhead: requests(&meant.spec.overhead),
         labels: Entries(labels.into_iter().collect()),
         selector: (*meant.selector != *all).then(|| meant.selector.to_string()),
         age: unless(meant.age, AGE),
@@ -121,6 +129,10 @@ fn workload(meant: &meant::Workload) -> Workload {
         },
         termination: unless(meant.termination, Span::ZERO),
     }
+}
+
+fn requests(meant: &api::Requests) -> Entries<QuantityText> {
+    Entries(meant.iter().map(|(name, of)| (name.to_string(), quantity(of))).collect())
 }
 
 fn startup(meant: meant::Startup) -> Startup {
@@ -143,18 +155,79 @@ fn metrics(meant: &meant::Metrics) -> Metrics {
     };
     Metrics {
         resource: meant.resources.iter().map(usage).collect(),
+        pods: meant.pods.iter().map(pods_metric).collect(),
+        object: meant.objects.iter().map(object_metric).collect(),
+        external: meant.externals.iter().map(external_metric).collect(),
         sampling: (sampling != Sampling::default()).then_some(sampling),
     }
 }
 
-fn usage(meant: &meant::ResourceUsage) -> ResourceUsage {
-    let exceptions = meant.exceptions.iter().map(|(pods, value)| Exception {
+fn labels(meant: &BTreeMap<String, String>) -> Entries<String> {
+    Entries(meant.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+fn exceptions(meant: &[(meant::PodSet, meant::Signal)]) -> Vec<Exception> {
+    let exception = |(pods, value): &(meant::PodSet, meant::Signal)| Exception {
         pods: PodSetText(pods.to_string()),
         value: signal(value),
-    });
+    };
+    meant.iter().map(exception).collect()
+}
+
+fn pods_metric(meant: &meant::PodsMetric) -> PodsMetric {
+    let mut typed = PodsMetric {
+        name: meant.name.to_string(),
+        labels: labels(&meant.labels),
+        pods: exceptions(&meant.exceptions),
+        ..PodsMetric::default()
+    };
+    match &meant.source {
+        UsageSource::PerPod(value) => typed.per_pod = Some(signal(value)),
+        // A metric of pods has no containers; `lower` never makes such a one.
+        UsageSource::PerContainer(_) => {}
+        UsageSource::Load { total, limit } => {
+            typed.load = Some(signal(total));
+            typed.limit = limit.as_ref().map(quantity);
+        }
+    }
+    typed
+}
+
+fn object_metric(meant: &meant::ObjectMetric) -> ObjectMetric {
+    // Only the group is kept of the object's apiVersion; which version stands there is all the same.
+    let (kind, group) = meant.kind.split_once('.').unwrap_or((&meant.kind, ""));
+    let object = DescribedObject {
+        api_version: (!group.is_empty()).then(|| format!("{group}/v1")),
+        kind: kind.to_owned(),
+        name: meant.object.to_string(),
+    };
+    let (value, series) = value_or_series(&meant.series);
+    ObjectMetric { name: meant.name.to_string(), object, value, series }
+}
+
+fn external_metric(meant: &meant::ExternalMetric) -> ExternalMetric {
+    let (value, series) = value_or_series(&meant.series);
+    ExternalMetric { name: meant.name.to_string(), value, series }
+}
+
+/// One series without labels is just a value.
+fn value_or_series(
+    meant: &[(BTreeMap<String, String>, meant::Signal)],
+) -> (Option<Signal>, Vec<Series>) {
+    match meant {
+        [(labels, value)] if labels.is_empty() => (Some(signal(value)), Vec::new()),
+        all => {
+            let series =
+                all.iter().map(|(of, value)| Series { labels: labels(of), value: signal(value) });
+            (None, series.collect())
+        }
+    }
+}
+
+fn usage(meant: &meant::ResourceUsage) -> ResourceUsage {
     let mut typed = ResourceUsage {
         name: meant.name.to_string(),
-        pods: exceptions.collect(),
+        pods: exceptions(&meant.exceptions),
         ..ResourceUsage::default()
     };
     match &meant.source {
@@ -204,7 +277,6 @@ fn happening(meant: &meant::Happening) -> Happening {
         message: error.message.to_string(),
     };
     match &meant.what {
-        What::MetricError(..) | What::MetricEmpty(_) | What::MetricMissing(..) => todo!("issue 4"),
         What::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
         What::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
         What::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),
@@ -223,6 +295,16 @@ fn happening(meant: &meant::Happening) -> Happening {
         What::GetScaleError(of) => typed.get_scale_error = Some(error(of)),
         What::UpdateScaleError(of) => typed.update_scale_error = Some(error(of)),
         What::UpdateStatusError(of) => typed.update_status_error = Some(error(of)),
+        What::MetricError(metric, of) => {
+            let ApiError { code, reason, message } = error(of);
+            let metric = metric.to_string();
+            typed.metric_error = Some(MetricError { metric, code, reason, message });
+        }
+        What::MetricEmpty(metric) => typed.metric_empty = Some(metric.to_string()),
+        What::MetricMissing(metric, set) => {
+            let metric = metric.to_string();
+            typed.metric_missing = Some(MetricOfPods { metric, pods: pods(set) });
+        }
         What::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
         What::Scale(replicas) => typed.scale = Some(*replicas),
         What::EditHpa(patch) => typed.edit_hpa = Some(patch.clone()),

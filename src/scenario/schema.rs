@@ -11,13 +11,22 @@ use super::file::File;
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
 
 /// Types of the Kubernetes API, where null is the same as absent. In a patch it removes a field.
-const NULLABLE: [&str; 9] = [
+const NULLABLE: [&str; 18] = [
     "Behavior",
+    "ContainerResourceMetric",
+    "DescribedObjectReference",
+    "ExternalMetricSource",
+    "LabelSelector",
+    "LabelSelectorRequirement",
     "Manifest",
     "Metadata",
     "Metric",
+    "MetricIdentifier",
+    "ObjectMetricSource",
+    "PodsMetricSource",
     "Policy",
     "Reference",
+    "ResourceMetric",
     "ScalingRules",
     "Spec",
     "Target",

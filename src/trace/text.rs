@@ -10,7 +10,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Trace};
-use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text};
+use crate::model::api::{
+    Condition, ConditionType, CrossVersionObjectReference, HpaSpec, HpaStatus, MetricIdentifier,
+    MetricStatus, Text,
+};
 use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -87,10 +90,66 @@ struct TickLine {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum ReadForm {
+    PodsMetric(PodsMetricForm),
+    ObjectMetric(ObjectMetricForm),
+    ExternalMetric(ExternalMetricForm),
     Scale { scale: Arc<str>, name: Arc<str>, replicas: (i32, i32) },
     ScaleError { scale: Arc<str>, name: Arc<str>, error: Arc<str> },
     Pods { pods: Arc<str>, items: u32 },
     PodsError { pods: Arc<str>, error: Arc<str> },
+}
+
+/// `series` is the selector of the series; absent: all.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct PodsMetricForm {
+    pods_metric: Arc<str>,
+    pods: Arc<str>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    series: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ObjectMetricForm {
+    object_metric: Arc<str>,
+    kind: Arc<str>,
+    name: Arc<str>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    series: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ExternalMetricForm {
+    external_metric: Arc<str>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    series: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
+}
+
+/// The answer of a read: what was found, or else an error.
+fn answer_of<T>(found: Option<T>, error: Option<Arc<str>>) -> Result<Result<T, Arc<str>>, String> {
+    match (found, error) {
+        (Some(found), None) => Ok(Ok(found)),
+        (None, Some(error)) => Ok(Err(error)),
+        _ => Err("a read has an answer or an error".to_owned()),
+    }
+}
+
+fn is_empty(text: &Arc<str>) -> bool {
+    text.is_empty()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -122,15 +181,28 @@ struct StatusForm {
     conditions: Vec<(ConditionType, bool, Text, Text, String)>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// One of `resource`, `pods`, `object` and `external`, or none of them: the metric failed.
+#[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MetricForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pods: Option<Arc<MetricIdentifier>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<Arc<MetricIdentifier>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<Arc<CrossVersionObjectReference>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external: Option<Arc<MetricIdentifier>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     utilization: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     average: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Quantity>,
 }
 
 /// Writes a trace in its recorded form.
@@ -250,7 +322,33 @@ fn read_form(read: &Read) -> ReadForm {
         Read::PodMetrics { selector, answer: Err(error) } => {
             ReadForm::PodsError { pods: selector, error }
         }
-        _ => todo!("issue 4"),
+        Read::PodsMetric { metric, selector, metric_selector, answer } => {
+            ReadForm::PodsMetric(PodsMetricForm {
+                pods_metric: metric,
+                pods: selector,
+                series: metric_selector,
+                items: answer.as_ref().ok().copied(),
+                error: answer.err(),
+            })
+        }
+        Read::ObjectMetric { metric, kind, name, metric_selector, answer } => {
+            ReadForm::ObjectMetric(ObjectMetricForm {
+                object_metric: metric,
+                kind,
+                name,
+                series: metric_selector,
+                value: answer.as_ref().ok().cloned(),
+                error: answer.err(),
+            })
+        }
+        Read::ExternalMetric { metric, metric_selector, answer } => {
+            ReadForm::ExternalMetric(ExternalMetricForm {
+                external_metric: metric,
+                series: metric_selector,
+                items: answer.as_ref().ok().copied(),
+                error: answer.err(),
+            })
+        }
     }
 }
 
@@ -307,14 +405,39 @@ fn condition_form(condition: &Condition) -> (ConditionType, bool, Text, Text, St
 }
 
 fn metric_form(metric: &MetricStatus) -> MetricForm {
-    match metric {
-        MetricStatus::Empty => MetricForm { resource: None, utilization: None, average: None },
+    match metric.clone() {
+        MetricStatus::Empty => MetricForm::default(),
         MetricStatus::Resource { name, average_utilization, average_value } => MetricForm {
-            resource: Some(name.clone()),
-            utilization: *average_utilization,
-            average: average_value.clone(),
+            resource: Some(name),
+            utilization: average_utilization,
+            average: average_value,
+            ..MetricForm::default()
         },
-        _ => todo!("issue 4"),
+        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
+            MetricForm {
+                resource: Some(name),
+                container: Some(container),
+                utilization: average_utilization,
+                average: average_value,
+                ..MetricForm::default()
+            }
+        }
+        MetricStatus::Pods { metric, average_value } => {
+            MetricForm { pods: Some(metric), average: average_value, ..MetricForm::default() }
+        }
+        MetricStatus::Object { metric, described_object, value, average_value } => MetricForm {
+            object: Some(metric),
+            of: Some(described_object),
+            value,
+            average: average_value,
+            ..MetricForm::default()
+        },
+        MetricStatus::External { metric, value, average_value } => MetricForm {
+            external: Some(metric),
+            value,
+            average: average_value,
+            ..MetricForm::default()
+        },
     }
 }
 
@@ -403,7 +526,7 @@ fn read_tick(
         None => None,
     };
     let reads = match line.reads {
-        Some(reads) => reads.into_iter().map(read_of).collect(),
+        Some(reads) => reads.into_iter().map(read_of).collect::<Result<_, _>>()?,
         None => before.map(|before| before.reads.clone()).unwrap_or_default(),
     };
     let hpa = line.hpa.or_else(|| before.map(|before| before.hpa.clone())).unwrap_or_default();
@@ -422,8 +545,8 @@ fn read_tick(
     })
 }
 
-fn read_of(form: ReadForm) -> Read {
-    match form {
+fn read_of(form: ReadForm) -> Result<Read, String> {
+    Ok(match form {
         ReadForm::Scale { scale, name, replicas } => {
             Read::Scale { resource: scale, name, answer: Ok(replicas) }
         }
@@ -434,7 +557,25 @@ fn read_of(form: ReadForm) -> Read {
         ReadForm::PodsError { pods, error } => {
             Read::PodMetrics { selector: pods, answer: Err(error) }
         }
-    }
+        ReadForm::PodsMetric(form) => Read::PodsMetric {
+            metric: form.pods_metric,
+            selector: form.pods,
+            metric_selector: form.series,
+            answer: answer_of(form.items, form.error)?,
+        },
+        ReadForm::ObjectMetric(form) => Read::ObjectMetric {
+            metric: form.object_metric,
+            kind: form.kind,
+            name: form.name,
+            metric_selector: form.series,
+            answer: answer_of(form.value, form.error)?,
+        },
+        ReadForm::ExternalMetric(form) => Read::ExternalMetric {
+            metric: form.external_metric,
+            metric_selector: form.series,
+            answer: answer_of(form.items, form.error)?,
+        },
+    })
 }
 
 fn scale_of(form: ScaleForm) -> ScaleWrite {
@@ -455,7 +596,7 @@ fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
         status.last_scale_time = Some(time(&text)?);
     }
     if let Some(metrics) = form.current_metrics {
-        status.current_metrics = metrics.into_iter().map(metric_of).collect();
+        status.current_metrics = metrics.into_iter().map(metric_of).collect::<Result<_, _>>()?;
     }
     for (type_, on, reason, message, since) in form.conditions {
         let condition =
@@ -468,15 +609,29 @@ fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
     Ok(())
 }
 
-fn metric_of(form: MetricForm) -> MetricStatus {
-    match form.resource {
-        None => MetricStatus::Empty,
-        Some(name) => MetricStatus::Resource {
-            name,
-            average_utilization: form.utilization,
-            average_value: form.average,
+fn metric_of(form: MetricForm) -> Result<MetricStatus, String> {
+    let MetricForm { resource, container, pods, object, of, external, utilization, average, value } =
+        form;
+    let (average_utilization, average_value) = (utilization, average);
+    Ok(match (resource, pods, object, external) {
+        (None, None, None, None) => MetricStatus::Empty,
+        (Some(name), None, None, None) => match container {
+            None => MetricStatus::Resource { name, average_utilization, average_value },
+            Some(container) => MetricStatus::ContainerResource {
+                name,
+                container,
+                average_utilization,
+                average_value,
+            },
         },
-    }
+        (None, Some(metric), None, None) => MetricStatus::Pods { metric, average_value },
+        (None, None, Some(metric), None) => {
+            let described_object = of.ok_or("a metric of no object")?;
+            MetricStatus::Object { metric, described_object, value, average_value }
+        }
+        (None, None, None, Some(metric)) => MetricStatus::External { metric, value, average_value },
+        _ => return Err("a metric of two kinds".to_owned()),
+    })
 }
 
 /// A status in one line, for people.
@@ -496,21 +651,48 @@ pub fn status_line(status: &HpaStatus) -> String {
     line
 }
 
-/// A metric's status in one line, for people.
+/// A metric's status in one line, for people. Two statuses that differ have different lines.
 #[must_use]
 pub fn metric_status_line(metric: &MetricStatus) -> String {
-    match metric {
-        MetricStatus::Empty => "(failed metric)".to_owned(),
+    let (mut line, utilization, value, average) = match metric {
+        MetricStatus::Empty => return "(failed metric)".to_owned(),
         MetricStatus::Resource { name, average_utilization, average_value } => {
-            let mut line = name.to_string();
-            if let Some(utilization) = average_utilization {
-                let _ = write!(line, " {utilization}%");
-            }
-            if let Some(value) = average_value {
-                let _ = write!(line, " ({value} each)");
-            }
-            line
+            (name.to_string(), average_utilization, &None, average_value)
         }
-        _ => todo!("issue 4"),
+        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
+            (format!("{name} of container {container}"), average_utilization, &None, average_value)
+        }
+        MetricStatus::Pods { metric, average_value } => {
+            (format!("pods metric {}", metric_line(metric)), &None, &None, average_value)
+        }
+        MetricStatus::Object { metric, described_object, value, average_value } => {
+            let metric = metric_line(metric);
+            let CrossVersionObjectReference { kind, name, api_version } = &**described_object;
+            let version = api_version.as_ref().map(|it| format!("{it} ")).unwrap_or_default();
+            let line = format!("metric {metric} of {version}{kind} {name}");
+            (line, &None, value, average_value)
+        }
+        MetricStatus::External { metric, value, average_value } => {
+            (format!("external metric {}", metric_line(metric)), &None, value, average_value)
+        }
+    };
+    if let Some(utilization) = utilization {
+        let _ = write!(line, " {utilization}%");
+    }
+    if let Some(value) = value {
+        let _ = write!(line, " {value}");
+    }
+    if let Some(value) = average {
+        let _ = write!(line, " ({value} each)");
+    }
+    line
+}
+
+/// A metric's name, with the selector as it is written in the HPA.
+fn metric_line(metric: &MetricIdentifier) -> String {
+    let selector = metric.selector.as_ref().and_then(|it| serde_json::to_string(it).ok());
+    match selector {
+        None => metric.name.to_string(),
+        Some(selector) => format!("{} {selector}", metric.name),
     }
 }

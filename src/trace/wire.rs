@@ -8,7 +8,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
-use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, MetricStatus, Text};
+use crate::model::api::{
+    Condition, ConditionType, CrossVersionObjectReference, HpaSpec, HpaStatus, MetricIdentifier,
+    MetricStatus, Text,
+};
 use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
@@ -76,6 +79,9 @@ struct LogEntry {
     at: Time,
     get_scale: Option<GetScale>,
     list_pod_metrics: Option<ListPodMetrics>,
+    pods_metric: Option<PodsMetric>,
+    object_metric: Option<ObjectMetric>,
+    external_metric: Option<ExternalMetric>,
     update_scale: Option<UpdateScale>,
     update_status: Option<UpdateStatus>,
     event: Option<EventJson>,
@@ -97,6 +103,39 @@ struct GetScale {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ListPodMetrics {
     selector: Arc<str>,
+    #[serde(default)]
+    items: u32,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodsMetric {
+    metric: Arc<str>,
+    selector: Arc<str>,
+    metric_selector: Arc<str>,
+    #[serde(default)]
+    items: u32,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectMetric {
+    metric: Arc<str>,
+    kind: Arc<str>,
+    name: Arc<str>,
+    metric_selector: Arc<str>,
+    #[serde(default)]
+    value: Arc<str>,
+    error: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExternalMetric {
+    metric: Arc<str>,
+    metric_selector: Arc<str>,
     #[serde(default)]
     items: u32,
     error: Option<Arc<str>>,
@@ -150,6 +189,10 @@ struct MetricStatusJson {
     #[serde(rename = "type")]
     type_: String,
     resource: Option<ResourceStatusJson>,
+    container_resource: Option<ContainerResourceStatusJson>,
+    pods: Option<CustomStatusJson>,
+    object: Option<ObjectStatusJson>,
+    external: Option<CustomStatusJson>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -161,7 +204,32 @@ struct ResourceStatusJson {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ContainerResourceStatusJson {
+    name: Arc<str>,
+    container: Arc<str>,
+    current: CurrentJson,
+}
+
+/// Of the types Pods and External.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CustomStatusJson {
+    metric: Arc<MetricIdentifier>,
+    current: CurrentJson,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ObjectStatusJson {
+    metric: Arc<MetricIdentifier>,
+    described_object: Arc<CrossVersionObjectReference>,
+    current: CurrentJson,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CurrentJson {
+    value: Option<Quantity>,
     average_utilization: Option<i32>,
     average_value: Option<Quantity>,
 }
@@ -273,6 +341,24 @@ fn add(tick: &mut Observation, entry: LogEntry, clock: Clock) -> Result<(), Stri
             answer: list.error.map_or(Ok(list.items), Err),
         });
     }
+    tick.reads.extend(entry.pods_metric.map(|read| Read::PodsMetric {
+        metric: read.metric,
+        selector: read.selector,
+        metric_selector: read.metric_selector,
+        answer: read.error.map_or(Ok(read.items), Err),
+    }));
+    tick.reads.extend(entry.object_metric.map(|read| Read::ObjectMetric {
+        metric: read.metric,
+        kind: read.kind,
+        name: read.name,
+        metric_selector: read.metric_selector,
+        answer: read.error.map_or(Ok(read.value), Err),
+    }));
+    tick.reads.extend(entry.external_metric.map(|read| Read::ExternalMetric {
+        metric: read.metric,
+        metric_selector: read.metric_selector,
+        answer: read.error.map_or(Ok(read.items), Err),
+    }));
     if let Some(write) = entry.update_scale {
         tick.scale_writes.push(ScaleWrite { replicas: write.replicas, error: write.error });
     }
@@ -319,14 +405,61 @@ fn status(json: StatusJson, clock: Clock) -> Result<HpaStatus, String> {
     })
 }
 
+/// A metric's status: just the fields that its type has.
 fn metric(json: MetricStatusJson) -> Result<MetricStatus, String> {
-    match (json.type_.as_str(), json.resource) {
-        ("", None) => Ok(MetricStatus::Empty),
-        ("Resource", Some(resource)) => Ok(MetricStatus::Resource {
-            name: resource.name,
-            average_utilization: resource.current.average_utilization,
-            average_value: resource.current.average_value,
-        }),
-        (other, _) => Err(format!("a status of a metric of type {other:?} is not understood")),
+    let MetricStatusJson { type_, resource, container_resource, pods, object, external } = json;
+    let unknown = || format!("a status of a metric of type {type_:?} is not understood");
+    let status = match (resource, container_resource, pods, object, external) {
+        (None, None, None, None, None) if type_.is_empty() => return Ok(MetricStatus::Empty),
+        (Some(json), None, None, None, None) if type_ == "Resource" => {
+            let (value, average_utilization, average_value) = json.current.parts();
+            let name = json.name;
+            (value, MetricStatus::Resource { name, average_utilization, average_value })
+        }
+        (None, Some(json), None, None, None) if type_ == "ContainerResource" => {
+            let (value, average_utilization, average_value) = json.current.parts();
+            let (name, container) = (json.name, json.container);
+            let status = MetricStatus::ContainerResource {
+                name,
+                container,
+                average_utilization,
+                average_value,
+            };
+            (value, status)
+        }
+        (None, None, Some(json), None, None) if type_ == "Pods" => {
+            let (value, _, average_value) = json.current.without_utilization(unknown)?;
+            (value, MetricStatus::Pods { metric: json.metric, average_value })
+        }
+        (None, None, None, Some(json), None) if type_ == "Object" => {
+            let (value, _, average_value) = json.current.without_utilization(unknown)?;
+            let (metric, described_object) = (json.metric, json.described_object);
+            let status = MetricStatus::Object { metric, described_object, value, average_value };
+            (None, status)
+        }
+        (None, None, None, None, Some(json)) if type_ == "External" => {
+            let (value, _, average_value) = json.current.without_utilization(unknown)?;
+            let metric = json.metric;
+            (None, MetricStatus::External { metric, value, average_value })
+        }
+        _ => return Err(unknown()),
+    };
+    match status {
+        // A total where there are only averages.
+        (Some(_), _) => Err(unknown()),
+        (None, status) => Ok(status),
+    }
+}
+
+type Parts = (Option<Quantity>, Option<i32>, Option<Quantity>);
+
+impl CurrentJson {
+    /// Value, average utilization, average value.
+    fn parts(self) -> Parts {
+        (self.value, self.average_utilization, self.average_value)
+    }
+
+    fn without_utilization(self, unknown: impl Fn() -> String) -> Result<Parts, String> {
+        if self.average_utilization.is_some() { Err(unknown()) } else { Ok(self.parts()) }
     }
 }

@@ -8,6 +8,7 @@
 
 mod change;
 mod cluster;
+mod custom;
 mod hpas;
 mod pods;
 mod signal;
@@ -17,7 +18,10 @@ mod telling;
 mod tests;
 mod usage;
 
-pub use change::{Change, Faults, PodMetricsChange, PodState, Sample, ScaleTarget};
+pub use change::{
+    Change, ExternalMetricChange, Faults, ObjectMetricChange, PodMetricsChange, PodState, PodValue,
+    PodsMetricChange, Sample, ScaleTarget,
+};
 pub use cluster::{Cluster, UnknownTemplate};
 pub use hpas::{Admission, HpaAnswer, HpaOutcome};
 pub use simulation::{MAX_PODS, World};

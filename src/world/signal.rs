@@ -23,6 +23,8 @@ pub(super) enum Grain {
     Milli,
     /// Whole units, as for memory.
     Whole,
+    /// Milli-units of what may be negative, as custom and external metrics may.
+    Signed,
 }
 
 impl Grain {
@@ -34,7 +36,7 @@ impl Grain {
     /// The grain in milli-units.
     fn milli(self) -> i64 {
         match self {
-            Grain::Milli => 1,
+            Grain::Milli | Grain::Signed => 1,
             Grain::Whole => 1000,
         }
     }
@@ -42,9 +44,15 @@ impl Grain {
     /// A computed value as a quantity.
     pub(super) fn quantity(self, milli: i64) -> Quantity {
         match self {
-            Grain::Milli => Quantity::from_milli(milli, Format::DecimalSI),
+            Grain::Milli | Grain::Signed => Quantity::from_milli(milli, Format::DecimalSI),
             Grain::Whole => Quantity::from_milli(milli, Format::BinarySI),
         }
+    }
+
+    /// Usage is never negative: a computed value that would be is zero.
+    fn at_least<N: PartialOrd + From<u8>>(self, value: N) -> N {
+        let zero = N::from(0);
+        if self != Grain::Signed && value < zero { zero } else { value }
     }
 
     /// An even share of a total, rounded down to the grain.
@@ -56,7 +64,7 @@ impl Grain {
             return 0;
         }
         let grain = self.milli();
-        total_milli.max(0) / grain / among * grain
+        self.at_least(total_milli).div_euclid(grain).div_euclid(among) * grain
     }
 }
 
@@ -127,8 +135,10 @@ fn read_points(points: &[(Time, Quantity)], at: Time, grain: Grain) -> Reading {
     let (span, into) = (i128::from((*to - *from).0), i128::from((at - *from).0));
     let weighted = i128::from(low.milli()) * (span - into) + i128::from(high.milli()) * into;
     let divisor = span * i128::from(grain.milli());
-    let rounded = (weighted.max(0) + divisor / 2) / divisor;
-    Reading::Computed(i64::try_from(rounded).unwrap_or(i64::MAX).saturating_mul(grain.milli()))
+    // Both ends are in 64 bits, and so is all between them.
+    let rounded = (grain.at_least(weighted) + divisor / 2).div_euclid(divisor);
+    let rounded = i64::try_from(rounded).unwrap_or(i64::MAX);
+    Reading::Computed(rounded.saturating_mul(grain.milli()))
 }
 
 /// The whole waves are taken off in whole numbers, so that the sine's argument stays exact.
@@ -140,7 +150,7 @@ fn read_sine(mean: i64, amplitude: i64, period: Span, since: Time, grain: Grain)
         0.0
     };
     let value = mean as f64 + amplitude as f64 * wave;
-    let steps = libm::round(value.max(0.0) / grain.milli() as f64);
+    let steps = libm::round(grain.at_least(value) / grain.milli() as f64);
     (steps as i64).saturating_mul(grain.milli())
 }
 
@@ -203,11 +213,39 @@ mod tests {
     }
 
     #[test]
+    fn custom_metrics_may_be_negative() {
+        let points = [(0, "-1"), (10, "500m")].map(|(t, v)| (Time::from_secs(t), q(v)));
+        let points = Signal::Points(points.to_vec());
+        for (seconds, signed, usage) in [(0, "-1", "-1"), (3, "-550m", "0"), (9, "350m", "350m")] {
+            assert_eq!(at(&points, seconds, Grain::Signed), signed, "t={seconds}");
+            assert_eq!(at(&points, seconds, Grain::Milli), usage, "t={seconds}");
+        }
+        let sine = Signal::Sine {
+            mean: q("1"),
+            amplitude: q("3"),
+            period: Span::from_secs(60),
+            offset: Span::from_secs(0),
+        };
+        assert_eq!(at(&sine, 45, Grain::Signed), "-2");
+        assert_eq!(at(&sine, 45, Grain::Milli), "0");
+    }
+
+    #[test]
+    fn halves_are_rounded_up() {
+        for (low, high, middle) in [("1m", "2m", "2m"), ("-2m", "-1m", "-1m"), ("-1m", "0", "0")] {
+            let points = [(0, low), (10, high)].map(|(t, v)| (Time::from_secs(t), q(v)));
+            assert_eq!(at(&Signal::Points(points.to_vec()), 5, Grain::Signed), middle);
+        }
+    }
+
+    #[test]
     fn shares_are_rounded_down() {
         assert_eq!(Grain::Milli.share(1000, 3), 333);
         assert_eq!(Grain::Whole.share(1_000_000, 3), 333_000);
         assert_eq!(Grain::Whole.share(10_999, 1), 10_000);
         assert_eq!(Grain::Milli.share(1000, 0), 0);
         assert_eq!(Grain::Milli.share(-5, 1), 0);
+        assert_eq!(Grain::Signed.share(-5, 2), -3);
+        assert_eq!(Grain::Signed.share(5, 2), 2);
     }
 }

@@ -47,7 +47,7 @@ pub struct World {
     api: Arc<[(Time, Option<usize>)]>,
     next_api: usize,
     /// Failing requests and empty answers that last, in the timeline's order.
-    disturbances: Vec<usize>,
+    pub(super) disturbances: Vec<usize>,
     pub(super) usage: Usage,
     pub(super) told: Told,
     /// Ordinals of pods that something befell at the present instant.
@@ -225,13 +225,11 @@ impl World {
     fn begin(&mut self, index: usize, what: &What) -> bool {
         let (now, termination) = (self.now, self.scenario.workload.termination);
         match what {
-            What::MetricError(..) | What::MetricEmpty(_) | What::MetricMissing(..) => {
-                todo!("issue 4")
-            }
             What::PodsUnready(set)
             | What::MetricsMissing(set)
             | What::ContainerMetricsMissing(set, _)
             | What::ResourceMissing(set, _)
+            | What::MetricMissing(_, set)
             | What::MetricsStale(set) => self.befall(set, |pod| pod.holds.push(index)),
             What::PodsStuckTerminating(set) => self.befall(set, |pod| {
                 pod.holds.push(index);
@@ -246,6 +244,8 @@ impl World {
                 return false;
             }
             What::MetricsError(_)
+            | What::MetricError(..)
+            | What::MetricEmpty(_)
             | What::GetScaleError(_)
             | What::UpdateScaleError(_)
             | What::UpdateStatusError(_) => self.disturbances.push(index),
@@ -274,6 +274,7 @@ impl World {
             | What::MetricsMissing(_)
             | What::ContainerMetricsMissing(..)
             | What::ResourceMissing(..)
+            | What::MetricMissing(..)
             | What::MetricsStale(_) => self.release(index),
             what => {
                 self.disturbances.retain(|other| *other != index);

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
+use super::custom::CustomTold;
 use super::pods::{self, Frozen, SimPod};
 use super::simulation::World;
 use super::usage::{ClassKey, Usage, without};
@@ -18,7 +19,7 @@ use crate::scenario::meant::{Sampling, Scenario, UsageSource, What};
 /// What was told so far, and what waits to be told.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
-    template: Arc<str>,
+    pub(super) template: Arc<str>,
     resource: Arc<str>,
     /// The pod template and the window of samples are told once.
     started: bool,
@@ -26,6 +27,7 @@ pub(super) struct Told {
     timestamp: Option<Time>,
     usage_version: u64,
     faults: Faults,
+    pub(super) custom: CustomTold,
     /// How many of the samples that were told follow the common timestamp.
     following: usize,
     /// Pods whose samples became stale, until their timestamp is no longer the common one.
@@ -53,6 +55,7 @@ impl Told {
             timestamp: None,
             usage_version: 0,
             faults: Faults::default(),
+            custom: CustomTold::default(),
             following: 0,
             freshly_frozen: Vec::new(),
             person: true,
@@ -106,6 +109,8 @@ impl World {
         self.tell_metrics(at, first, &dirty, &mut changes);
         dirty.clear();
         self.dirty = dirty;
+        let sampled = sampled_at(self.scenario.metrics.sampling, at);
+        self.tell_custom_metrics(sampled, &mut changes);
         self.tell_faults(&mut changes);
         changes
     }

@@ -13,7 +13,8 @@ use crate::scenario::meant::{Metrics, PodSet, Scenario, Signal, UsageSource};
 /// All usage of a scenario at one instant.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
-    /// Containers in the order of the pod's spec, then others that the metrics name.
+    /// Containers in the order of the pod's spec, sidecars after them, then others that the metrics
+    /// name.
     containers: Vec<Arc<str>>,
     resources: Vec<Readings>,
     classes: Vec<Class>,
@@ -70,8 +71,10 @@ struct Class {
 
 impl Usage {
     pub(super) fn new(scenario: &Scenario) -> Usage {
-        let mut containers: Vec<Arc<str>> =
-            scenario.workload.spec.containers.iter().map(|c| c.name.clone()).collect();
+        let spec = &scenario.workload.spec;
+        let sidecars = spec.init_containers.iter().filter(|container| container.sidecar);
+        let running = spec.containers.iter().chain(sidecars);
+        let mut containers: Vec<Arc<str>> = running.map(|c| c.name.clone()).collect();
         for resource in &scenario.metrics.resources {
             if let UsageSource::PerContainer(signals) = &resource.source {
                 for (name, _) in signals {

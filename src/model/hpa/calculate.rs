@@ -1,37 +1,19 @@
 //! From metrics to one proposal: each metric's own, and the largest of them.
 
-use std::fmt;
 use std::sync::Arc;
 
+use super::metric_name::MetricName;
 use super::reconcile::{Computed, Reconcile};
-use super::replica_calculator::{Proposal, ResourceQuery};
+use super::replica_calculator::{Proposal, Query};
 use super::selectors::ParsedSelector;
 use crate::model::api::{
-    ConditionType, MetricSourceType, MetricSpec, MetricStatus, ResourceMetricSource, Scale, Text,
+    ConditionType, ContainerResourceMetricSource, MetricSourceType, MetricSpec, MetricStatus,
+    MetricTarget, ResourceMetricSource, Scale, Text,
 };
-use crate::model::derivation::{MetricDerivation, Path, PodCounts, Target};
+use crate::model::derivation::{MetricDerivation, Path, PodCounts, Source, Target};
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
-
-/// What a metric is called in conditions and events.
-pub(super) struct MetricName<'a>(pub(super) &'a MetricSpec);
-
-impl fmt::Display for MetricName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.0.type_, &self.0.resource) {
-            (MetricSourceType::Resource, Some(resource)) => {
-                f.write_str(&resource.name)?;
-                f.write_str(match resource.target.average_value {
-                    Some(_) => " resource",
-                    None => " resource utilization (percentage of request)",
-                })
-            }
-            (MetricSourceType::Resource, None) => Ok(()),
-            _ => todo!("issue 4"),
-        }
-    }
-}
 
 /// How far from 1 a ratio may be without effect.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +31,25 @@ impl Tolerances {
     }
 }
 
+/// What all metrics of a reconcile are computed with.
+#[derive(Clone, Copy)]
+pub(super) struct Scaling<'a> {
+    /// `spec.replicas` of the scale.
+    pub(super) current_replicas: i32,
+    /// `status.replicas` of the scale.
+    pub(super) status_replicas: i32,
+    pub(super) selector: &'a ParsedSelector,
+}
+
+/// The usage of pods and what it makes of the size.
+struct ResourceUsage {
+    replicas: i32,
+    average_utilization: Option<i32>,
+    average_value: Option<Quantity>,
+}
+
 /// Why a metric gave nothing.
-struct MetricFailure {
+pub(super) struct MetricFailure {
     /// The condition's and the event's reason.
     reason: &'static str,
     /// The event's message.
@@ -71,13 +70,18 @@ impl Reconcile<'_> {
     ) -> Result<Computed, Text> {
         let selector = self.validate_and_parse_selector(&scale.selector)?;
         let specs = &self.hpa.spec.metrics;
+        let scaling = Scaling {
+            current_replicas: scale.replicas,
+            status_replicas: scale.status_replicas,
+            selector: &selector,
+        };
         statuses.reserve_exact(specs.len());
         self.derivation.metrics.reserve_exact(specs.len());
         let mut computed = Computed { replicas: 0, metric: None, error: None };
         let mut invalid_metrics_count = 0;
         let mut first: Option<MetricFailure> = None;
         for (index, spec) in specs.iter().enumerate() {
-            match self.compute_replicas_for_metric(spec, scale.replicas, &selector, statuses) {
+            match self.compute_replicas_for_metric(spec, &scaling, statuses) {
                 Ok(proposal) => {
                     if computed.replicas == 0 || proposal > computed.replicas {
                         computed.replicas = proposal;
@@ -143,31 +147,60 @@ impl Reconcile<'_> {
     fn compute_replicas_for_metric(
         &mut self,
         spec: &MetricSpec,
-        current_replicas: i32,
-        selector: &ParsedSelector,
+        scaling: &Scaling<'_>,
         statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
-        match (&spec.type_, &spec.resource) {
-            (MetricSourceType::Resource, Some(resource)) => self
-                .compute_status_for_resource_metric(resource, current_replicas, selector, statuses),
-            (MetricSourceType::Resource, None) => {
-                let error = Text::from("no resource metric source was set");
-                let wrapped = format!("failed to get resource metric value: {error}");
-                Err(self.unable_to_compute("FailedGetResourceMetric", error, wrapped))
+        match spec.type_ {
+            MetricSourceType::Resource => {
+                if let Some(source) = &spec.resource {
+                    return self.compute_status_for_resource_metric(source, scaling, statuses);
+                }
             }
-            _ => todo!("issue 4"),
+            MetricSourceType::ContainerResource => {
+                if let Some(source) = &spec.container_resource {
+                    return self
+                        .compute_status_for_container_resource_metric(source, scaling, statuses);
+                }
+            }
+            MetricSourceType::Pods => {
+                if let Some(source) = &spec.pods {
+                    return self.compute_status_for_pods_metric(source, scaling, statuses);
+                }
+            }
+            MetricSourceType::Object => {
+                if let Some(source) = &spec.object {
+                    return self.compute_status_for_object_metric(source, scaling, statuses);
+                }
+            }
+            MetricSourceType::External => {
+                if let Some(source) = &spec.external {
+                    return self.compute_status_for_external_metric(source, scaling, statuses);
+                }
+            }
         }
+        Err(self.without_source())
+    }
+
+    /// A metric that lacks what its type names. The API server does not store one.
+    #[cold]
+    fn without_source(&mut self) -> MetricFailure {
+        self.derive_metric(&"".into(), Source::Resource, self.tolerances_for_hpa());
+        let error = "no metric source was set";
+        self.unable_to_compute("InvalidMetricSourceType", error.into(), error.to_owned())
     }
 
     /// The event of a metric that failed; its condition is set later, if it was the first.
     ///
     /// Upstream: horizontal.go, getUnableComputeReplicaCountCondition
-    fn unable_to_compute(
+    pub(super) fn unable_to_compute(
         &mut self,
         reason: &'static str,
         error: Text,
         wrapped: String,
     ) -> MetricFailure {
+        if let Some(metric) = self.derivation.metrics.last_mut() {
+            metric.error = Some(error.clone());
+        }
         self.event(EventType::Warning, reason, error.clone());
         MetricFailure { reason, error, wrapped }
     }
@@ -176,37 +209,97 @@ impl Reconcile<'_> {
     fn compute_status_for_resource_metric(
         &mut self,
         source: &ResourceMetricSource,
-        current_replicas: i32,
-        selector: &ParsedSelector,
+        scaling: &Scaling<'_>,
         statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
-        let computed = self.compute_status_for_resource_metric_generic(
-            source,
-            current_replicas,
-            selector,
-            statuses,
-        );
-        computed.map_err(|error| {
-            if let Some(metric) = self.derivation.metrics.last_mut() {
-                metric.error = Some(error.clone());
-            }
-            let wrapped = format!("failed to get {} resource metric value: {error}", source.name);
+        let ResourceMetricSource { name, target } = source;
+        let computed = self.compute_status_for_resource_metric_generic(name, None, target, scaling);
+        let usage = computed.map_err(|error| {
+            let wrapped = format!("failed to get {name} resource metric value: {error}");
             self.unable_to_compute("FailedGetResourceMetric", error, wrapped)
-        })
+        })?;
+        let ResourceUsage { replicas, average_utilization, average_value } = usage;
+        let name = name.clone();
+        statuses.push(MetricStatus::Resource { name, average_utilization, average_value });
+        Ok(replicas)
+    }
+
+    /// Upstream: horizontal.go, computeStatusForContainerResourceMetric
+    #[cold]
+    fn compute_status_for_container_resource_metric(
+        &mut self,
+        source: &ContainerResourceMetricSource,
+        scaling: &Scaling<'_>,
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, MetricFailure> {
+        let ContainerResourceMetricSource { name, container, target } = source;
+        let computed =
+            self.compute_status_for_resource_metric_generic(name, Some(container), target, scaling);
+        let usage = computed.map_err(|error| {
+            let wrapped = format!("failed to get {container} container metric value: {error}");
+            self.unable_to_compute("FailedGetContainerResourceMetric", error, wrapped)
+        })?;
+        let ResourceUsage { replicas, average_utilization, average_value } = usage;
+        statuses.push(MetricStatus::ContainerResource {
+            name: name.clone(),
+            container: container.clone(),
+            average_utilization,
+            average_value,
+        });
+        Ok(replicas)
     }
 
     /// Upstream: horizontal.go, computeStatusForResourceMetricGeneric
     fn compute_status_for_resource_metric_generic(
         &mut self,
-        source: &ResourceMetricSource,
-        current_replicas: i32,
-        selector: &ParsedSelector,
-        statuses: &mut Vec<MetricStatus>,
-    ) -> Result<i32, Text> {
-        let (name, target) = (&source.name, &source.target);
+        name: &Arc<str>,
+        container: Option<&Arc<str>>,
+        target: &MetricTarget,
+        scaling: &Scaling<'_>,
+    ) -> Result<ResourceUsage, Text> {
         let tolerances = self.tolerances_for_hpa();
+        let source = match container {
+            None => Source::Resource,
+            Some(container) => Source::ContainerResource(container.clone()),
+        };
+        self.derive_metric(name, source, tolerances);
+        let query = Query {
+            resource: name,
+            container: container.map(|name| &**name),
+            current_replicas: scaling.current_replicas,
+            status_replicas: scaling.status_replicas,
+            tolerances,
+            selector: scaling.selector,
+        };
+        let proposal = if let Some(value) = &target.average_value {
+            self.derive_target(Target::AverageValue(value.milli()));
+            self.get_raw_resource_replicas(&query, value.milli())
+                .map_err(|error| Text::from(format!("failed to get {name} usage: {error}")))?
+        } else if let Some(utilization) = target.average_utilization {
+            self.derive_target(Target::Utilization(utilization));
+            self.get_resource_replicas(&query, utilization)
+                .map_err(|error| Text::from(format!("failed to get {name} utilization: {error}")))?
+        } else {
+            let what = "neither an average utilization target nor an average value (usage) target";
+            return Err(format!("invalid resource metric source: {what} was set").into());
+        };
+        self.derive_proposal(&proposal);
+        Ok(ResourceUsage {
+            replicas: proposal.replicas,
+            average_utilization: proposal.usage.utilization,
+            average_value: Some(self.build_quantity(name, proposal.usage.average)),
+        })
+    }
+
+    pub(super) fn derive_metric(
+        &mut self,
+        name: &Arc<str>,
+        source: Source,
+        tolerances: Tolerances,
+    ) {
         self.derivation.metrics.push(MetricDerivation {
-            resource: name.clone(),
+            name: name.clone(),
+            source,
             target: Target::None,
             pods: PodCounts::default(),
             usage: None,
@@ -215,40 +308,19 @@ impl Reconcile<'_> {
             proposal: None,
             error: None,
         });
-        let query = ResourceQuery { resource: name, current_replicas, tolerances, selector };
-        let average_utilization;
-        let proposal = if let Some(value) = &target.average_value {
-            self.derive_target(Target::AverageValue(value.milli()));
-            average_utilization = None;
-            self.get_raw_resource_replicas(&query, value.milli())
-                .map_err(|error| Text::from(format!("failed to get {name} usage: {error}")))?
-        } else if let Some(utilization) = target.average_utilization {
-            self.derive_target(Target::Utilization(utilization));
-            let proposal = self.get_resource_replicas(&query, utilization);
-            let proposal = proposal.map_err(|error| {
-                Text::from(format!("failed to get {name} utilization: {error}"))
-            })?;
-            average_utilization = proposal.usage.utilization;
-            proposal
-        } else {
-            let what = "neither an average utilization target nor an average value (usage) target";
-            return Err(format!("invalid resource metric source: {what} was set").into());
-        };
-        let Proposal { replicas, usage, path, .. } = proposal;
-        if let Some(metric) = self.derivation.metrics.last_mut() {
-            metric.usage = Some(usage);
-            metric.path = path;
-            metric.proposal = Some(replicas);
-        }
-        let average_value = Some(self.build_quantity(name, usage.average));
-        let name = name.clone();
-        statuses.push(MetricStatus::Resource { name, average_utilization, average_value });
-        Ok(replicas)
     }
 
-    fn derive_target(&mut self, target: Target) {
+    pub(super) fn derive_target(&mut self, target: Target) {
         if let Some(metric) = self.derivation.metrics.last_mut() {
             metric.target = target;
+        }
+    }
+
+    pub(super) fn derive_proposal(&mut self, proposal: &Proposal) {
+        if let Some(metric) = self.derivation.metrics.last_mut() {
+            metric.usage = Some(proposal.usage);
+            metric.path = proposal.path;
+            metric.proposal = Some(proposal.replicas);
         }
     }
 
@@ -268,7 +340,7 @@ impl Reconcile<'_> {
     }
 
     /// Upstream: horizontal.go, tolerancesForHpa
-    fn tolerances_for_hpa(&self) -> Tolerances {
+    pub(super) fn tolerances_for_hpa(&self) -> Tolerances {
         let tolerance = self.knobs.flags.tolerance;
         let mut tolerances = Tolerances { scale_down: tolerance, scale_up: tolerance };
         let Some(behavior) = &self.hpa.spec.behavior else {

@@ -7,24 +7,96 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::requests::{NoRequest, Requests};
 use super::selectors::Matcher;
-use crate::model::api::{ConditionStatus, ContainerMetrics, Pod, PodMetrics, PodPhase, PodSpec};
+use crate::model::api::{
+    ConditionStatus, ContainerMetrics, Labels, Pod, PodMetricValue, PodMetrics, PodPhase,
+};
 use crate::model::derivation::PodCounts;
 use crate::model::selector::Selector;
 use crate::model::time::{Span, Time};
 
+/// The time over which a custom metric was taken, if its API does not say.
+///
+/// Upstream: metrics/client.go, metricServerDefaultMetricWindow
+const DEFAULT_METRIC_WINDOW: Span = Span::from_secs(60);
+
 /// What is asked of pods and metrics.
-pub(super) struct Grouping<'a, 'q> {
+pub(super) struct Grouping<'a, 'q, M> {
+    /// Empty for custom metrics.
     pub(super) resource: &'q str,
+    /// The one container that counts; absent: all of them.
+    pub(super) container: Option<&'q str>,
+    /// Whether requests of a pod as a whole are honoured.
+    pub(super) pod_level_resources: bool,
     pub(super) selector: &'q Selector,
     pub(super) pods: &'a [Arc<Pod>],
-    pub(super) metrics: &'a [PodMetrics],
+    pub(super) metrics: &'a [M],
     pub(super) now: Time,
     pub(super) cpu_initialization_period: Span,
     pub(super) delay_of_initial_readiness_status: Span,
     /// The percentage of its request that a missing pod counts on the way down; absent if requests
     /// are not needed.
     pub(super) fallback_utilization: Option<i64>,
+}
+
+/// A pod's entry in the answer of a metrics API.
+pub(super) trait Sample {
+    fn name(&self) -> &Arc<str>;
+    fn labels(&self) -> &Labels;
+    fn timestamp(&self) -> Time;
+    fn window(&self) -> Span;
+    /// The value in thousandths, if there is one.
+    fn value<'m>(&'m self, values: &mut Values<'m, '_>) -> Option<i64>;
+}
+
+impl Sample for PodMetrics {
+    #[inline]
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    #[inline]
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    #[inline]
+    fn timestamp(&self) -> Time {
+        self.timestamp
+    }
+
+    #[inline]
+    fn window(&self) -> Span {
+        self.window
+    }
+
+    #[inline]
+    fn value<'m>(&'m self, values: &mut Values<'m, '_>) -> Option<i64> {
+        values.of(&self.containers)
+    }
+}
+
+impl Sample for PodMetricValue {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn timestamp(&self) -> Time {
+        self.timestamp
+    }
+
+    fn window(&self) -> Span {
+        self.window.unwrap_or(DEFAULT_METRIC_WINDOW)
+    }
+
+    fn value<'m>(&'m self, _values: &mut Values<'m, '_>) -> Option<i64> {
+        Some(self.value.milli())
+    }
 }
 
 /// Sums and counts.
@@ -47,7 +119,7 @@ pub(super) struct Groups<'a> {
     pub(super) unready_request: i64,
     /// The first pod without a request, and the container that lacks it. Upstream's order is
     /// random; here it is that of names.
-    pub(super) without_request: Option<(&'a Pod, usize)>,
+    pub(super) without_request: Option<(&'a Pod, NoRequest)>,
 }
 
 enum Group {
@@ -57,12 +129,13 @@ enum Group {
     Ready,
 }
 
-impl<'a> Grouping<'a, '_> {
+impl<'a, M: Sample> Grouping<'a, '_, M> {
     /// Upstream: replica_calculator.go, groupPods and calculateRequests
     pub(super) fn group_pods(&self, groups: &mut Groups<'a>) {
         let mut matcher = Matcher::new(self.selector);
-        let mut values = Values { resource: self.resource, last: None };
-        let mut requests = Requests { resource: self.resource, last: None };
+        let (resource, container) = (self.resource, self.container);
+        let mut values = Values { resource, container, last: None };
+        let mut requests = Requests::new(resource, container, self.pod_level_resources);
         let is_cpu = self.resource == "cpu";
         let mut metrics = self.metrics;
         for pod in self.pods {
@@ -73,7 +146,7 @@ impl<'a> Grouping<'a, '_> {
             let mut found = None;
             // Metrics of names before this pod's are of pods that are not listed.
             while let Some((metric, rest)) = metrics.split_first() {
-                let order = compare_names(&metric.name, &pod.name);
+                let order = compare_names(metric.name(), &pod.name);
                 if order == Ordering::Greater {
                     break;
                 }
@@ -86,8 +159,8 @@ impl<'a> Grouping<'a, '_> {
                 groups.add_unknown(value);
             }
             let request = self.fallback_utilization.map(|fallback| {
-                let request = requests.of(&pod.spec).unwrap_or_else(|container| {
-                    groups.without_request.get_or_insert((pod, container));
+                let request = requests.of(&pod.spec).unwrap_or_else(|why| {
+                    groups.without_request.get_or_insert((pod, why));
                     0
                 });
                 (request, fallback)
@@ -103,7 +176,7 @@ impl<'a> Grouping<'a, '_> {
 
     /// One pod's group. Upstream: replica_calculator.go, groupPods
     #[inline]
-    fn group(&self, pod: &Pod, metric: Option<&PodMetrics>, is_cpu: bool) -> Group {
+    fn group(&self, pod: &Pod, metric: Option<&M>, is_cpu: bool) -> Group {
         if pod.deletion_timestamp.is_some() || pod.phase == PodPhase::Failed {
             return Group::Ignored;
         }
@@ -122,7 +195,7 @@ impl<'a> Grouping<'a, '_> {
         let is_false = condition.status == ConditionStatus::False;
         let transition = condition.last_transition_time;
         let unready = if start_time + self.cpu_initialization_period > self.now {
-            is_false || metric.timestamp < transition + metric.window
+            is_false || metric.timestamp() < transition + metric.window()
         } else {
             is_false && start_time + self.delay_of_initial_readiness_status > transition
         };
@@ -133,17 +206,17 @@ impl<'a> Grouping<'a, '_> {
 impl Groups<'_> {
     /// The value of a metric that the selector matches, if each container has one.
     #[inline]
-    fn read<'m>(
+    fn read<'m, M: Sample>(
         &mut self,
-        metric: &'m PodMetrics,
+        metric: &'m M,
         matcher: &mut Matcher<'m>,
         values: &mut Values<'m, '_>,
     ) -> Option<i64> {
-        if !matcher.matches(&metric.labels) {
+        if !matcher.matches(metric.labels()) {
             return None;
         }
         self.items += 1;
-        values.of(&metric.containers)
+        metric.value(values)
     }
 
     /// How many metrics are left when those of ignored and unready pods are removed.
@@ -192,29 +265,34 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 /// Usage of pods, of which many share what they report with the one before.
-struct Values<'a, 'q> {
+pub(super) struct Values<'a, 'q> {
     resource: &'q str,
+    container: Option<&'q str>,
     last: Option<(&'a Arc<[ContainerMetrics]>, Option<i64>)>,
 }
 
 impl<'a> Values<'a, '_> {
-    /// The usage of a pod: the sum over its containers, if each of them reports the resource.
-    ///
-    /// Upstream: metrics/client.go, getPodMetrics
+    /// The usage of a pod.
     #[inline]
     fn of(&mut self, containers: &'a Arc<[ContainerMetrics]>) -> Option<i64> {
         match self.last {
             Some((last, value)) if Arc::ptr_eq(last, containers) => value,
             _ => {
-                let value = self.sum(containers);
+                let value = match self.container {
+                    None => self.get_pod_metrics(containers),
+                    Some(container) => self.get_container_metrics(containers, container),
+                };
                 self.last = Some((containers, value));
                 value
             }
         }
     }
 
+    /// The sum over the containers, if each of them reports the resource.
+    ///
+    /// Upstream: metrics/client.go, getPodMetrics
     #[inline(never)]
-    fn sum(&self, containers: &[ContainerMetrics]) -> Option<i64> {
+    fn get_pod_metrics(&self, containers: &[ContainerMetrics]) -> Option<i64> {
         let mut sum: Option<i64> = None;
         for container in containers {
             let (_, usage) = container.usage.iter().find(|(name, _)| same(name, self.resource))?;
@@ -222,40 +300,14 @@ impl<'a> Values<'a, '_> {
         }
         sum
     }
-}
 
-/// Requests of pods, of which most share their spec with the one before.
-struct Requests<'a> {
-    resource: &'a str,
-    last: Option<(&'a Arc<PodSpec>, Result<i64, usize>)>,
-}
-
-impl<'a> Requests<'a> {
-    /// The pod's request, or the container that has none.
+    /// One container's usage, if it reports the resource.
     ///
-    /// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
-    #[inline]
-    fn of(&mut self, spec: &'a Arc<PodSpec>) -> Result<i64, usize> {
-        match self.last {
-            Some((last, request)) if Arc::ptr_eq(last, spec) => request,
-            _ => {
-                let request = self.sum(spec);
-                self.last = Some((spec, request));
-                request
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn sum(&self, spec: &PodSpec) -> Result<i64, usize> {
-        let mut request: Result<i64, usize> = Ok(0);
-        for (index, container) in spec.containers.iter().enumerate() {
-            let Some(quantity) = container.requests.get(self.resource) else {
-                request = Err(index);
-                break;
-            };
-            request = request.map(|sum| sum.wrapping_add(quantity.milli()));
-        }
-        request
+    /// Upstream: metrics/client.go, getContainerMetrics
+    #[cold]
+    fn get_container_metrics(&self, containers: &[ContainerMetrics], name: &str) -> Option<i64> {
+        let container = containers.iter().find(|container| same(&container.name, name))?;
+        let (_, usage) = container.usage.iter().find(|(name, _)| same(name, self.resource))?;
+        Some(usage.milli())
     }
 }

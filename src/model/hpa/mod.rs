@@ -10,15 +10,21 @@
 mod behavior;
 mod by_key;
 mod calculate;
+mod custom_metrics;
 mod defaults;
 mod group_pods;
+mod metric_name;
+mod metrics_client;
 mod normalize;
+mod pod_requests;
 mod queue;
 mod reconcile;
 mod replica_calculator;
+mod requests;
 mod selectors;
 mod status;
 mod validation;
+mod validation_metrics;
 
 #[cfg(test)]
 mod tests;

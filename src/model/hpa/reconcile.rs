@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::calculate::MetricName;
+use super::metric_name::MetricName;
 use super::selectors::HpaSelectorStore;
 use super::status::WorkingStatus;
 use super::{Decision, Input, Memory, Target, TimestampedRecommendation};

@@ -1,19 +1,24 @@
-//! From the usage of pods to a number of replicas.
-
-use std::sync::Arc;
+//! From the usage of pods to a number of replicas. Metrics of objects and external ones are in
+//! `custom_metrics`.
 
 use super::calculate::Tolerances;
 use super::go_i32;
-use super::group_pods::{Grouping, Groups};
+use super::group_pods::{Grouping, Groups, Sample};
 use super::reconcile::Reconcile;
 use super::selectors::ParsedSelector;
 use crate::model::derivation::{Filled, Path, SecondRatio, Usage};
-use crate::model::observation::Read;
+use crate::model::flags::Gate;
 
-/// What is asked for one resource metric.
-pub(super) struct ResourceQuery<'a> {
-    pub(super) resource: &'a Arc<str>,
+/// What is asked for one metric.
+pub(super) struct Query<'a> {
+    /// Empty if it is not a resource metric.
+    pub(super) resource: &'a str,
+    /// The one container that counts; absent: all of them.
+    pub(super) container: Option<&'a str>,
+    /// `spec.replicas` of the scale.
     pub(super) current_replicas: i32,
+    /// `status.replicas` of the scale.
+    pub(super) status_replicas: i32,
     pub(super) tolerances: Tolerances,
     pub(super) selector: &'a ParsedSelector,
 }
@@ -41,18 +46,15 @@ impl<'a> Reconcile<'a> {
     /// Upstream: replica_calculator.go, GetResourceReplicas
     pub(super) fn get_resource_replicas(
         &mut self,
-        query: &ResourceQuery<'_>,
+        query: &Query<'_>,
         target_utilization: i32,
     ) -> Result<Proposal, String> {
         let fallback = i64::from(target_utilization.max(100));
         let mut groups = Groups::default();
-        self.group_pods(query, Some(fallback), &mut groups)?;
-        if let Some((pod, container)) = groups.without_request {
-            let container = pod.spec.containers.get(container).map_or("", |it| &it.name);
-            return Err(format!(
-                "missing request for {} in container {container} of Pod {}",
-                query.resource, pod.name
-            ));
+        self.get_resource_metric(query, Some(fallback), &mut groups)?;
+        self.some_metrics_left(&groups)?;
+        if let Some((pod, why)) = groups.without_request {
+            return Err(why.error(pod, query.resource, query.container));
         }
         let sums = Sums {
             total: groups.ready_value,
@@ -78,14 +80,27 @@ impl<'a> Reconcile<'a> {
 
     /// The proposal for a target per pod.
     ///
-    /// Upstream: replica_calculator.go, GetRawResourceReplicas and calcPlainMetricReplicas
+    /// Upstream: replica_calculator.go, GetRawResourceReplicas
     pub(super) fn get_raw_resource_replicas(
         &mut self,
-        query: &ResourceQuery<'_>,
+        query: &Query<'_>,
         target_usage: i64,
     ) -> Result<Proposal, String> {
         let mut groups = Groups::default();
-        self.group_pods(query, None, &mut groups)?;
+        self.get_resource_metric(query, None, &mut groups)?;
+        self.calc_plain_metric_replicas(query, target_usage, &groups)
+    }
+
+    /// The proposal for a target per pod, whatever is measured.
+    ///
+    /// Upstream: replica_calculator.go, calcPlainMetricReplicas
+    pub(super) fn calc_plain_metric_replicas(
+        &mut self,
+        query: &Query<'_>,
+        target_usage: i64,
+        groups: &Groups<'_>,
+    ) -> Result<Proposal, String> {
+        self.some_metrics_left(groups)?;
         let sums = Sums {
             total: groups.ready_value.wrapping_add(groups.unknown_value),
             requests: 0,
@@ -94,7 +109,7 @@ impl<'a> Reconcile<'a> {
         let usage = get_metric_usage_ratio(&sums, target_usage);
         let low_value = target_usage.wrapping_mul(i64::from(groups.counts.missing));
         let low = (low_value, Filled::Target);
-        replicas(query, &groups, usage, low, |(missing, unready), filled_value| {
+        replicas(query, groups, usage, low, |(missing, unready), filled_value| {
             let mut sums = sums;
             sums.total = sums.total.wrapping_add(filled_value);
             sums.entries += if missing { groups.counts.missing } else { 0 };
@@ -103,14 +118,35 @@ impl<'a> Reconcile<'a> {
         })
     }
 
-    /// Queries the metrics and groups the pods; fails if nothing is left to calculate with.
-    fn group_pods(
-        &mut self,
-        query: &ResourceQuery<'_>,
+    /// Groups the pods by these metrics.
+    ///
+    /// Upstream: replica_calculator.go, groupPods and calculateRequests
+    #[inline]
+    pub(super) fn group_pods<M: Sample>(
+        &self,
+        query: &Query<'_>,
+        metrics: &'a [M],
         fallback_utilization: Option<i64>,
         groups: &mut Groups<'a>,
-    ) -> Result<(), String> {
-        self.get_resource_metric(query, fallback_utilization, groups)?;
+    ) {
+        let flags = self.knobs.flags;
+        let grouping = Grouping {
+            resource: query.resource,
+            container: query.container,
+            pod_level_resources: self.knobs.gates.enabled(Gate::PodLevelResources),
+            selector: &query.selector.selector,
+            pods: self.input.pods,
+            metrics,
+            now: self.now,
+            cpu_initialization_period: flags.cpu_initialization_period,
+            delay_of_initial_readiness_status: flags.initial_readiness_delay,
+            fallback_utilization,
+        };
+        grouping.group_pods(groups);
+    }
+
+    /// Fails if nothing is left to calculate with.
+    fn some_metrics_left(&mut self, groups: &Groups<'_>) -> Result<(), String> {
         if groups.listed == 0 {
             return Err("no pods returned by selector while calculating replica count".to_owned());
         }
@@ -123,56 +159,12 @@ impl<'a> Reconcile<'a> {
         }
         Ok(())
     }
-
-    /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is
-    /// known only then.
-    ///
-    /// Upstream: metrics/client.go, GetResourceMetric
-    fn get_resource_metric(
-        &mut self,
-        query: &ResourceQuery<'_>,
-        fallback_utilization: Option<i64>,
-        groups: &mut Groups<'a>,
-    ) -> Result<(), String> {
-        let input = self.input;
-        let flags = self.knobs.flags;
-        let selector = query.selector.query.clone();
-        if let Ok(metrics) = input.pod_metrics {
-            let grouping = Grouping {
-                resource: query.resource,
-                selector: &query.selector.selector,
-                pods: input.pods,
-                metrics,
-                now: self.now,
-                cpu_initialization_period: flags.cpu_initialization_period,
-                delay_of_initial_readiness_status: flags.initial_readiness_delay,
-                fallback_utilization,
-            };
-            grouping.group_pods(groups);
-        }
-        let answer = match input.pod_metrics {
-            Ok(_) => Ok(groups.items),
-            Err(error) => Err(error.message.clone()),
-        };
-        self.observation.reads.push(Read::PodMetrics { selector, answer });
-        let unable = format_args!("unable to get metrics for resource {}", query.resource);
-        match input.pod_metrics {
-            Err(error) => {
-                let what = "unable to fetch metrics from resource metrics API";
-                Err(format!("{unable}: {what}: {}", error.message))
-            }
-            Ok(_) if groups.items == 0 => {
-                Err(format!("{unable}: no metrics returned from resource metrics API"))
-            }
-            Ok(_) => Ok(()),
-        }
-    }
 }
 
 /// What is the same for both kinds of targets. `recompute` gives the ratio with missing and unready
 /// pods filled in: whether each of the two is, and by what the sum of usage grows.
 fn replicas(
-    query: &ResourceQuery<'_>,
+    query: &Query<'_>,
     groups: &Groups<'_>,
     mut usage: Usage,
     low: (i64, Filled),
@@ -235,7 +227,7 @@ fn get_resource_utilization_ratio(sums: &Sums, target_utilization: i32) -> Resul
         utilization: Some(utilization),
         average: sums.total.wrapping_div(i64::from(sums.entries.max(1))),
         ratio: f64::from(utilization) / f64::from(target_utilization),
-        second: None,
+        ..Usage::default()
     })
 }
 
@@ -244,10 +236,8 @@ fn get_metric_usage_ratio(sums: &Sums, target_usage: i64) -> Usage {
     let average = sums.total / i64::from(sums.entries.max(1));
     Usage {
         total: sums.total,
-        requests: 0,
-        utilization: None,
         average,
         ratio: average as f64 / target_usage as f64,
-        second: None,
+        ..Usage::default()
     }
 }

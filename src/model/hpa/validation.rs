@@ -1,7 +1,7 @@
 //! What the API server refuses, in its own words.
 //!
-//! Deliberately absent: what the types of [`HpaSpec`] can't hold (unknown enum values, other kinds
-//! of metrics), and metadata other than the name. Errors come in upstream's order: hand-written
+//! Deliberately absent: what the types of [`HpaSpec`] can't hold (unknown enum values, a metric's
+//! source without its target), and metadata other than the name. Errors come in upstream's order: hand-written
 //! checks first, then those that upstream generates from its types and that take the place of
 //! hand-written ones.
 //!
@@ -11,10 +11,8 @@
 use std::fmt;
 
 use super::reconcile::parse_group_version;
-use crate::model::api::{
-    CrossVersionObjectReference, HpaSpec, MetricSourceType, MetricSpec, MetricTarget,
-    ResourceMetricSource, ScalingRules,
-};
+use super::validation_metrics::validate_metrics;
+use crate::model::api::{CrossVersionObjectReference, HpaSpec, MetricSourceType, ScalingRules};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::selector::is_dns1123_subdomain;
 
@@ -59,22 +57,26 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-fn required(field: impl Into<String>, detail: &str) -> FieldError {
+pub(super) fn required(field: impl Into<String>, detail: &str) -> FieldError {
     let (field, detail) = (field.into(), detail.to_owned());
     FieldError { field, type_: FieldErrorType::Required, value: String::new(), detail }
 }
 
-fn forbidden(field: impl Into<String>, detail: &str) -> FieldError {
+pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> FieldError {
     FieldError { type_: FieldErrorType::Forbidden, ..required(field, detail) }
 }
 
-fn invalid(field: impl Into<String>, value: impl fmt::Display, detail: &str) -> FieldError {
+pub(super) fn invalid(
+    field: impl Into<String>,
+    value: impl fmt::Display,
+    detail: &str,
+) -> FieldError {
     let value = value.to_string();
     FieldError { type_: FieldErrorType::Invalid, value, ..required(field, detail) }
 }
 
 /// Text in quotes, as upstream prints it.
-fn quoted(text: impl fmt::Display) -> String {
+pub(super) fn quoted(text: impl fmt::Display) -> String {
     format!("{:?}", text.to_string())
 }
 
@@ -169,9 +171,18 @@ fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) ->
         let detail = "must be greater than or equal to `minReplicas`";
         errors.push(invalid("spec.maxReplicas", max, detail));
     }
-    let old_target = old.map(|old| &old.scale_target_ref);
-    validate_target(&spec.scale_target_ref, old_target, &mut errors);
-    validate_metrics(&spec.metrics, spec.min_replicas, &mut errors);
+    let target = &spec.scale_target_ref;
+    let version =
+        |target: &CrossVersionObjectReference| target.api_version.clone().unwrap_or_default();
+    let unchanged = old.is_some_and(|old| {
+        let old = &old.scale_target_ref;
+        old.kind == target.kind && version(old) == version(target)
+    });
+    let allow_empty_group = (!unchanged).then_some(target.kind == "ReplicationController");
+    let path = "spec.scaleTargetRef";
+    validate_cross_version_object_reference(target, path, allow_empty_group, &mut errors);
+    let any_version = old.is_some_and(describes_unknown_versions);
+    validate_metrics(&spec.metrics, spec.min_replicas, any_version, &mut errors);
     if let Some(behavior) = &spec.behavior {
         validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
         validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);
@@ -180,14 +191,28 @@ fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) ->
     errors
 }
 
-/// Upstream: validation.go, ValidateCrossVersionObjectReference
-fn validate_target(
+/// Whether a stored HPA has a metric of an object whose apiVersion is none: then a new one may, too.
+///
+/// Upstream: strategy.go, validationOptionsForHorizontalPodAutoscaler
+fn describes_unknown_versions(old: &HpaSpec) -> bool {
+    old.metrics.iter().filter(|spec| spec.type_ == MetricSourceType::Object).any(|spec| {
+        let object = spec.object.as_ref().map(|source| &source.described_object);
+        let version = object.and_then(|object| object.api_version.as_deref());
+        parse_group_version(version.unwrap_or_default()).is_err()
+    })
+}
+
+/// Without `allow_empty_group` the apiVersion is not looked at.
+///
+/// Upstream: validation.go, ValidateCrossVersionObjectReference and ValidateAPIVersion
+pub(super) fn validate_cross_version_object_reference(
     target: &CrossVersionObjectReference,
-    old: Option<&CrossVersionObjectReference>,
+    path: &str,
+    allow_empty_group: Option<bool>,
     errors: &mut Vec<FieldError>,
 ) {
     for (name, value) in [("kind", &target.kind), ("name", &target.name)] {
-        let field = format!("spec.scaleTargetRef.{name}");
+        let field = format!("{path}.{name}");
         if value.is_empty() {
             errors.push(required(field, ""));
             continue;
@@ -196,97 +221,23 @@ fn validate_target(
             errors.push(invalid(field.as_str(), quoted(value), &text));
         }
     }
+    let Some(allow_empty_group) = allow_empty_group else { return };
     let api_version = target.api_version.as_deref().unwrap_or("");
-    let unchanged = old.is_some_and(|old| {
-        old.kind == target.kind && old.api_version.as_deref().unwrap_or("") == api_version
-    });
-    if unchanged {
-        return;
-    }
     let wrong = match parse_group_version(api_version) {
         Err(error) => error,
-        Ok(("", _)) if target.kind != "ReplicationController" => {
-            "apiVersion must specify API group".to_owned()
-        }
+        Ok(("", _)) if !allow_empty_group => "apiVersion must specify API group".to_owned(),
         Ok(_) => return,
     };
-    errors.push(invalid("spec.scaleTargetRef.apiVersion", quoted(api_version), &wrong));
+    errors.push(invalid(format!("{path}.apiVersion"), quoted(api_version), &wrong));
 }
 
 /// Upstream: apimachinery, content/path.go, IsPathSegmentName
-fn is_path_segment_name(name: &str) -> Vec<String> {
+pub(super) fn is_path_segment_name(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
     let wrong = ["/", "%"].into_iter().filter(|illegal| name.contains(illegal));
     wrong.map(|illegal| format!("may not contain '{illegal}'")).collect()
-}
-
-/// Upstream: validation.go, validateMetrics
-fn validate_metrics(
-    metrics: &[MetricSpec],
-    min_replicas: Option<i32>,
-    errors: &mut Vec<FieldError>,
-) {
-    // None of the kinds of metrics that there are so far.
-    let has_object_or_external_metrics = false;
-    for (index, spec) in metrics.iter().enumerate() {
-        let path = format!("spec.metrics[{index}]");
-        if let Some(source) = &spec.resource {
-            validate_resource_source(source, &format!("{path}.resource"), errors);
-        }
-        match spec.type_ {
-            MetricSourceType::Resource => {
-                if spec.resource.is_none() {
-                    let detail = "must populate information for the given metric source";
-                    errors.push(required(format!("{path}.resource"), detail));
-                }
-            }
-            _ => todo!("issue 4"),
-        }
-    }
-    if min_replicas == Some(0) && !has_object_or_external_metrics {
-        let detail = "must specify at least one Object or External metric to support scaling to \
-                      zero replicas";
-        errors.push(forbidden("spec.metrics", detail));
-    }
-}
-
-/// Upstream: validation.go, validateResourceSource
-fn validate_resource_source(
-    source: &ResourceMetricSource,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) {
-    if source.name.is_empty() {
-        errors.push(required(format!("{path}.name"), "must specify a resource name"));
-    }
-    let target = &source.target;
-    validate_metric_target(target, &format!("{path}.target"), errors);
-    match (target.average_utilization, &target.average_value) {
-        (None, None) => errors.push(required(
-            format!("{path}.target.averageUtilization"),
-            "must set either a target raw value or a target utilization",
-        )),
-        (Some(_), Some(_)) => errors.push(forbidden(
-            format!("{path}.target.averageValue"),
-            "may not set both a target raw value and a target utilization",
-        )),
-        _ => {}
-    }
-}
-
-/// Upstream: validation.go, validateMetricTarget
-fn validate_metric_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
-    for (name, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
-        if let Some(value) = value.as_ref().filter(|value| value.sign() != 1) {
-            errors.push(invalid(format!("{path}.{name}"), quoted(value), "must be positive"));
-        }
-    }
-    if let Some(utilization) = target.average_utilization.filter(|value| *value < 1) {
-        let field = format!("{path}.averageUtilization");
-        errors.push(invalid(field, utilization, "must be greater than 0"));
-    }
 }
 
 /// Upstream: validation.go, validateScalingRules and validateScalingPolicy
@@ -334,7 +285,9 @@ fn validate_scaling_rules(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::api::{Behavior, MetricTargetType, ScalingPolicy, ScalingPolicyType};
+    use crate::model::api::{
+        Behavior, MetricTarget, MetricTargetType, ScalingPolicy, ScalingPolicyType,
+    };
     use crate::model::quantity::Quantity;
 
     fn stored() -> HpaSpec {

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::Reader;
 use super::cursor::{At, Problems};
+use super::served::{self, Asked};
 use super::values::quantity;
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{set_defaults, validate};
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::suggest;
-use crate::scenario::manifest::{Manifest, MetricType, Spec};
+use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
@@ -24,6 +25,8 @@ pub(super) struct Hpa {
     pub(super) manifest: Value,
     pub(super) target: Target,
     pub(super) max_replicas: i32,
+    /// The metrics that it scales on.
+    pub(super) asked: Vec<Asked>,
 }
 
 /// The target as its reference names it.
@@ -77,7 +80,9 @@ pub(super) fn lower(
         problems.in_file(inside, &path);
         hpa
     });
-    if problems.len() == before { hpa } else { None }
+    let mut hpa = if problems.len() == before { hpa? } else { return None };
+    hpa.asked.iter_mut().for_each(|asked| asked.in_file(&path));
+    Some(hpa)
 }
 
 /// The one HorizontalPodAutoscaler among the documents of a file.
@@ -161,7 +166,7 @@ fn manifest(
     }
     let node = at.node()?;
     let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
-    valid(at, typed, gates, target.is_some(), problems);
+    let asked = valid(at, typed, gates, target.is_some(), problems);
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
@@ -169,6 +174,7 @@ fn manifest(
         manifest: node.to_json(),
         target: target?,
         max_replicas: typed.spec.as_ref()?.max_replicas?,
+        asked,
     })
 }
 
@@ -198,18 +204,12 @@ fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     }
 }
 
-/// Metric types that the model does not know yet are refused by name.
+/// Without its type, nothing can be said of a metric.
 fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     let metrics = typed.spec.as_ref().and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
     for (index, metric) in metrics.iter().enumerate() {
-        let at = at.index(index);
-        match metric.type_ {
-            Some(MetricType::Resource) => {}
-            Some(other) => {
-                let what = format!("metrics of type {other:?} are not supported yet");
-                problems.hint(at.key("type"), what, "only Resource metrics are, cpu and memory");
-            }
-            None => problems.plain(at, "missing field `type` of the metric"),
+        if metric.type_.is_none() {
+            problems.plain(at.index(index), "missing field `type` of the metric");
         }
     }
 }
@@ -217,26 +217,37 @@ fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
 /// Quantities that can't be read, of a manifest or of an edit.
 pub(super) fn quantities(at: At<'_>, spec: &Spec, problems: &mut Problems) {
     for (index, metric) in spec.metrics.iter().flatten().enumerate() {
-        let at = at.key("metrics").index(index).key("resource").key("target");
-        let target = metric.resource.as_ref().and_then(|resource| resource.target.as_ref());
-        let Some(target) = target else { continue };
-        let values = [("averageValue", &target.average_value), ("value", &target.value)];
-        for (name, text) in values {
-            let Some(text) = text else { continue };
-            match text.0.strip_suffix('%').filter(|percent| percent.parse::<u32>().is_ok()) {
-                None => _ = quantity(text, at.key(name), problems),
-                Some(percent) => {
-                    let what = format!("expected a quantity, found {:?}", text.0);
-                    let meant = format!("{{type: Utilization, averageUtilization: {percent}}}");
-                    problems.hint(at.key(name), what, format!("did you mean {meant}?"));
-                }
-            }
+        for (source, target) in metric.targets() {
+            let at = at.key("metrics").index(index).key(source).key("target");
+            let of_resource = matches!(source, "resource" | "containerResource");
+            target_quantities(at, target, of_resource, problems);
         }
     }
     let Some(behavior) = &spec.behavior else { return };
     for (name, rules) in [("scaleUp", &behavior.scale_up), ("scaleDown", &behavior.scale_down)] {
         if let Some(text) = rules.as_ref().and_then(|rules| rules.tolerance.as_ref()) {
             tolerance(text, at.key("behavior").key(name).key("tolerance"), problems);
+        }
+    }
+}
+
+fn target_quantities(
+    at: At<'_>,
+    target: &MetricTarget,
+    of_resource: bool,
+    problems: &mut Problems,
+) {
+    let values = [("averageValue", &target.average_value), ("value", &target.value)];
+    for (name, text) in values {
+        let Some(text) = text else { continue };
+        let percent = text.0.strip_suffix('%').filter(|percent| percent.parse::<u32>().is_ok());
+        match percent.filter(|_| of_resource) {
+            None => _ = quantity(text, at.key(name), problems),
+            Some(percent) => {
+                let what = format!("expected a quantity, found {:?}", text.0);
+                let meant = format!("{{type: Utilization, averageUtilization: {percent}}}");
+                problems.hint(at.key(name), what, format!("did you mean {meant}?"));
+            }
         }
     }
 }
@@ -276,26 +287,32 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
     Some(Target { group, version, kind: kind.to_owned(), resource, name: name.into() })
 }
 
-/// What the API server would refuse, in its words.
+/// What the API server would refuse, in its words. The metrics, if it refuses nothing.
 fn valid(
     at: At<'_>,
     typed: &Manifest,
     gates: &FeatureGates,
     target_is_known: bool,
     problems: &mut Problems,
-) {
-    let Some(node) = at.key("spec").node() else { return };
+) -> Vec<Asked> {
+    let Some(node) = at.key("spec").node() else { return Vec::new() };
     let mut spec: HpaSpec = match decode(node, Nulls::Absent) {
         Ok(spec) => spec,
-        Err(problem) => return problems.add(problem),
+        Err(problem) => {
+            problems.add(problem);
+            return Vec::new();
+        }
     };
     set_defaults(&mut spec);
     let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
-    for error in validate(name.unwrap_or_default(), &spec, gates) {
+    let errors = validate(name.unwrap_or_default(), &spec, gates);
+    let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
+    for error in errors {
         // Of a target that is not supported, that is said already.
         if target_is_known || !error.field.starts_with("spec.scaleTargetRef") {
             let what = format!("the API server refuses this HPA: {error}");
             problems.plain(at.follow(&error.field), what);
         }
     }
+    asked
 }

@@ -1,12 +1,16 @@
-//! What the metrics API answers.
+//! What the metrics API metrics.k8s.io answers; the others' part is in `custom`.
 
 use super::cursor::{At, Problems};
+use super::custom;
 use super::reach::{Reach, reachable};
 use super::values::{amount, positive, resource, signal, span_or};
+use super::workload::known_container;
 use crate::model::time::Time;
-use crate::scenario::error::suggest;
-use crate::scenario::file::{File, ResourceUsage as TypedUsage, Sampling as TypedSampling};
-use crate::scenario::meant::{Metrics, ResourceUsage, Sampling, UsageSource};
+use crate::scenario::file::{
+    Exception, File, ResourceUsage as TypedUsage, Sampling as TypedSampling,
+    Workload as TypedWorkload,
+};
+use crate::scenario::meant::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
 
 pub(super) fn lower(
     file: &File,
@@ -17,10 +21,6 @@ pub(super) fn lower(
     let Some(typed) = &file.metrics else {
         return Metrics::default();
     };
-    let containers: Vec<&str> = match file.workload.containers.as_slice() {
-        [] => vec!["app"],
-        given => given.iter().map(|container| container.name.as_str()).collect(),
-    };
     let mut resources: Vec<ResourceUsage> = Vec::with_capacity(typed.resource.len());
     for (index, usage) in typed.resource.iter().enumerate() {
         let at = at.key("resource").index(index);
@@ -28,15 +28,18 @@ pub(super) fn lower(
         if resources.iter().any(|other| *other.name == *usage.name) {
             problems.plain(at.key("name"), format!("the usage of {} is given twice", usage.name));
         }
-        resources.extend(usage_of(usage, &containers, reach, at, problems));
+        resources.extend(usage_of(usage, &file.workload, reach, at, problems));
     }
     let sampling = sampling(typed.sampling.as_ref(), at.key("sampling"), problems);
-    Metrics { resources, sampling, ..Metrics::default() }
+    let pods = custom::pods(&typed.pods, reach, at.key("pods"), problems);
+    let objects = custom::objects(&typed.object, at.key("object"), problems);
+    let externals = custom::externals(&typed.external, at.key("external"), problems);
+    Metrics { resources, pods, objects, externals, sampling }
 }
 
 fn usage_of(
     typed: &TypedUsage,
-    containers: &[&str],
+    workload: &TypedWorkload,
     reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
     problems: &mut Problems,
@@ -53,7 +56,7 @@ fn usage_of(
         (["perPod"], Some(typed), _) => {
             signal(typed, at.key("perPod"), problems).map(UsageSource::PerPod)
         }
-        (["containers"], ..) => per_container(typed, containers, at.key("containers"), problems),
+        (["containers"], ..) => per_container(typed, workload, at.key("containers"), problems),
         (["load"], _, Some(typed)) => signal(typed, at.key("load"), problems)
             .map(|total| UsageSource::Load { total, limit: limit.flatten() }),
         _ => {
@@ -64,19 +67,30 @@ fn usage_of(
             None
         }
     };
-    let mut exceptions = Vec::with_capacity(typed.pods.len());
-    for (index, exception) in typed.pods.iter().enumerate() {
-        let at = at.key("pods").index(index);
+    let exceptions = exceptions(&typed.pods, reach, at.key("pods"), problems);
+    Some(ResourceUsage { name: typed.name.as_str().into(), source: source?, exceptions })
+}
+
+/// Pods that differ.
+pub(super) fn exceptions(
+    typed: &[Exception],
+    reach: (Option<Reach>, Option<Time>),
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<(PodSet, Signal)> {
+    let mut exceptions = Vec::with_capacity(typed.len());
+    for (index, exception) in typed.iter().enumerate() {
+        let at = at.index(index);
         let set = reachable(&exception.pods, reach, at.key("pods"), problems);
         let value = signal(&exception.value, at.key("value"), problems);
         exceptions.extend(set.zip(value));
     }
-    Some(ResourceUsage { name: typed.name.as_str().into(), source: source?, exceptions })
+    exceptions
 }
 
 fn per_container(
     typed: &TypedUsage,
-    known: &[&str],
+    workload: &TypedWorkload,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<UsageSource> {
@@ -86,10 +100,7 @@ fn per_container(
     }
     let mut usages = Vec::with_capacity(typed.containers.0.len());
     for (name, typed) in &typed.containers.0 {
-        if !known.contains(&name.as_str()) {
-            let what = format!("the workload has no container `{name}`");
-            problems.add(at.key_position(name).problem(what, suggest(name, known.iter().copied())));
-        }
+        known_container(name, workload, at.key_position(name), problems);
         let value = signal(typed, at.key(name), problems);
         usages.extend(value.map(|value| (name.as_str().into(), value)));
     }

@@ -3,10 +3,12 @@
 
 mod controller;
 mod cursor;
+mod custom;
 mod expect;
 mod hpa;
 mod metrics;
 mod reach;
+mod served;
 mod timeline;
 mod values;
 mod workload;
@@ -38,12 +40,14 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let releases = releases(&file, at, &mut problems);
     let until = until(&file, at, &mut problems);
     let (flags, gates, gate_overrides) = controller::lower(&file, at, releases, &mut problems);
-    let hpa = hpa::lower(at.key("hpa"), read, &gates, &mut problems);
+    let mut hpa = hpa::lower(at.key("hpa"), read, &gates, &mut problems);
     let target = hpa.as_ref().map(|hpa| &hpa.target);
     let workload = workload::lower(&file.workload, at.key("workload"), target, &mut problems);
     let max_replicas = hpa.as_ref().map(|hpa| hpa.max_replicas);
     let reach = Reach::of(&file, max_replicas, flags.sync_period);
+    let before = problems.len();
     let metrics = metrics::lower(&file, at.key("metrics"), (reach, until), &mut problems);
+    let metrics_are_sound = problems.len() == before;
     let timeline = timeline::lower(&file, at.key("timeline"), (reach, until), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
     if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
@@ -51,6 +55,12 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
     }
     let expect = expect::lower(&file, at.key("expect"), until, ticks, &mut problems);
+    if let Some(hpa) = &mut hpa
+        && metrics_are_sound
+    {
+        let asked = std::mem::take(&mut hpa.asked);
+        served::check(asked, &metrics, &file.workload, &expect, &mut problems);
+    }
     problems.into_result()?;
     let (Some(hpa), Some(workload), Some(until)) = (hpa, workload, until) else {
         let what = "a problem without a message: please report this file";

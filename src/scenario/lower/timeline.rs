@@ -4,6 +4,7 @@ use super::cursor::{At, Problems};
 use super::hpa::quantities;
 use super::reach::{Reach, reachable};
 use super::values::{positive, resource, time};
+use super::workload::known_container;
 use crate::model::api;
 use crate::model::time::{Span, Time};
 use crate::scenario::decode::{Nulls, decode};
@@ -137,7 +138,67 @@ fn what(
     if let Some(what) = simple.into_iter().find_map(|(given, what)| given.map(|_| what)) {
         return Some(what);
     }
-    parts_of_pods(file, typed, reach, value, problems)
+    of_one_metric(file, typed, reach, value, problems)
+        .unwrap_or_else(|| parts_of_pods(file, typed, reach, value, problems))
+}
+
+/// What happens to one custom or external metric. The outer None: it is something else.
+fn of_one_metric(
+    file: &File,
+    typed: &Typed,
+    reach: (Option<Reach>, Option<Time>),
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<Option<What>> {
+    let metrics = file.metrics.as_ref();
+    let pods = metrics.into_iter().flat_map(|m| &m.pods).map(|metric| metric.name.as_str());
+    let objects = metrics.into_iter().flat_map(|m| &m.object).map(|metric| metric.name.as_str());
+    let externals =
+        metrics.into_iter().flat_map(|m| &m.external).map(|metric| metric.name.as_str());
+    if let Some(part) = &typed.metric_missing {
+        let (name, others) = (part.metric.as_str(), objects.chain(externals));
+        let hint = "of other metrics, `metricEmpty` takes all series away";
+        known_metric(name, pods, others, hint, at.key("metric"), problems);
+        let set = reachable(&part.pods, reach, at.key("pods"), problems);
+        return Some(set.map(|set| What::MetricMissing(name.into(), set)));
+    }
+    let known = pods.chain(objects).chain(externals);
+    let resources = metrics.into_iter().flat_map(|m| &m.resource);
+    let resources = resources.map(|usage| usage.name.as_str());
+    if let Some(name) = &typed.metric_empty {
+        let hint = "for cpu and memory use `metricsEmpty: {}`";
+        known_metric(name, known, resources, hint, at, problems);
+        return Some(Some(What::MetricEmpty(name.as_str().into())));
+    }
+    let error = typed.metric_error.as_ref()?;
+    let hint = "for cpu and memory use `metricsError`";
+    known_metric(&error.metric, known, resources, hint, at.key("metric"), problems);
+    let (code, reason, message) = (error.code, error.reason.clone(), error.message.clone());
+    let answer = api_error(&ApiError { code, reason, message }, at, problems);
+    Some(answer.map(|answer| What::MetricError(error.metric.as_str().into(), answer)))
+}
+
+/// The metric must be one of those that this can happen to; `hint` tells what to do if it is one of
+/// the others.
+fn known_metric<'f>(
+    name: &str,
+    known: impl Iterator<Item = &'f str>,
+    mut others: impl Iterator<Item = &'f str>,
+    hint: &str,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let mut known: Vec<&str> = known.collect();
+    if known.contains(&name) {
+        return;
+    }
+    known.dedup();
+    let what = format!("`metrics` has no such metric `{name}`");
+    if others.any(|other| other == name) {
+        problems.hint(at, what, hint);
+    } else {
+        problems.add(at.problem(what, suggest(name, known)));
+    }
 }
 
 /// Containers and resources of pods.
@@ -149,16 +210,7 @@ fn parts_of_pods(
     problems: &mut Problems,
 ) -> Option<What> {
     if let Some(part) = &typed.container_metrics_missing {
-        let containers = &file.workload.containers;
-        let mut known: Vec<&str> = containers.iter().map(|known| known.name.as_str()).collect();
-        if known.is_empty() {
-            known.push("app");
-        }
-        if !known.contains(&part.container.as_str()) {
-            let what = format!("the workload has no container `{}`", part.container);
-            let hint = suggest(&part.container, known);
-            problems.add(at.key("container").problem(what, hint));
-        }
+        known_container(&part.container, &file.workload, at.key("container"), problems);
         let set = reachable(&part.pods, reach, at.key("pods"), problems)?;
         return Some(What::ContainerMetricsMissing(set, part.container.as_str().into()));
     }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::cursor::{At, Problems};
 use super::hpa::Target;
 use super::values::{amount, span_of, span_or};
-use crate::model::api::{Container, PodSpec};
+use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::selector::Selector;
 use crate::model::time::Span;
+use crate::scenario::error::suggest;
 use crate::scenario::file::{self, Startup as TypedStartup, Workload as TypedWorkload};
 use crate::scenario::meant::{Startup, Victims, Workload};
-use crate::scenario::scalars::DurationOrNever;
+use crate::scenario::scalars::{DurationOrNever, Entries, QuantityText};
 
 /// The age of the first pods, unless the scenario says otherwise.
 pub(in crate::scenario) const AGE: Span = Span::from_mins(60);
@@ -26,7 +27,7 @@ pub(super) fn lower(
         let what = format!("expected 0 or more replicas, found {}", typed.replicas);
         problems.plain(at.key("replicas"), what);
     }
-    let spec = containers(&typed.containers, at.key("containers"), problems);
+    let spec = pod_spec(typed, at, problems);
     let age = span_or(typed.age.as_ref(), AGE, at.key("age"), problems);
     let startup = startup(typed.startup.as_ref(), at.key("startup"), problems);
     let termination = typed.termination.as_ref();
@@ -60,33 +61,91 @@ pub(super) fn lower(
     })
 }
 
-fn containers(typed: &[file::Container], at: At<'_>, problems: &mut Problems) -> PodSpec {
-    if typed.is_empty() {
-        if at.node().is_some() {
-            problems.plain(at, "expected at least one container");
-        }
-        let requests = BTreeMap::new();
-        let app = Container { name: "app".into(), requests, sidecar: false };
-        return PodSpec { containers: vec![app], ..PodSpec::default() };
+/// The name of the only container, if the scenario names none.
+const APP: &str = "app";
+
+/// The containers that have usage: those that run as long as the pod does.
+pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
+    let sidecars = typed.init_containers.iter().filter(|init| init.restart_policy.is_some());
+    let sidecars = sidecars.map(|init| init.name.as_str());
+    match typed.containers.as_slice() {
+        [] => std::iter::once(APP).chain(sidecars).collect(),
+        given => given.iter().map(|container| container.name.as_str()).chain(sidecars).collect(),
     }
-    let mut containers: Vec<Container> = Vec::with_capacity(typed.len());
-    for (index, container) in typed.iter().enumerate() {
-        let at = at.index(index);
-        let name = container.name.as_str();
-        if name.is_empty() {
-            problems.plain(at.key("name"), "an empty name of a container");
-        } else if containers.iter().any(|other| &*other.name == name) {
-            problems.plain(at.key("name"), format!("two containers are called {name}"));
-        }
-        let mut requests = BTreeMap::new();
-        for (resource, text) in &container.requests.0 {
-            if let Some(quantity) = amount(text, at.key("requests").key(resource), problems) {
-                requests.insert(resource.as_str().into(), quantity);
-            }
-        }
-        containers.push(Container { name: name.into(), requests, sidecar: false });
+}
+
+/// A container that is named where only those can be that run: what is wrong with it, if anything.
+pub(super) fn known_container(
+    name: &str,
+    workload: &TypedWorkload,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let known = running(workload);
+    if known.contains(&name) {
+        return;
     }
-    PodSpec { containers, ..PodSpec::default() }
+    if workload.init_containers.iter().any(|init| init.name == name) {
+        let what = format!("the init container `{name}` has no usage: it ends before the others");
+        problems.hint(at, what, "with restartPolicy: Always it is a sidecar, and has");
+    } else {
+        let what = format!("the workload has no container `{name}`");
+        problems.add(at.problem(what, suggest(name, known)));
+    }
+}
+
+fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSpec {
+    let mut names: Vec<&str> = Vec::new();
+    let mut containers = Vec::with_capacity(typed.containers.len().max(1));
+    if typed.containers.is_empty() {
+        if at.key("containers").node().is_some() {
+            problems.plain(at.key("containers"), "expected at least one container");
+        }
+        names.push(APP);
+        containers.push(Container { name: APP.into(), ..Container::default() });
+    }
+    for (index, container) in typed.containers.iter().enumerate() {
+        let at = at.key("containers").index(index);
+        name_of(&container.name, &mut names, at, problems);
+        let requests = requests(&container.requests, at.key("requests"), problems);
+        containers.push(Container {
+            name: container.name.as_str().into(),
+            requests,
+            sidecar: false,
+        });
+    }
+    let mut init_containers = Vec::with_capacity(typed.init_containers.len());
+    for (index, container) in typed.init_containers.iter().enumerate() {
+        let at = at.key("initContainers").index(index);
+        name_of(&container.name, &mut names, at, problems);
+        let requests = requests(&container.requests, at.key("requests"), problems);
+        let sidecar = container.restart_policy.is_some();
+        init_containers.push(Container { name: container.name.as_str().into(), requests, sidecar });
+    }
+    let pod_level = typed.resources.as_ref().map(|resources| {
+        requests(&resources.requests, at.key("resources").key("requests"), problems)
+    });
+    let overhead = requests(&typed.overhead, at.key("overhead"), problems);
+    PodSpec { containers, init_containers, requests: pod_level, overhead }
+}
+
+fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &mut Problems) {
+    if name.is_empty() {
+        problems.plain(at.key("name"), "an empty name of a container");
+    } else if names.contains(&name) {
+        problems.plain(at.key("name"), format!("two containers are called {name}"));
+    }
+    names.push(name);
+}
+
+fn requests(typed: &Entries<QuantityText>, at: At<'_>, problems: &mut Problems) -> Requests {
+    let mut requests = Requests::new();
+    for (resource, text) in &typed.0 {
+        if let Some(quantity) = amount(text, at.key(resource), problems) {
+            requests.insert(resource.as_str().into(), quantity);
+        }
+    }
+    requests
 }
 
 fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) -> Startup {

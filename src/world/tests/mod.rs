@@ -1,5 +1,6 @@
 //! Tests of the simulation: what changes say, and what they add up to.
 
+mod custom;
 mod lifecycle;
 mod metrics;
 mod property;

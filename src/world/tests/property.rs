@@ -6,6 +6,7 @@ use proptest::test_runner::RngSeed;
 
 use super::*;
 use crate::model::api::PodReady;
+use crate::scenario::meant::{ExternalMetric, PodsMetric};
 
 /// A pod of the simple simulation; times in seconds.
 #[derive(Clone, Default)]
@@ -35,6 +36,8 @@ struct Simple<'a> {
     born: u32,
     replicas: i32,
     empty: Vec<(usize, i64)>,
+    /// Errors and empty answers of single metrics, and when they end.
+    disturbed: Vec<(usize, i64)>,
 }
 
 impl<'a> Simple<'a> {
@@ -54,7 +57,16 @@ impl<'a> Simple<'a> {
             .map_or(replicas, |quota| replicas.min(i32::try_from(quota).expect("small")));
         let pods: Vec<SimplePod> = (0..first).map(grown).collect();
         let born = u32::try_from(first).expect("small");
-        Simple { scenario, pods, gone: Vec::new(), first: born, born, replicas, empty: Vec::new() }
+        Simple {
+            scenario,
+            pods,
+            gone: Vec::new(),
+            first: born,
+            born,
+            replicas,
+            empty: Vec::new(),
+            disturbed: Vec::new(),
+        }
     }
 
     fn second(&mut self, now: i64) {
@@ -73,6 +85,7 @@ impl<'a> Simple<'a> {
         };
         self.gone.retain(|pod| pod.holds.iter().any(is_stale));
         self.empty.retain(|(_, end)| *end > now);
+        self.disturbed.retain(|(_, end)| *end > now);
         self.settle(now);
         self.act(now);
         if stale {
@@ -97,11 +110,13 @@ impl<'a> Simple<'a> {
         | What::MetricsMissing(set)
         | What::ContainerMetricsMissing(set, _)
         | What::ResourceMissing(set, _)
+        | What::MetricMissing(_, set)
         | What::MetricsStale(set)) = what
         else {
             match what {
                 What::Scale(replicas) => self.replicas = *replicas,
                 What::MetricsEmpty => self.empty.push((index, end)),
+                What::MetricError(..) | What::MetricEmpty(_) => self.disturbed.push((index, end)),
                 _ => {}
             }
             return;
@@ -240,14 +255,7 @@ impl<'a> Simple<'a> {
         now: i64,
     ) -> i64 {
         let at = t(self.stamp(now));
-        let value = |signal: &Signal| match signal {
-            Signal::Constant(value) => value.milli(),
-            Signal::Steps(steps) => {
-                let past = steps.iter().rev().find(|(from, _)| *from <= at);
-                past.unwrap_or(&steps[0]).1.milli()
-            }
-            _ => panic!("not in these scenarios"),
-        };
+        let value = |signal: &Signal| milli_at(signal, at);
         let named = |(set, _): &&(PodSet, Signal)| match set {
             PodSet::All => true,
             PodSet::Ordinals(ranges) => {
@@ -274,7 +282,7 @@ impl<'a> Simple<'a> {
                 if position > 0 || !ready(pod) {
                     return 0;
                 }
-                let share = value(total) / i64::try_from(serving).expect("small");
+                let share = value(total).div_euclid(i64::try_from(serving).expect("small"));
                 limit.as_ref().map_or(share, |limit| share.min(limit.milli()))
             }
         }
@@ -297,8 +305,8 @@ impl<'a> Simple<'a> {
         usage
     }
 
-    /// Pods and samples as a query sees them now, in words.
-    fn query(&self, now: i64) -> (Vec<String>, Vec<String>) {
+    /// Pods, samples and custom metrics as a query sees them now, in words.
+    fn query(&self, now: i64) -> Seen {
         let (mut pods, mut samples) = (Vec::new(), Vec::new());
         for pod in &self.pods {
             let status = |ready| if ready { ConditionStatus::True } else { ConditionStatus::False };
@@ -328,7 +336,63 @@ impl<'a> Simple<'a> {
         }
         pods.sort();
         samples.sort();
-        (pods, samples)
+        (pods, samples, self.custom(now))
+    }
+
+    /// The metrics `rps` and `queue` in words.
+    fn custom(&self, now: i64) -> Vec<String> {
+        let stamp = self.stamp(now);
+        let mut words = Vec::new();
+        let rps = &self.scenario.metrics.pods[0];
+        let (error, empty) = self.disturbance("rps");
+        words.extend(error.map(|code| format!("rps error {code}")));
+        for pod in self.pods.iter().filter(|_| error.is_none() && !empty) {
+            let metrics = self.scenario.workload.startup.metrics.0 / 1_000_000_000;
+            let reports = pod.started.is_some_and(|started| started + metrics <= now);
+            if reports && !pod.failed && !self.held(pod, |w| matches!(w, What::MetricMissing(..))) {
+                let like_usage = ResourceUsage {
+                    name: "rps".into(),
+                    source: rps.source.clone(),
+                    exceptions: rps.exceptions.clone(),
+                };
+                let value = self.value(pod, &like_usage, 0, "app", now);
+                words.push(format!("rps web-{} {stamp} {value}", pod.ordinal));
+            }
+        }
+        let (error, empty) = self.disturbance("queue");
+        words.extend(error.map(|code| format!("queue error {code}")));
+        if error.is_none() && !empty {
+            let signal = &self.scenario.metrics.externals[0].series[0].1;
+            words.push(format!("queue {stamp} {}", milli_at(signal, t(stamp))));
+        }
+        words.sort();
+        words
+    }
+
+    fn disturbance(&self, metric: &str) -> (Option<u16>, bool) {
+        let (mut code, mut empty) = (None, false);
+        for (index, _) in &self.disturbed {
+            match &self.scenario.timeline[*index].what {
+                What::MetricError(name, error) if **name == *metric => code = Some(error.code),
+                What::MetricEmpty(name) => empty |= **name == *metric,
+                _ => {}
+            }
+        }
+        (code, empty)
+    }
+}
+
+/// Pods, samples and custom metrics in words.
+type Seen = (Vec<String>, Vec<String>, Vec<String>);
+
+fn milli_at(signal: &Signal, at: Time) -> i64 {
+    match signal {
+        Signal::Constant(value) => value.milli(),
+        Signal::Steps(steps) => {
+            let past = steps.iter().rev().find(|(from, _)| *from <= at);
+            past.unwrap_or(&steps[0]).1.milli()
+        }
+        _ => panic!("not in these scenarios"),
     }
 }
 
@@ -339,7 +403,7 @@ fn delete(pod: &mut SimplePod, now: i64, grace: i64) {
 }
 
 /// The same words for what the cluster has.
-fn of_cluster(cluster: &Cluster) -> (Vec<String>, Vec<String>) {
+fn of_cluster(cluster: &Cluster) -> Seen {
     let mut pods: Vec<_> = cluster.pods().iter().map(|pod| pod_in_words(pod)).collect();
     let samples = cluster.pod_metrics().expect("no faults").iter().map(|sample| {
         let usage: Usage = sample
@@ -356,7 +420,21 @@ fn of_cluster(cluster: &Cluster) -> (Vec<String>, Vec<String>) {
     let mut samples: Vec<_> = samples.collect();
     pods.sort();
     samples.sort();
-    (pods, samples)
+    let mut custom = Vec::new();
+    let seconds = |at: Time| at.0 / 1_000_000_000;
+    let (rps, queue) =
+        (&cluster.custom_metrics().pods["rps"], &cluster.custom_metrics().externals["queue"]);
+    custom.extend(rps.error.as_ref().map(|error| format!("rps error {}", error.code)));
+    custom.extend(queue.error.as_ref().map(|error| format!("queue error {}", error.code)));
+    custom.extend(
+        rps.values
+            .iter()
+            .map(|of| format!("rps {} {} {}", of.name, seconds(of.timestamp), of.value.milli())),
+    );
+    let series = queue.series.iter();
+    custom.extend(series.map(|of| format!("queue {} {}", seconds(of.timestamp), of.value.milli())));
+    custom.sort();
+    (pods, samples, custom)
 }
 
 fn pod_set() -> impl Strategy<Value = PodSet> {
@@ -376,7 +454,7 @@ fn pod_set() -> impl Strategy<Value = PodSet> {
 }
 
 fn what() -> impl Strategy<Value = What> {
-    (0..11_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
+    (0..16_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
         0 => What::PodsUnready(set),
         1 => What::PodsFailed(set),
         2 => What::PodsDeleted(set),
@@ -386,6 +464,11 @@ fn what() -> impl Strategy<Value = What> {
         6 => What::ResourceMissing(set, "cpu".into()),
         7 | 8 => What::MetricsStale(set),
         9 => What::MetricsEmpty,
+        11 => What::MetricMissing("rps".into(), set),
+        12 => What::MetricEmpty("rps".into()),
+        13 => What::MetricEmpty("queue".into()),
+        14 => What::MetricError("rps".into(), error(500)),
+        15 => What::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
         _ => What::Scale(replicas),
     })
 }
@@ -414,6 +497,29 @@ fn usage() -> impl Strategy<Value = ResourceUsage> {
     })
 }
 
+/// Custom metrics may be negative.
+fn custom_signal() -> impl Strategy<Value = Signal> {
+    let constant = (-900..900_i64).prop_map(|m| Signal::Constant(q(&format!("{m}m"))));
+    prop_oneof![signal(), constant]
+}
+
+fn rps() -> impl Strategy<Value = PodsMetric> {
+    let source = (custom_signal(), proptest::option::of(proptest::option::of(100..900_i64)));
+    let source = source.prop_map(|(signal, load)| match load {
+        None => UsageSource::PerPod(signal),
+        Some(limit) => {
+            UsageSource::Load { total: signal, limit: limit.map(|m| q(&format!("{m}m"))) }
+        }
+    });
+    let exceptions = proptest::collection::vec((pod_set(), custom_signal()), 0..3);
+    (source, exceptions).prop_map(|(source, exceptions)| PodsMetric {
+        name: "rps".into(),
+        labels: BTreeMap::new(),
+        source,
+        exceptions,
+    })
+}
+
 fn workload() -> impl Strategy<Value = Workload> {
     let times = (0..20_i64, proptest::option::of(0..9_i64), proptest::option::of(0..15_i64));
     let sizes = (0..6_i32, proptest::option::weighted(0.3, 0..6_u32));
@@ -439,11 +545,15 @@ fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
     let happening = (0..60_i64, proptest::option::of(0..25_i64), what());
     let happenings = proptest::collection::vec(happening, 0..9);
     let sampling = (0..4_i64, proptest::option::of(1..20_i64));
-    (workload(), usage(), happenings, sampling).prop_map(
-        |(workload, usage, happenings, sampling)| {
+    let custom = (rps(), custom_signal());
+    (workload(), usage(), custom, happenings, sampling).prop_map(
+        |(workload, usage, (rps, queue), happenings, sampling)| {
             scenario(0, |s| {
                 s.workload = workload;
                 s.metrics.resources = vec![usage];
+                s.metrics.pods = vec![rps];
+                let series = vec![(BTreeMap::new(), queue)];
+                s.metrics.externals = vec![ExternalMetric { name: "queue".into(), series }];
                 s.metrics.sampling.lag = secs(sampling.0);
                 s.metrics.sampling.resolution = sampling.1.map(secs);
                 for (at, lasts, what) in happenings {

@@ -1,0 +1,360 @@
+//! Custom metrics of pods and objects, and external metrics: from what their APIs answer to a
+//! number of replicas and a status.
+
+use super::calculate::{MetricFailure, Scaling};
+use super::go_i32;
+use super::group_pods::Groups;
+use super::metric_name::GoSelector;
+use super::reconcile::Reconcile;
+use super::replica_calculator::{Proposal, Query};
+use super::selectors::ParsedSelector;
+use crate::model::api::{ConditionStatus, CrossVersionObjectReference};
+use crate::model::api::{
+    ExternalMetricSource, MetricIdentifier, MetricStatus, MetricTargetType, ObjectMetricSource,
+    PodPhase, PodsMetricSource,
+};
+use crate::model::derivation::{Path, PodCounts, Source, Target, Usage};
+use crate::model::quantity::{Format, Quantity};
+use crate::model::selector::Selector;
+
+const OBJECT_FAILED: &str = "FailedGetObjectMetric";
+const EXTERNAL_FAILED: &str = "FailedGetExternalMetric";
+
+impl<'a> Reconcile<'a> {
+    /// Upstream: horizontal.go, computeReplicasForMetric and computeStatusForPodsMetric
+    #[cold]
+    pub(super) fn compute_status_for_pods_metric(
+        &mut self,
+        source: &PodsMetricSource,
+        scaling: &Scaling<'_>,
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, MetricFailure> {
+        let query = self.custom_query(scaling);
+        self.derive_metric(&source.metric.name, Source::Pods, query.tolerances);
+        let computed = self.get_metric_replicas(source, &query);
+        let proposal = computed.map_err(|error| {
+            let wrapped = format!("failed to get pods metric value: {error}");
+            self.unable_to_compute("FailedGetPodsMetric", error.into(), wrapped)
+        })?;
+        self.derive_proposal(&proposal);
+        statuses.push(MetricStatus::Pods {
+            metric: source.metric.clone(),
+            average_value: Some(decimal(proposal.usage.average)),
+        });
+        Ok(proposal.replicas)
+    }
+
+    /// Upstream: replica_calculator.go, GetMetricReplicas
+    fn get_metric_replicas(
+        &mut self,
+        source: &PodsMetricSource,
+        query: &Query<'_>,
+    ) -> Result<Proposal, String> {
+        let selector = metric_selector(&source.metric)?;
+        let Some(target) = &source.target.average_value else {
+            // The API server does not store such a metric.
+            return Err("no target average value was set".to_owned());
+        };
+        self.derive_target(Target::AverageValue(target.milli()));
+        let name = &source.metric.name;
+        let mut groups = Groups::default();
+        self.get_raw_metric(query, name, &selector, &mut groups)
+            .map_err(|error| format!("unable to get metric {name}: {error}"))?;
+        self.calc_plain_metric_replicas(query, target.milli(), &groups)
+    }
+
+    /// Which of the two targets counts is said by the target's type, which is not held against its
+    /// fields when the HPA is stored: they may not fit.
+    ///
+    /// Upstream: horizontal.go, computeReplicasForMetric and computeStatusForObjectMetric
+    #[cold]
+    pub(super) fn compute_status_for_object_metric(
+        &mut self,
+        source: &ObjectMetricSource,
+        scaling: &Scaling<'_>,
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, MetricFailure> {
+        let ObjectMetricSource { described_object, metric, target } = source;
+        let query = self.custom_query(scaling);
+        let object = Source::Object(described_object.clone());
+        self.derive_metric(&metric.name, object, query.tolerances);
+        let failed = |reconcile: &mut Reconcile<'_>, error: String, detail: &str| {
+            let wrapped = format!("failed to get object metric value: {detail}{error}");
+            reconcile.unable_to_compute(OBJECT_FAILED, error.into(), wrapped)
+        };
+        let selector = metric_selector(metric).map_err(|error| failed(self, error, ""))?;
+        let (value, average_value) = (&target.value, &target.average_value);
+        let proposal = match (target.type_, value, average_value) {
+            (MetricTargetType::Value, Some(value), _) => {
+                self.derive_target(Target::Value(value.milli()));
+                self.get_object_metric_replicas(source, &query, value.milli(), &selector)
+                    .map_err(|error| failed(self, error, ""))?
+            }
+            (MetricTargetType::AverageValue, _, Some(value)) => {
+                self.derive_target(Target::AverageValue(value.milli()));
+                let detail = format!("failed to get {} object metric: ", metric.name);
+                self.get_object_per_pod_metric_replicas(source, &query, value.milli(), &selector)
+                    .map_err(|error| failed(self, error, &detail))?
+            }
+            _ => return Err(failed(self, neither("object"), "")),
+        };
+        self.derive_proposal(&proposal);
+        let (value, average_value) = current(&proposal.usage);
+        statuses.push(MetricStatus::Object {
+            metric: metric.clone(),
+            described_object: described_object.clone(),
+            value,
+            average_value,
+        });
+        Ok(proposal.replicas)
+    }
+
+    /// Upstream: replica_calculator.go, GetObjectMetricReplicas
+    fn get_object_metric_replicas(
+        &mut self,
+        source: &ObjectMetricSource,
+        query: &Query<'_>,
+        target_usage: i64,
+        selector: &Selector,
+    ) -> Result<Proposal, String> {
+        let total = self.get_metric_on_object(source, selector)?;
+        self.get_usage_ratio_replica_count(query, whole(total, target_usage))
+    }
+
+    /// Upstream: replica_calculator.go, GetObjectPerPodMetricReplicas
+    fn get_object_per_pod_metric_replicas(
+        &mut self,
+        source: &ObjectMetricSource,
+        query: &Query<'_>,
+        target_average_usage: i64,
+        selector: &Selector,
+    ) -> Result<Proposal, String> {
+        let total = self.get_metric_on_object(source, selector)?;
+        let mut proposal = per_pod(query, total, target_average_usage);
+        if proposal.path == Path::Total {
+            proposal.replicas = go_i32(ceil_quotient(total, target_average_usage));
+        }
+        proposal.usage.average = go_i64((total as f64 / f64::from(query.status_replicas)).ceil());
+        Ok(proposal)
+    }
+
+    fn get_metric_on_object(
+        &mut self,
+        source: &ObjectMetricSource,
+        selector: &Selector,
+    ) -> Result<i64, String> {
+        let name = &source.metric.name;
+        let object: &CrossVersionObjectReference = &source.described_object;
+        self.get_object_metric(name, object, selector).map_err(|error| {
+            let CrossVersionObjectReference { kind, name: of, .. } = object;
+            let namespace = &self.hpa.namespace;
+            format!("unable to get metric {name} on {kind} {namespace}/{of}: {error}")
+        })
+    }
+
+    /// An average value comes before a value; the target's type is not looked at.
+    ///
+    /// Upstream: horizontal.go, computeReplicasForMetric and computeStatusForExternalMetric
+    #[cold]
+    pub(super) fn compute_status_for_external_metric(
+        &mut self,
+        source: &ExternalMetricSource,
+        scaling: &Scaling<'_>,
+        statuses: &mut Vec<MetricStatus>,
+    ) -> Result<i32, MetricFailure> {
+        let ExternalMetricSource { metric, target } = source;
+        let name = &metric.name;
+        let query = self.custom_query(scaling);
+        self.derive_metric(name, Source::External, query.tolerances);
+        let failed = |reconcile: &mut Reconcile<'_>, error: String, detail: String| {
+            let wrapped = format!("failed to get {name} external metric value: {detail}{error}");
+            reconcile.unable_to_compute(EXTERNAL_FAILED, error.into(), wrapped)
+        };
+        let proposal = if let Some(value) = &target.average_value {
+            self.derive_target(Target::AverageValue(value.milli()));
+            let computed = self.get_external_per_pod_metric_replicas(metric, &query, value.milli());
+            let detail = format!("failed to get {name} external metric: ");
+            computed.map_err(|error| failed(self, error, detail))?
+        } else if let Some(value) = &target.value {
+            self.derive_target(Target::Value(value.milli()));
+            let computed = self.get_external_metric_replicas(metric, &query, value.milli());
+            let detail = format!("failed to get external metric {name}: ");
+            computed.map_err(|error| failed(self, error, detail))?
+        } else {
+            return Err(failed(self, neither("external"), String::new()));
+        };
+        self.derive_proposal(&proposal);
+        let (value, average_value) = current(&proposal.usage);
+        statuses.push(MetricStatus::External { metric: metric.clone(), value, average_value });
+        Ok(proposal.replicas)
+    }
+
+    /// Upstream: replica_calculator.go, GetExternalMetricReplicas
+    fn get_external_metric_replicas(
+        &mut self,
+        metric: &MetricIdentifier,
+        query: &Query<'_>,
+        target_usage: i64,
+    ) -> Result<Proposal, String> {
+        let values = self.get_external_values(metric)?;
+        let mut total = 0_i64;
+        for value in &values {
+            if *value > 0 && total > i64::MAX - value {
+                total = i64::MAX;
+                break;
+            }
+            total = total.wrapping_add(*value);
+        }
+        let mut usage = whole(total, target_usage);
+        usage.series = u32::try_from(values.len()).ok();
+        self.get_usage_ratio_replica_count(query, usage)
+    }
+
+    /// Upstream: replica_calculator.go, GetExternalPerPodMetricReplicas
+    fn get_external_per_pod_metric_replicas(
+        &mut self,
+        metric: &MetricIdentifier,
+        query: &Query<'_>,
+        target_usage_per_pod: i64,
+    ) -> Result<Proposal, String> {
+        let values = self.get_external_values(metric)?;
+        let mut total = 0_i64;
+        for value in &values {
+            total = total.wrapping_add(*value);
+            if total < 0 {
+                // Upstream takes a negative sum for one that overflowed.
+                total = i64::MAX;
+                break;
+            }
+        }
+        let mut proposal = per_pod(query, total, target_usage_per_pod);
+        if proposal.path == Path::Total {
+            let replicas = ceil_quotient(total, target_usage_per_pod);
+            proposal.replicas =
+                if replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas) };
+        }
+        proposal.usage.average = if total as f64 >= i64::MAX as f64 {
+            i64::MAX
+        } else {
+            go_i64((total as f64 / f64::from(query.status_replicas)).ceil())
+        };
+        proposal.usage.series = u32::try_from(values.len()).ok();
+        Ok(proposal)
+    }
+
+    fn get_external_values(&mut self, metric: &MetricIdentifier) -> Result<Vec<i64>, String> {
+        let selector = metric_selector(metric)?;
+        self.get_external_metric(&metric.name, &selector).map_err(|error| {
+            let (namespace, name) = (&self.hpa.namespace, &metric.name);
+            let selector = GoSelector(metric.selector.as_ref());
+            format!("unable to get external metric {namespace}/{name}/{selector}: {error}")
+        })
+    }
+
+    /// From a ratio of totals to a size.
+    ///
+    /// Upstream: replica_calculator.go, getUsageRatioReplicaCount
+    fn get_usage_ratio_replica_count(
+        &mut self,
+        query: &Query<'_>,
+        usage: Usage,
+    ) -> Result<Proposal, String> {
+        let ratio = usage.ratio;
+        if query.current_replicas == 0 {
+            let replicas = go_i32(ratio.ceil());
+            return Ok(Proposal { replicas, usage, path: Path::FromZero });
+        }
+        if query.tolerances.is_within(ratio) {
+            let replicas = query.current_replicas;
+            return Ok(Proposal { replicas, usage, path: Path::WithinTolerance });
+        }
+        let ready = self
+            .get_ready_pods_count(query.selector)
+            .map_err(|error| format!("unable to calculate ready pods: {error}"))?;
+        if let Some(metric) = self.derivation.metrics.last_mut() {
+            metric.pods = PodCounts { ready, ..PodCounts::default() };
+        }
+        let replicas = ratio * f64::from(ready);
+        let replicas =
+            if replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas.ceil()) };
+        Ok(Proposal { replicas, usage, path: Path::Ready })
+    }
+
+    /// Pods that run and are ready, terminating ones included.
+    ///
+    /// Upstream: replica_calculator.go, getReadyPodsCount
+    fn get_ready_pods_count(&self, selector: &ParsedSelector) -> Result<u32, String> {
+        let (mut listed, mut ready) = (0_u32, 0);
+        for pod in self.input.pods.iter().filter(|pod| selector.selector.matches(&pod.labels)) {
+            listed += 1;
+            let is_ready = pod.ready.is_some_and(|it| it.status == ConditionStatus::True);
+            ready += u32::from(pod.phase == PodPhase::Running && is_ready);
+        }
+        if listed == 0 {
+            return Err("no pods returned by selector while calculating replica count".to_owned());
+        }
+        Ok(ready)
+    }
+
+    fn custom_query<'q>(&self, scaling: &Scaling<'q>) -> Query<'q> {
+        Query {
+            resource: "",
+            container: None,
+            current_replicas: scaling.current_replicas,
+            status_replicas: scaling.status_replicas,
+            tolerances: self.tolerances_for_hpa(),
+            selector: scaling.selector,
+        }
+    }
+}
+
+/// Upstream: apimachinery, meta/v1/helpers.go, LabelSelectorAsSelector
+fn metric_selector(metric: &MetricIdentifier) -> Result<Selector, String> {
+    Selector::of_label_selector(metric.selector.as_ref()).map_err(|error| error.to_string())
+}
+
+fn neither(kind: &str) -> String {
+    let what = "neither a value target nor an average value target was set";
+    format!("invalid {kind} metric source: {what}")
+}
+
+/// A total that is compared as a whole.
+fn whole(total: i64, target: i64) -> Usage {
+    let ratio = total as f64 / target as f64;
+    Usage { total, average: total, ratio, ..Usage::default() }
+}
+
+/// A total that is spread over the replicas that there are. Within the tolerance, their number is
+/// what is proposed, even if another one is wanted at present.
+fn per_pod(query: &Query<'_>, total: i64, target: i64) -> Proposal {
+    let replicas = query.status_replicas;
+    let ratio = total as f64 / (target as f64 * f64::from(replicas));
+    let usage = Usage { total, ratio, status_replicas: Some(replicas), ..Usage::default() };
+    let within = query.tolerances.is_within(ratio);
+    Proposal { replicas, usage, path: if within { Path::WithinTolerance } else { Path::Total } }
+}
+
+fn ceil_quotient(total: i64, target: i64) -> f64 {
+    (total as f64 / target as f64).ceil()
+}
+
+/// The value and the average value of a status: one of them.
+fn current(usage: &Usage) -> (Option<Quantity>, Option<Quantity>) {
+    let quantity = Some(decimal(usage.average));
+    if usage.status_replicas.is_some() { (None, quantity) } else { (quantity, None) }
+}
+
+fn decimal(milli: i64) -> Quantity {
+    Quantity::from_milli(milli, Format::DecimalSI)
+}
+
+/// Go's conversion of a float to int64 on amd64: truncated; the smallest number if that does not
+/// fit, or if there is none.
+fn go_i64(value: f64) -> i64 {
+    let truncated = value.trunc();
+    if truncated >= i64::MIN as f64 && truncated < i64::MAX as f64 {
+        truncated as i64
+    } else {
+        i64::MIN
+    }
+}

@@ -1,0 +1,87 @@
+//! What metrics are called in conditions, events and errors.
+
+use std::fmt;
+
+use crate::model::api::{LabelSelector, MetricIdentifier, MetricSourceType, MetricSpec};
+use crate::model::api::{MetricTarget, MetricTargetType};
+
+/// What a metric is called in conditions and events. One without its source has no name: it failed
+/// before it could get one.
+///
+/// Upstream: horizontal.go, metricNameProposal of each computeStatusFor…
+pub(super) struct MetricName<'a>(pub(super) &'a MetricSpec);
+
+impl fmt::Display for MetricName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MetricSpec { type_, resource, container_resource, pods, object, external } = self.0;
+        match type_ {
+            MetricSourceType::Resource => resource.as_ref().map_or(Ok(()), |it| {
+                resource_name(f, &it.name, &it.target, "resource utilization")
+            }),
+            MetricSourceType::ContainerResource => {
+                container_resource.as_ref().map_or(Ok(()), |it| {
+                    resource_name(f, &it.name, &it.target, "container resource utilization")
+                })
+            }
+            MetricSourceType::Pods => {
+                pods.as_ref().map_or(Ok(()), |it| write!(f, "pods metric {}", it.metric.name))
+            }
+            MetricSourceType::Object => object.as_ref().map_or(Ok(()), |it| {
+                let by_value =
+                    it.target.type_ == MetricTargetType::Value && it.target.value.is_some();
+                if by_value {
+                    write!(f, "{} metric {}", it.described_object.kind, it.metric.name)
+                } else {
+                    external_name(f, &it.metric)
+                }
+            }),
+            MetricSourceType::External => {
+                external.as_ref().map_or(Ok(()), |it| external_name(f, &it.metric))
+            }
+        }
+    }
+}
+
+fn resource_name(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    target: &MetricTarget,
+    utilization: &str,
+) -> fmt::Result {
+    match target.average_value {
+        Some(_) => write!(f, "{name} resource"),
+        None => write!(f, "{name} {utilization} (percentage of request)"),
+    }
+}
+
+/// Upstream calls an object's metric an external one, too, if its target is an average.
+fn external_name(f: &mut fmt::Formatter<'_>, metric: &MetricIdentifier) -> fmt::Result {
+    write!(f, "external metric {}({})", metric.name, GoSelector(metric.selector.as_ref()))
+}
+
+/// A selector as Go prints one with `%+v`.
+///
+/// Upstream: apimachinery, meta/v1/generated.pb.go, LabelSelector.String
+pub(super) struct GoSelector<'a>(pub(super) Option<&'a LabelSelector>);
+
+impl fmt::Display for GoSelector<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(selector) = self.0 else {
+            return f.write_str("nil");
+        };
+        f.write_str("&LabelSelector{MatchLabels:map[string]string{")?;
+        for (key, value) in &selector.match_labels {
+            write!(f, "{key}: {value},")?;
+        }
+        f.write_str("},MatchExpressions:[]LabelSelectorRequirement{")?;
+        for expression in &selector.match_expressions {
+            let values = expression.values.join(" ");
+            write!(
+                f,
+                "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{values}],}},",
+                expression.key, expression.operator
+            )?;
+        }
+        f.write_str("},}")
+    }
+}

@@ -1,0 +1,191 @@
+//! The queries of the metrics APIs, and what they answer.
+//!
+//! Selectors are applied here, as the APIs do it. A metric of which nobody told anything is not
+//! found.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::group_pods::Groups;
+use super::reconcile::{Reconcile, parse_group_version};
+use super::replica_calculator::Query;
+use crate::model::api::{CrossVersionObjectReference, Series, SeriesAnswer};
+use crate::model::observation::Read;
+use crate::model::selector::Selector;
+
+const RESOURCE_FAILED: &str = "unable to fetch metrics from resource metrics API";
+const CUSTOM_FAILED: &str = "unable to fetch metrics from custom metrics API";
+const EXTERNAL_FAILED: &str = "unable to fetch metrics from external metrics API";
+
+impl<'a> Reconcile<'a> {
+    /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is
+    /// known only then.
+    ///
+    /// Upstream: metrics/client.go, GetResourceMetric
+    pub(super) fn get_resource_metric(
+        &mut self,
+        query: &Query<'_>,
+        fallback_utilization: Option<i64>,
+        groups: &mut Groups<'a>,
+    ) -> Result<(), String> {
+        let metrics = self.input.pod_metrics;
+        if let Ok(metrics) = metrics {
+            self.group_pods(query, metrics, fallback_utilization, groups);
+        }
+        let answer = match metrics {
+            Ok(_) => Ok(groups.items),
+            Err(error) => Err(error.message.clone()),
+        };
+        let selector = query.selector.query.clone();
+        self.observation.reads.push(Read::PodMetrics { selector, answer });
+        let unable = format_args!("unable to get metrics for resource {}", query.resource);
+        match metrics {
+            Err(error) => Err(format!("{unable}: {RESOURCE_FAILED}: {}", error.message)),
+            Ok(_) if groups.items == 0 => {
+                Err(format!("{unable}: no metrics returned from resource metrics API"))
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Queries custom.metrics.k8s.io for a metric of pods, and groups them by it.
+    ///
+    /// Upstream: metrics/client.go, GetRawMetric
+    pub(super) fn get_raw_metric(
+        &mut self,
+        query: &Query<'_>,
+        metric: &Arc<str>,
+        metric_selector: &Selector,
+        groups: &mut Groups<'a>,
+    ) -> Result<(), String> {
+        let answer = match self.input.custom_metrics.pods.get(metric) {
+            None => Err(not_found(metric, Some("pods"))),
+            Some(known) => match &known.error {
+                Some(error) => Err(error.message.clone()),
+                // The series of all pods have the same labels.
+                None if !asked_for(metric_selector, &known.labels) => Ok(0),
+                None => {
+                    self.group_pods(query, &known.values, None, groups);
+                    Ok(groups.items)
+                }
+            },
+        };
+        self.observation.reads.push(Read::PodsMetric {
+            metric: metric.clone(),
+            selector: query.selector.query.clone(),
+            metric_selector: metric_selector.to_string().into(),
+            answer: answer.clone(),
+        });
+        match answer {
+            Err(error) => Err(format!("{CUSTOM_FAILED}: {error}")),
+            Ok(0) => Err("no metrics returned from custom metrics API".to_owned()),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Queries custom.metrics.k8s.io for a metric of one object. An HPA can't look beyond its
+    /// namespace: the name of a described Namespace is not looked at.
+    ///
+    /// Upstream: metrics/client.go, GetObjectMetric
+    pub(super) fn get_object_metric(
+        &mut self,
+        metric: &Arc<str>,
+        object: &CrossVersionObjectReference,
+        metric_selector: &Selector,
+    ) -> Result<i64, String> {
+        let version = object.api_version.as_deref().unwrap_or_default();
+        let (kind, name) = match parse_group_version(version) {
+            Ok((group, _)) if !group.is_empty() => (format!("{}.{group}", object.kind), None),
+            _ if object.kind == "Namespace" => (object.kind.clone(), Some(&self.hpa.namespace)),
+            _ => (object.kind.clone(), None),
+        };
+        let kind: Arc<str> = kind.into();
+        let name = name.cloned().unwrap_or_else(|| object.name.as_str().into());
+        let key = (metric.clone(), kind.clone(), name.clone());
+        let answer = match self.input.custom_metrics.objects.get(&key) {
+            None => Err(not_found(metric, Some(&format!("{kind} {name}")))),
+            Some(known) => only_series(known, metric_selector).map(|series| &series.value),
+        };
+        self.observation.reads.push(Read::ObjectMetric {
+            metric: metric.clone(),
+            kind,
+            name,
+            metric_selector: metric_selector.to_string().into(),
+            answer: answer.clone().map(|value| value.to_string().into()),
+        });
+        let value = answer.map_err(|error| format!("{CUSTOM_FAILED}: {error}"))?;
+        Ok(value.milli())
+    }
+
+    /// Queries external.metrics.k8s.io. Gives the values of the series in thousandths.
+    ///
+    /// Upstream: metrics/client.go, GetExternalMetric
+    pub(super) fn get_external_metric(
+        &mut self,
+        metric: &Arc<str>,
+        metric_selector: &Selector,
+    ) -> Result<Vec<i64>, String> {
+        let answer = match self.input.custom_metrics.externals.get(metric) {
+            None => Err(not_found(metric, None)),
+            Some(SeriesAnswer { error: Some(error), .. }) => Err(error.message.clone()),
+            Some(known) => Ok(series(known, metric_selector).map(|it| it.value.milli()).collect()),
+        };
+        self.observation.reads.push(Read::ExternalMetric {
+            metric: metric.clone(),
+            metric_selector: metric_selector.to_string().into(),
+            answer: answer
+                .as_ref()
+                .map(|values: &Vec<i64>| values.len() as u32)
+                .map_err(Arc::clone),
+        });
+        let values = answer.map_err(|error| format!("{EXTERNAL_FAILED}: {error}"))?;
+        if values.is_empty() {
+            return Err("no metrics returned from external metrics API".to_owned());
+        }
+        Ok(values)
+    }
+}
+
+/// Whether a query with this selector finds a series with these labels. What the query carries is
+/// the selector's text: that of one that selects nothing is empty, and so asks for everything.
+fn asked_for(selector: &Selector, labels: &BTreeMap<String, String>) -> bool {
+    selector.is_without_requirements() || selector.matches(labels)
+}
+
+/// The series that a query finds.
+fn series<'m>(
+    answer: &'m SeriesAnswer,
+    selector: &'m Selector,
+) -> impl Iterator<Item = &'m Series> {
+    answer.series.iter().filter(|series| asked_for(selector, &series.labels))
+}
+
+/// The one series of an object.
+///
+/// Upstream: k8s.io/metrics, custom_metrics/versioned_client.go, GetForObject
+fn only_series<'m>(
+    answer: &'m SeriesAnswer,
+    selector: &'m Selector,
+) -> Result<&'m Series, Arc<str>> {
+    if let Some(error) = &answer.error {
+        return Err(error.message.clone());
+    }
+    let found: Vec<&Series> = series(answer, selector).collect();
+    match found.as_slice() {
+        [single] => Ok(single),
+        many => {
+            let what = "the custom metrics API server returned";
+            let count = many.len();
+            Err(format!("{what} {count} results when we asked for exactly one").into())
+        }
+    }
+}
+
+/// A metrics API's answer to a query for a metric that it does not have.
+fn not_found(metric: &str, of: Option<&str>) -> Arc<str> {
+    let what = format!("the server could not find the metric {metric}");
+    match of {
+        Some(of) => format!("{what} for {of}").into(),
+        None => what.into(),
+    }
+}

@@ -1,0 +1,112 @@
+//! What pods request: the sum over their containers, one container's share, or what the pod as a
+//! whole asks for.
+
+use std::sync::Arc;
+
+use super::pod_requests::{is_pod_level_requests_set, pod_requests};
+use crate::model::api::{Container, Pod, PodSpec};
+
+/// Why a pod has no request. Small, as one is kept for many pods.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoRequest {
+    /// This one of [`candidates`] has none.
+    Container(usize),
+    /// There is no container of that name.
+    NotFound,
+    /// Neither the pod as a whole nor any of its containers has one.
+    PodLevel,
+}
+
+impl NoRequest {
+    /// Upstream's words. Upstream: replica_calculator.go, calculateRequests
+    #[cold]
+    pub(super) fn error(self, pod: &Pod, resource: &str, container: Option<&str>) -> String {
+        let of = &pod.name;
+        match self {
+            NoRequest::Container(index) => {
+                let name = candidates(&pod.spec).nth(index).map_or("", |it| &it.name);
+                format!("missing request for {resource} in container {name} of Pod {of}")
+            }
+            NoRequest::NotFound => {
+                format!("container {} not found in Pod {of}", container.unwrap_or_default())
+            }
+            NoRequest::PodLevel => format!("missing pod-level request for {resource} in Pod {of}"),
+        }
+    }
+}
+
+/// Requests of pods, of which most share their spec with the one before.
+pub(super) struct Requests<'a, 'q> {
+    resource: &'q str,
+    container: Option<&'q str>,
+    pod_level_resources: bool,
+    last: Option<(&'a Arc<PodSpec>, Result<i64, NoRequest>)>,
+}
+
+impl<'a, 'q> Requests<'a, 'q> {
+    pub(super) fn new(
+        resource: &'q str,
+        container: Option<&'q str>,
+        pod_level_resources: bool,
+    ) -> Requests<'a, 'q> {
+        Requests { resource, container, pod_level_resources, last: None }
+    }
+
+    /// The pod's request in thousandths, or why it has none.
+    #[inline]
+    pub(super) fn of(&mut self, spec: &'a Arc<PodSpec>) -> Result<i64, NoRequest> {
+        match self.last {
+            Some((last, request)) if Arc::ptr_eq(last, spec) => request,
+            _ => {
+                let request = self.calculate_requests(spec);
+                self.last = Some((spec, request));
+                request
+            }
+        }
+    }
+
+    /// A named container comes before requests of the pod as a whole.
+    ///
+    /// Upstream: replica_calculator.go, calculateRequests
+    #[inline(never)]
+    fn calculate_requests(&self, spec: &PodSpec) -> Result<i64, NoRequest> {
+        let whole = self.pod_level_resources && self.container.is_none();
+        if whole && is_pod_level_requests_set(spec) {
+            calculate_pod_level_requests(spec, self.resource)
+        } else {
+            calculate_pod_requests_from_containers(spec, self.container, self.resource)
+        }
+    }
+}
+
+/// Upstream: replica_calculator.go, calculatePodLevelRequests
+#[cold]
+fn calculate_pod_level_requests(spec: &PodSpec, resource: &str) -> Result<i64, NoRequest> {
+    let request = pod_requests(spec, resource).ok_or(NoRequest::PodLevel)?;
+    Ok(request.milli())
+}
+
+/// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
+fn calculate_pod_requests_from_containers(
+    spec: &PodSpec,
+    container: Option<&str>,
+    resource: &str,
+) -> Result<i64, NoRequest> {
+    let mut request = 0_i64;
+    for (index, candidate) in candidates(spec).enumerate() {
+        if container.is_some_and(|name| name != &*candidate.name) {
+            continue;
+        }
+        let quantity = candidate.requests.get(resource).ok_or(NoRequest::Container(index))?;
+        request = request.wrapping_add(quantity.milli());
+        if container.is_some() {
+            return Ok(request);
+        }
+    }
+    if container.is_some() { Err(NoRequest::NotFound) } else { Ok(request) }
+}
+
+/// Containers that run as long as the pod does: the ordinary ones, then sidecars.
+fn candidates(spec: &PodSpec) -> impl Iterator<Item = &Container> {
+    spec.containers.iter().chain(spec.init_containers.iter().filter(|it| it.sidecar))
+}

@@ -1,0 +1,265 @@
+//! What the API server refuses of `spec.metrics`: part of `validation`.
+//!
+//! Upstream: pkg/apis/autoscaling/validation/validation.go.
+
+use super::validation::{
+    FieldError, forbidden, invalid, is_path_segment_name, quoted, required,
+    validate_cross_version_object_reference,
+};
+use crate::model::api::{
+    ContainerResourceMetricSource, ExternalMetricSource, MetricIdentifier, MetricSourceType,
+    MetricSpec, MetricTarget, ObjectMetricSource, PodsMetricSource, ResourceMetricSource,
+};
+use crate::model::selector::{is_dns1123_label, is_label_key};
+
+const UNIT_OF_QUOTAS: &str = "requests.";
+
+/// `any_version`: described objects may have an apiVersion that is none, since a stored one has.
+///
+/// Upstream: validation.go, validateMetrics
+pub(super) fn validate_metrics(
+    metrics: &[MetricSpec],
+    min_replicas: Option<i32>,
+    any_version: bool,
+    errors: &mut Vec<FieldError>,
+) {
+    for (index, spec) in metrics.iter().enumerate() {
+        validate_metric_spec(spec, &format!("spec.metrics[{index}]"), any_version, errors);
+    }
+    let scales_from_zero = metrics
+        .iter()
+        .any(|spec| matches!(spec.type_, MetricSourceType::Object | MetricSourceType::External));
+    if min_replicas == Some(0) && !scales_from_zero {
+        let detail = "must specify at least one Object or External metric to support scaling to \
+                      zero replicas";
+        errors.push(forbidden("spec.metrics", detail));
+    }
+}
+
+/// Of several sources only the first one is looked at, in an order of upstream's own; the others
+/// must not be there. Upstream names those in any order; here they are in that one.
+///
+/// Upstream: validation.go, validateMetricSpec
+fn validate_metric_spec(
+    spec: &MetricSpec,
+    path: &str,
+    any_version: bool,
+    errors: &mut Vec<FieldError>,
+) {
+    let MetricSpec { type_, resource, container_resource, pods, object, external } = spec;
+    let present = [
+        ("object", object.is_some()),
+        ("external", external.is_some()),
+        ("pods", pods.is_some()),
+        ("resource", resource.is_some()),
+        ("containerResource", container_resource.is_some()),
+    ];
+    let mut present: Vec<&str> =
+        present.into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect();
+    let first = present.first().copied().unwrap_or_default();
+    let field = format!("{path}.{first}");
+    match (object, external, pods, resource, container_resource) {
+        (Some(source), ..) => validate_object_source(source, &field, any_version, errors),
+        (_, Some(source), ..) => validate_external_source(source, &field, errors),
+        (_, _, Some(source), ..) => validate_pods_source(source, &field, errors),
+        (_, _, _, Some(source), _) => validate_resource_source(source, &field, errors),
+        (.., Some(source)) => validate_container_resource_source(source, &field, errors),
+        _ => {}
+    }
+    let expected = match type_ {
+        MetricSourceType::Resource => "resource",
+        MetricSourceType::ContainerResource => "containerResource",
+        MetricSourceType::Pods => "pods",
+        MetricSourceType::Object => "object",
+        MetricSourceType::External => "external",
+    };
+    if !present.contains(&expected) {
+        let detail = "must populate information for the given metric source";
+        errors.push(required(format!("{path}.{expected}"), detail));
+    }
+    if present.len() != 1 {
+        present.retain(|name| *name != expected);
+        for name in present {
+            let detail = "must populate the given metric source only";
+            errors.push(forbidden(format!("{path}.{name}"), detail));
+        }
+    }
+}
+
+/// Upstream: validation.go, validateObjectSource
+fn validate_object_source(
+    source: &ObjectMetricSource,
+    path: &str,
+    any_version: bool,
+    errors: &mut Vec<FieldError>,
+) {
+    let ObjectMetricSource { described_object, metric, target } = source;
+    let field = format!("{path}.describedObject");
+    // Core objects have no group.
+    let allow_empty_group = (!any_version).then_some(true);
+    validate_cross_version_object_reference(described_object, &field, allow_empty_group, errors);
+    validate_metric_identifier(metric, &format!("{path}.metric"), errors);
+    validate_metric_target(target, &format!("{path}.target"), errors);
+    if target.value.is_none() && target.average_value.is_none() {
+        let detail = "must set either a target value or averageValue";
+        errors.push(required(format!("{path}.target.averageValue"), detail));
+    }
+}
+
+/// Upstream: validation.go, validateExternalSource
+fn validate_external_source(
+    source: &ExternalMetricSource,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    let ExternalMetricSource { metric, target } = source;
+    validate_metric_identifier(metric, &format!("{path}.metric"), errors);
+    validate_metric_target(target, &format!("{path}.target"), errors);
+    match (&target.value, &target.average_value) {
+        (None, None) => errors.push(required(
+            format!("{path}.target.averageValue"),
+            "must set either a target value for metric or a per-pod target",
+        )),
+        (Some(_), Some(_)) => errors.push(forbidden(
+            format!("{path}.target.value"),
+            "may not set both a target value for metric and a per-pod target",
+        )),
+        _ => {}
+    }
+}
+
+/// Upstream: validation.go, validatePodsSource
+fn validate_pods_source(source: &PodsMetricSource, path: &str, errors: &mut Vec<FieldError>) {
+    let PodsMetricSource { metric, target } = source;
+    validate_metric_identifier(metric, &format!("{path}.metric"), errors);
+    validate_metric_target(target, &format!("{path}.target"), errors);
+    if target.average_value.is_none() {
+        let detail = "must specify a positive target averageValue";
+        errors.push(required(format!("{path}.target.averageValue"), detail));
+    }
+}
+
+/// Upstream: validation.go, validateContainerResourceSource
+fn validate_container_resource_source(
+    source: &ContainerResourceMetricSource,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    let ContainerResourceMetricSource { name, container, target } = source;
+    if name.is_empty() {
+        errors.push(required(format!("{path}.name"), "must specify a resource name"));
+    } else {
+        for text in validate_container_resource_name(name) {
+            errors.push(invalid(format!("{path}.name"), quoted(name), &text));
+        }
+    }
+    if container.is_empty() {
+        errors.push(required(format!("{path}.container"), "must specify a container"));
+    } else {
+        for text in is_dns1123_label(container) {
+            errors.push(invalid(format!("{path}.container"), quoted(container), &text));
+        }
+    }
+    validate_resource_target(target, path, errors);
+}
+
+/// Upstream: validation.go, validateResourceSource
+fn validate_resource_source(
+    source: &ResourceMetricSource,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    if source.name.is_empty() {
+        errors.push(required(format!("{path}.name"), "must specify a resource name"));
+    }
+    validate_resource_target(&source.target, path, errors);
+}
+
+/// What is the same for both kinds of resource metrics.
+fn validate_resource_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
+    validate_metric_target(target, &format!("{path}.target"), errors);
+    match (target.average_utilization, &target.average_value) {
+        (None, None) => errors.push(required(
+            format!("{path}.target.averageUtilization"),
+            "must set either a target raw value or a target utilization",
+        )),
+        (Some(_), Some(_)) => errors.push(forbidden(
+            format!("{path}.target.averageValue"),
+            "may not set both a target raw value and a target utilization",
+        )),
+        _ => {}
+    }
+}
+
+/// Upstream: validation.go, validateMetricTarget
+fn validate_metric_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
+    for (name, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
+        if let Some(value) = value.as_ref().filter(|value| value.sign() != 1) {
+            errors.push(invalid(format!("{path}.{name}"), quoted(value), "must be positive"));
+        }
+    }
+    if let Some(utilization) = target.average_utilization.filter(|value| *value < 1) {
+        let field = format!("{path}.averageUtilization");
+        errors.push(invalid(field, utilization, "must be greater than 0"));
+    }
+}
+
+/// Upstream: validation.go, validateMetricIdentifier
+fn validate_metric_identifier(metric: &MetricIdentifier, path: &str, errors: &mut Vec<FieldError>) {
+    let field = format!("{path}.name");
+    if metric.name.is_empty() {
+        errors.push(required(field, "must specify a metric name"));
+        return;
+    }
+    for text in is_path_segment_name(&metric.name) {
+        errors.push(invalid(field.as_str(), quoted(&metric.name), &text));
+    }
+}
+
+/// Upstream: pkg/apis/core/validation/validation.go, ValidateContainerResourceName
+fn validate_container_resource_name(name: &str) -> Vec<String> {
+    let mut errors = is_label_key(name);
+    let is_plain = !name.contains('/');
+    if errors.is_empty() && is_plain && !is_standard_resource_name(name) {
+        errors.push("must be a standard resource type or fully qualified".to_owned());
+    }
+    let is_standard =
+        matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
+    if is_plain && !is_standard {
+        errors.push("must be a standard resource for containers".to_owned());
+    }
+    let is_native = is_plain || name.contains("kubernetes.io/");
+    let in_quotas = format!("{UNIT_OF_QUOTAS}{name}");
+    let is_extended =
+        !is_native && !name.starts_with(UNIT_OF_QUOTAS) && is_label_key(&in_quotas).is_empty();
+    if !is_native && !is_extended {
+        errors.push("doesn't follow extended resource name standard".to_owned());
+    }
+    errors
+}
+
+/// Resources of containers and those that only quotas know.
+///
+/// Upstream: pkg/apis/core/helper/helpers.go, IsStandardResourceName
+fn is_standard_resource_name(name: &str) -> bool {
+    const COUNTED: [&str; 10] = [
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+        "storage",
+    ];
+    let measured = |name: &str| matches!(name, "cpu" | "memory" | "ephemeral-storage");
+    let requested = name.strip_prefix("requests.");
+    measured(name)
+        || COUNTED.contains(&name)
+        || name.starts_with("hugepages-")
+        || name.strip_prefix("limits.").is_some_and(measured)
+        || requested.is_some_and(|it| measured(it) || it == "storage")
+        || requested.is_some_and(|it| it.starts_with("hugepages-"))
+}

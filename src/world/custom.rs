@@ -1,0 +1,175 @@
+//! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
+//!
+//! Samples are taken as those of usage are: the same lag, the same timestamps. Each metric is worked
+//! out anew at each reconcile and told, whole, if it differs from what was told. What befalls the
+//! samples of metrics.k8s.io (missing, stale, empty) leaves these alone: it is another adapter.
+
+use std::collections::BTreeMap;
+
+use super::change::{Change, ExternalMetricChange, ObjectMetricChange, PodValue, PodsMetricChange};
+use super::pods::SimPod;
+use super::signal::{self, Grain};
+use super::simulation::World;
+use super::usage::contains;
+use crate::model::api::{ApiError, Series};
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Happening, PodsMetric, Signal, UsageSource, What};
+
+/// What was told of the metrics, each at the place that it has in the scenario.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CustomTold {
+    pods: Vec<PodsMetricChange>,
+    objects: Vec<ObjectMetricChange>,
+    externals: Vec<ExternalMetricChange>,
+}
+
+/// What disturbs the answers of one metric.
+#[derive(Default)]
+struct Disturbance {
+    error: Option<ApiError>,
+    empty: bool,
+}
+
+impl World {
+    /// Tells the metrics that differ from what was told.
+    pub(super) fn tell_custom_metrics(&mut self, sampled: Time, changes: &mut Vec<Change>) {
+        let scenario = self.scenario.clone();
+        let mut told = std::mem::take(&mut self.told.custom);
+        for (index, metric) in scenario.metrics.pods.iter().enumerate() {
+            let wanted = self.pods_metric(metric, sampled);
+            if replace(&mut told.pods, index, &wanted) {
+                changes.push(Change::PodsMetric(wanted));
+            }
+        }
+        for (index, metric) in scenario.metrics.objects.iter().enumerate() {
+            let (series, error) = self.series(&metric.name, &metric.series, sampled);
+            let wanted = ObjectMetricChange {
+                metric: metric.name.clone(),
+                kind: metric.kind.clone(),
+                name: metric.object.clone(),
+                series,
+                error,
+            };
+            if replace(&mut told.objects, index, &wanted) {
+                changes.push(Change::ObjectMetric(wanted));
+            }
+        }
+        for (index, metric) in scenario.metrics.externals.iter().enumerate() {
+            let (series, error) = self.series(&metric.name, &metric.series, sampled);
+            let wanted = ExternalMetricChange { metric: metric.name.clone(), series, error };
+            if replace(&mut told.externals, index, &wanted) {
+                changes.push(Change::ExternalMetric(wanted));
+            }
+        }
+        self.told.custom = told;
+    }
+
+    fn pods_metric(&self, metric: &PodsMetric, sampled: Time) -> PodsMetricChange {
+        let Disturbance { error, empty } = self.disturbance(&metric.name);
+        let silent = empty || error.is_some();
+        let timestamp = sampled.truncate_to_second();
+        let window = whole_seconds(self.scenario.metrics.sampling.window);
+        let common = common(&metric.source, sampled, self.serving);
+        let exceptions: Vec<Quantity> =
+            metric.exceptions.iter().map(|(_, signal)| value(signal, sampled)).collect();
+        let value_of = |(ordinal, pod): (&u32, &SimPod)| {
+            let exception = metric.exceptions.iter().rposition(|(set, _)| contains(set, *ordinal));
+            let shared = matches!(metric.source, UsageSource::Load { .. });
+            let value = match exception {
+                Some(exception) => exceptions[exception].clone(),
+                None if shared && !pod.serving() => Grain::Signed.quantity(0),
+                None => common.clone(),
+            };
+            let template = self.told.template.clone();
+            PodValue { pod: pod.name.clone(), template, value, timestamp, window: Some(window) }
+        };
+        let timeline = &self.scenario.timeline;
+        let pods = self.pods.iter().filter(|(_, pod)| pod.has_value(&metric.name, timeline));
+        PodsMetricChange {
+            metric: metric.name.clone(),
+            labels: metric.labels.clone(),
+            values: if silent { Vec::new() } else { pods.map(value_of).collect() },
+            error,
+        }
+    }
+
+    fn series(
+        &self,
+        metric: &str,
+        series: &[(BTreeMap<String, String>, Signal)],
+        sampled: Time,
+    ) -> (Vec<Series>, Option<ApiError>) {
+        let Disturbance { error, empty } = self.disturbance(metric);
+        if empty || error.is_some() {
+            return (Vec::new(), error);
+        }
+        let timestamp = sampled.truncate_to_second();
+        let series = series.iter().map(|(labels, signal)| Series {
+            labels: labels.clone(),
+            value: value(signal, sampled),
+            timestamp,
+        });
+        (series.collect(), None)
+    }
+
+    /// What is wrong with a metric now; of several errors the one that began last.
+    fn disturbance(&self, metric: &str) -> Disturbance {
+        let mut found = Disturbance::default();
+        for &index in &self.disturbances {
+            match &self.scenario.timeline[index].what {
+                What::MetricError(name, error) if **name == *metric => {
+                    found.error = Some(error.clone());
+                }
+                What::MetricEmpty(name) => found.empty |= **name == *metric,
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+impl SimPod {
+    /// Whether the custom metrics API has a value of it; a terminating pod still has one.
+    fn has_value(&self, metric: &str, timeline: &[Happening]) -> bool {
+        let missing = |&i: &usize| matches!(&timeline[i].what, What::MetricMissing(name, _) if **name == *metric);
+        let runs = self.started.is_some() && !self.failed && !self.gone;
+        runs && self.reports && !self.holds.iter().any(missing)
+    }
+}
+
+/// Puts a metric at its place; whether that changed anything.
+fn replace<T: Clone + PartialEq>(told: &mut Vec<T>, index: usize, wanted: &T) -> bool {
+    match told.get_mut(index) {
+        Some(old) if old == wanted => return false,
+        Some(old) => old.clone_from(wanted),
+        None => told.push(wanted.clone()),
+    }
+    true
+}
+
+/// What each pod has, if it is no exception and takes part in the load.
+fn common(source: &UsageSource, sampled: Time, serving: usize) -> Quantity {
+    match source {
+        UsageSource::PerPod(signal) => value(signal, sampled),
+        // A metric of pods has no containers.
+        UsageSource::PerContainer(_) => Grain::Signed.quantity(0),
+        UsageSource::Load { total, limit } => {
+            let total = signal::milli(total, signal::read(total, sampled, Grain::Signed));
+            let share = Grain::Signed.share(total, serving);
+            match limit {
+                Some(limit) if share > limit.milli() => limit.clone(),
+                _ => Grain::Signed.quantity(share),
+            }
+        }
+    }
+}
+
+fn value(signal: &Signal, sampled: Time) -> Quantity {
+    signal::quantity(signal, signal::read(signal, sampled, Grain::Signed), Grain::Signed)
+}
+
+/// `windowSeconds` has no fractions.
+fn whole_seconds(window: Span) -> Span {
+    Span::from_secs(window.0 / 1_000_000_000)
+}

@@ -1,0 +1,217 @@
+//! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
+
+use super::*;
+use crate::scenario::meant::{ExternalMetric, ObjectMetric, PodsMetric};
+
+fn constant(value: &str) -> Signal {
+    Signal::Constant(q(value))
+}
+
+fn steps(values: &[(i64, &str)]) -> Signal {
+    Signal::Steps(values.iter().map(|(at, value)| (t(*at), q(value))).collect())
+}
+
+fn rps(source: UsageSource) -> PodsMetric {
+    let labels = BTreeMap::from([("verb".to_owned(), "GET".to_owned())]);
+    PodsMetric { name: "rps".into(), labels, source, exceptions: Vec::new() }
+}
+
+fn queue(series: Vec<(BTreeMap<String, String>, Signal)>) -> ExternalMetric {
+    ExternalMetric { name: "queue".into(), series }
+}
+
+fn one(signal: Signal) -> Vec<(BTreeMap<String, String>, Signal)> {
+    vec![(BTreeMap::new(), signal)]
+}
+
+fn hits(kind: &str, signal: Signal) -> ObjectMetric {
+    let (kind, object) = (kind.into(), "main".into());
+    ObjectMetric { name: "hits".into(), kind, object, series: one(signal) }
+}
+
+/// The pods' values of `rps` that a query at that second sees: `web-0 15s 100`.
+fn values(run: &mut Run, second: i64) -> Vec<String> {
+    run.at(second);
+    let answer = &run.cluster.custom_metrics().pods["rps"];
+    assert_eq!(answer.error, None);
+    let words = answer.values.iter().map(|of| format!("{} {} {}", of.name, of.timestamp, of.value));
+    words.collect()
+}
+
+/// The series of `queue` that a query at that second sees.
+fn series(run: &mut Run, second: i64) -> Result<Vec<String>, u16> {
+    run.at(second);
+    let answer = &run.cluster.custom_metrics().externals["queue"];
+    let words = answer.series.iter().map(|of| format!("{} {}", of.timestamp, of.value)).collect();
+    answer.error.as_ref().map_or(Ok(words), |error| Err(error.code))
+}
+
+#[test]
+fn each_pod_that_runs_and_reports_has_a_value() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
+        s.workload.startup =
+            Startup { pending: Some(secs(10)), ready: Some(secs(30)), metrics: secs(20) };
+        s.workload.termination = secs(20);
+        s.happens(40, None, What::PodsFailed(pods(0, 0)));
+    }));
+    assert_eq!(values(&mut run, 0), ["web-0 0s 100"]);
+    run.scale(0, 2);
+    assert_eq!(values(&mut run, 29), ["web-0 29s 100"]);
+    assert_eq!(values(&mut run, 30), ["web-0 30s 100", "web-1 30s 100"]);
+    assert_eq!(values(&mut run, 40), ["web-1 40s 100"]);
+    // web-2 takes the place of web-0; a pod that terminates has a value until it is gone.
+    run.scale(40, 0);
+    assert_eq!(values(&mut run, 59), ["web-1 59s 100"]);
+    assert_eq!(values(&mut run, 60), Vec::<String>::new());
+    let answer = &run.cluster.custom_metrics().pods["rps"];
+    assert_eq!(answer.labels["verb"], "GET");
+}
+
+#[test]
+fn samples_are_as_old_as_those_of_usage() {
+    let signal = || steps(&[(10, "1"), (20, "2"), (30, "3"), (40, "4")]);
+    for (lag, resolution, sample) in
+        [(0, None, "40s 4"), (15, None, "25s 2"), (0, Some(15), "30s 3"), (11, Some(15), "15s 1")]
+    {
+        let mut run = Run::new(&scenario(1, |s| {
+            s.metrics.pods = vec![rps(UsageSource::PerPod(signal()))];
+            s.metrics.objects = vec![hits("Service", signal())];
+            s.metrics.externals = vec![queue(one(signal()))];
+            s.metrics.sampling.lag = secs(lag);
+            s.metrics.sampling.resolution = resolution.map(secs);
+        }));
+        assert_eq!(values(&mut run, 40), [format!("web-0 {sample}")]);
+        assert_eq!(series(&mut run, 40), Ok(vec![sample.to_owned()]));
+        let objects = &run.cluster.custom_metrics().objects;
+        let of_object = &objects[&("hits".into(), "Service".into(), "main".into())].series[0];
+        assert_eq!(format!("{} {}", of_object.timestamp, of_object.value), sample);
+    }
+}
+
+#[test]
+fn what_did_not_change_is_not_told_again() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.metrics.resources.clear();
+        s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
+        s.metrics.externals = vec![queue(one(constant("1")))];
+        s.metrics.sampling.resolution = Some(secs(60));
+        s.happens(70, None, What::MetricMissing("rps".into(), pods(1, 1)));
+    }));
+    assert!(run.at(0).len() >= 3);
+    for second in [0, 15, 59] {
+        assert_eq!(run.at(second), [], "t={second}");
+    }
+    // A new sample: both are told, whole.
+    assert!(matches!(&run.at(60)[..], [Change::PodsMetric(_), Change::ExternalMetric(_)]));
+    assert!(matches!(&run.at(75)[..], [Change::PodsMetric(change)] if change.values.len() == 1));
+    assert_eq!(run.at(76), []);
+}
+
+#[test]
+fn a_load_is_shared_by_the_pods_that_are_ready() {
+    let mut run = Run::new(&scenario(3, |s| {
+        let load = |total, limit| UsageSource::Load { total, limit };
+        s.metrics.pods = vec![rps(load(steps(&[(0, "10"), (50, "-10")]), Some(q("4"))))];
+        s.metrics.pods[0].exceptions = vec![(pods(2, 2), constant("-7"))];
+        s.happens(15, Some(10), What::PodsUnready(pods(0, 0)));
+        s.happens(30, Some(10), What::PodsUnready(pods(0, 1)));
+    }));
+    assert_eq!(values(&mut run, 0), ["web-0 0s 3333m", "web-1 0s 3333m", "web-2 0s -7"]);
+    assert_eq!(values(&mut run, 15), ["web-0 15s 0", "web-1 15s 4", "web-2 15s -7"]);
+    assert_eq!(values(&mut run, 30), ["web-0 30s 0", "web-1 30s 0", "web-2 30s -7"]);
+    assert_eq!(values(&mut run, 50), ["web-0 50s -3334m", "web-1 50s -3334m", "web-2 50s -7"]);
+}
+
+#[test]
+fn some_pods_can_be_without_a_value_for_a_time() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
+        s.happens(10, Some(20), What::MetricMissing("rps".into(), pods(0, 0)));
+        s.happens(10, Some(20), What::MetricMissing("other".into(), PodSet::All));
+        // metrics.k8s.io is another adapter.
+        s.happens(10, None, What::MetricsMissing(PodSet::All));
+        s.happens(10, None, What::MetricsStale(PodSet::All));
+        s.happens(10, None, What::MetricsEmpty);
+    }));
+    assert_eq!(values(&mut run, 9).len(), 2);
+    assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
+    assert_eq!(values(&mut run, 29), ["web-1 29s 100"]);
+    assert_eq!(values(&mut run, 30), ["web-0 30s 100", "web-1 30s 100"]);
+}
+
+#[test]
+fn a_pod_that_is_gone_has_no_value_though_its_sample_of_usage_stays() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
+        s.happens(5, None, What::MetricsStale(pods(0, 0)));
+        s.happens(10, None, What::Scale(1));
+        s.workload.victims = Victims::Oldest;
+    }));
+    assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
+    assert_eq!(run.samples(10).len(), 2);
+}
+
+#[test]
+fn queries_of_one_metric_can_fail_or_find_nothing() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
+        s.metrics.externals = vec![queue(one(constant("1")))];
+        s.happens(10, Some(40), What::MetricError("queue".into(), error(500)));
+        s.happens(20, Some(20), What::MetricError("queue".into(), error(503)));
+        s.happens(30, Some(40), What::MetricEmpty("queue".into()));
+    }));
+    let fresh = |second: i64| Ok(vec![format!("{} 1", t(second))]);
+    assert_eq!(series(&mut run, 9), fresh(9));
+    assert_eq!(series(&mut run, 10), Err(500));
+    assert_eq!(series(&mut run, 20), Err(503));
+    // An error is an error, whatever there would be to answer.
+    assert_eq!(series(&mut run, 30), Err(503));
+    assert_eq!(series(&mut run, 40), Err(500));
+    assert_eq!(series(&mut run, 50), Ok(Vec::new()));
+    assert_eq!(series(&mut run, 70), fresh(70));
+    assert_eq!(values(&mut run, 70), ["web-0 1m10s 100"]);
+}
+
+#[test]
+fn objects_are_told_apart_by_kind_and_group() {
+    let mut run = Run::new(&scenario(1, |s| {
+        s.metrics.objects = vec![
+            hits("Ingress.networking.k8s.io", constant("1")),
+            hits("Ingress.example.com", constant("2")),
+        ];
+        s.happens(15, None, What::MetricEmpty("hits".into()));
+    }));
+    let value = |run: &Run, kind: &str| {
+        let objects = &run.cluster.custom_metrics().objects;
+        let answer = &objects[&("hits".into(), kind.into(), "main".into())];
+        answer.series.iter().map(|of| of.value.to_string()).collect::<Vec<_>>()
+    };
+    run.at(0);
+    assert_eq!(value(&run, "Ingress.networking.k8s.io"), ["1"]);
+    assert_eq!(value(&run, "Ingress.example.com"), ["2"]);
+    // By its name it befalls both.
+    run.at(15);
+    assert_eq!(value(&run, "Ingress.networking.k8s.io"), Vec::<String>::new());
+    assert_eq!(value(&run, "Ingress.example.com"), Vec::<String>::new());
+}
+
+#[test]
+fn sidecars_have_usage_and_init_containers_have_not() {
+    let mut run = Run::new(&scenario(1, |s| {
+        let container =
+            |name: &str, sidecar| Container { name: name.into(), sidecar, ..Container::default() };
+        s.workload.spec = Arc::new(PodSpec {
+            containers: vec![container("app", false)],
+            init_containers: vec![container("setup", false), container("mesh", true)],
+            requests: Some(BTreeMap::from([("cpu".into(), q("2"))])),
+            overhead: BTreeMap::from([("cpu".into(), q("100m"))]),
+        });
+        let usage = vec![("mesh".into(), constant("7m"))];
+        s.metrics.resources = vec![cpu(UsageSource::PerContainer(usage))];
+    }));
+    assert_eq!(run.samples(0), ["web-0 0s app=cpu:0 mesh=cpu:7m"]);
+    let spec = &run.cluster.pods()[0].spec;
+    assert_eq!(spec.overhead["cpu"], q("100m"));
+    assert_eq!(spec.requests.as_ref().map(|requests| &requests["cpu"]), Some(&q("2")));
+}
