@@ -20,13 +20,15 @@ pub enum Area {
     Edits,
     /// Odd quantities: other scales, fractions of a milli-unit, values near overflow.
     Quantities,
+    /// Metrics of containers, pods, objects and from outside; scaling to zero and back.
+    Custom,
     /// A day or more.
     Days,
 }
 
 impl Area {
     /// All areas.
-    pub const ALL: [Area; 8] = [
+    pub const ALL: [Area; 9] = [
         Area::Ratios,
         Area::Readiness,
         Area::Behavior,
@@ -34,6 +36,7 @@ impl Area {
         Area::Errors,
         Area::Edits,
         Area::Quantities,
+        Area::Custom,
         Area::Days,
     ];
 
@@ -48,6 +51,7 @@ impl Area {
             Area::Errors => "errors",
             Area::Edits => "edits",
             Area::Quantities => "quantities",
+            Area::Custom => "custom",
             Area::Days => "days",
         }
     }

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use crate::model::api::SelectPolicy;
 use crate::model::derivation::{
-    Branch, Derivation, Filled, MetricDerivation, Path, RateLimit, Target,
+    Branch, Derivation, Filled, MetricDerivation, Path, RateLimit, Source, Target,
 };
 use crate::model::hpa::Decision;
 use crate::model::observation::Read;
 
 /// The groups in the order of the report, each with what is known to be in it.
-const KNOWN: [(&str, &[&str]); 8] = [
+const KNOWN: [(&str, &[&str]); 9] = [
     (
         "conditions",
         &[
@@ -30,6 +30,11 @@ const KNOWN: [(&str, &[&str]); 8] = [
             "InvalidSelector",
             "AmbiguousSelector",
             "FailedGetResourceMetric",
+            "FailedGetContainerResourceMetric",
+            "FailedGetPodsMetric",
+            "FailedGetObjectMetric",
+            "FailedGetExternalMetric",
+            "InvalidMetricSourceType",
             "DesiredWithinRange",
             "TooFewReplicas",
             "TooManyReplicas",
@@ -46,6 +51,10 @@ const KNOWN: [(&str, &[&str]); 8] = [
             "FailedRescale",
             "FailedGetScale",
             "FailedGetResourceMetric",
+            "FailedGetContainerResourceMetric",
+            "FailedGetPodsMetric",
+            "FailedGetObjectMetric",
+            "FailedGetExternalMetric",
             "FailedComputeMetricsReplicas",
             "FailedUpdateStatus",
             "SelectorRequired",
@@ -54,11 +63,14 @@ const KNOWN: [(&str, &[&str]); 8] = [
         ],
     ),
     ("branches", &["NoScale", "Disabled", "AboveMax", "BelowMin", "NoMetrics", "Metrics"]),
-    ("targets", &["Utilization", "AverageValue", "None"]),
+    ("sources", &["Resource", "ContainerResource", "Pods", "Object", "External"]),
+    ("targets", &["Utilization", "AverageValue", "Value"]),
     (
         "paths",
         &[
             "Failed",
+            "FromZero",
+            "Total",
             "WithinTolerance",
             "Ready",
             "SecondWithinTolerance",
@@ -135,11 +147,12 @@ pub struct Reached {
 const CONDITIONS: usize = 0;
 const EVENTS: usize = 1;
 const BRANCHES: usize = 2;
-const TARGETS: usize = 3;
-const PATHS: usize = 4;
-const PODS: usize = 5;
-const LIMITS: usize = 6;
-const WRITES: usize = 7;
+const SOURCES: usize = 3;
+const TARGETS: usize = 4;
+const PATHS: usize = 5;
+const PODS: usize = 6;
+const LIMITS: usize = 7;
+const WRITES: usize = 8;
 
 impl Coverage {
     /// Counts one reconcile as the model explains it.
@@ -159,7 +172,12 @@ impl Coverage {
         for read in &seen.reads {
             match read {
                 Read::Scale { answer: Err(_), .. } => self.count(WRITES, "scale-unreadable"),
-                Read::PodMetrics { answer: Err(_), .. } => self.count(WRITES, "metrics-unreadable"),
+                Read::PodMetrics { answer: Err(_), .. }
+                | Read::PodsMetric { answer: Err(_), .. }
+                | Read::ObjectMetric { answer: Err(_), .. }
+                | Read::ExternalMetric { answer: Err(_), .. } => {
+                    self.count(WRITES, "metrics-unreadable");
+                }
                 _ => {}
             }
         }
@@ -232,10 +250,21 @@ impl Coverage {
 
     fn metric(&mut self, metric: &MetricDerivation) {
         self.count(
+            SOURCES,
+            match metric.source {
+                Source::Resource => "Resource",
+                Source::ContainerResource(_) => "ContainerResource",
+                Source::Pods => "Pods",
+                Source::Object(_) => "Object",
+                Source::External => "External",
+            },
+        );
+        self.count(
             TARGETS,
             match metric.target {
                 Target::Utilization(_) => "Utilization",
                 Target::AverageValue(_) => "AverageValue",
+                Target::Value(_) => "Value",
                 Target::None => "None",
             },
         );
@@ -243,6 +272,8 @@ impl Coverage {
             PATHS,
             match metric.path {
                 Path::Failed => "Failed",
+                Path::FromZero => "FromZero",
+                Path::Total => "Total",
                 Path::WithinTolerance => "WithinTolerance",
                 Path::Ready => "Ready",
                 Path::SecondWithinTolerance => "SecondWithinTolerance",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Aim, Draft, RESOURCES, behavior, numbers, workload};
+use super::{Aim, Draft, behavior, custom, numbers, workload};
 use crate::fuzz::area::Area;
 use crate::model::quantity::Quantity;
 
@@ -14,10 +14,6 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
     let mut spec = Map::new();
     let target = json!({ "apiVersion": api_version, "kind": kind, "name": workload::NAME });
     spec.insert("scaleTargetRef".to_owned(), target);
-    if draft.min != 1 || draft.dice.percent(50) {
-        spec.insert("minReplicas".to_owned(), json!(draft.min));
-    }
-    spec.insert("maxReplicas".to_owned(), json!(draft.max));
     let mut limits = (tolerance(draft.flags.tolerance), tolerance(draft.flags.tolerance));
     let behavior = draft.likely(Area::Behavior, 40, 95).then(|| behavior::behavior(draft));
     if let Some(behavior) = &behavior {
@@ -28,6 +24,14 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
         limits = (own("scaleDown").unwrap_or(limits.0), own("scaleUp").unwrap_or(limits.1));
     }
     let metrics = metrics(draft, limits);
+    let from_outside = !draft.served.objects.is_empty() || !draft.served.externals.is_empty();
+    if from_outside && draft.to_zero && draft.dice.percent(50) {
+        draft.min = 0;
+    }
+    if draft.min != 1 || draft.dice.percent(50) {
+        spec.insert("minReplicas".to_owned(), json!(draft.min));
+    }
+    spec.insert("maxReplicas".to_owned(), json!(draft.max));
     if !metrics.is_empty() {
         spec.insert("metrics".to_owned(), Value::Array(metrics));
     }
@@ -54,30 +58,47 @@ fn metrics(draft: &mut Draft, tolerances: (i64, i64)) -> Vec<Value> {
         let requests = requests(draft, 0);
         draft.aims.push(Aim { resource: 0, milli: requests / 100 * 80, requests, tolerances });
     }
-    (0..count).map(|_| resource_metric(draft, tolerances)).collect()
+    (0..count).map(|_| metric(draft, tolerances)).collect()
 }
 
-fn requests(draft: &Draft, resource: usize) -> i64 {
+/// What a pod requests in all.
+pub(super) fn requests(draft: &Draft, resource: usize) -> i64 {
+    if let Some(requests) = draft.pod_requests[resource] {
+        return requests;
+    }
     draft.containers.iter().fold(0, |sum, (_, known)| known[resource].saturating_add(sum))
 }
 
-/// A Resource metric and its aim.
-pub(super) fn resource_metric(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
-    let resource = usize::from(draft.dice.percent(30));
-    let requests = requests(draft, resource);
-    let target = if draft.dice.percent(60) {
+/// One metric of any type.
+pub(super) fn metric(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+    let custom = if draft.area == Area::Custom { 12 } else { 1 };
+    match draft.dice.weighted(&[(8, 0), (custom, 1), (custom, 2), (custom, 3), (custom, 4)]) {
+        1 => custom::container_resource(draft, tolerances),
+        2 => custom::pods(draft, tolerances),
+        3 => custom::object(draft, tolerances),
+        4 => custom::external(draft, tolerances),
+        _ => custom::of_resource(draft, tolerances),
+    }
+}
+
+/// The target of a metric of cpu or memory, and what it aims at.
+pub(super) fn aim(
+    draft: &mut Draft,
+    resource: usize,
+    requests: i64,
+    tolerances: (i64, i64),
+) -> (Value, Aim) {
+    if draft.dice.percent(60) {
         let percent = draft.dice.pick(&[1, 10, 33, 50, 50, 60, 66, 80, 99, 100, 101, 150, 500]);
         let milli = (i128::from(requests) * i128::from(percent) / 100) as i64;
-        draft.aims.push(Aim { resource, milli, requests, tolerances });
-        json!({ "type": "Utilization", "averageUtilization": percent })
-    } else {
-        let milli = match resource {
-            0 => draft.dice.pick(&[1, 3, 7, 10, 50, 100, 333, 500, 1000, 1500]),
-            _ => draft.dice.pick(&[1, 100, 1 << 20, 64 << 20, 100 << 20]) * 1000,
-        };
-        let value = numbers::positive(draft, milli);
-        draft.aims.push(Aim { resource, milli: value.milli(), requests: 0, tolerances });
-        json!({ "type": "AverageValue", "averageValue": value.to_string() })
+        let target = json!({ "type": "Utilization", "averageUtilization": percent });
+        return (target, Aim { resource, milli, requests, tolerances });
+    }
+    let milli = match resource {
+        0 => draft.dice.pick(&[1, 3, 7, 10, 50, 100, 333, 500, 1000, 1500]),
+        _ => draft.dice.pick(&[1, 100, 1 << 20, 64 << 20, 100 << 20]) * 1000,
     };
-    json!({ "type": "Resource", "resource": { "name": RESOURCES[resource], "target": target } })
+    let value = numbers::positive(draft, milli);
+    let target = json!({ "type": "AverageValue", "averageValue": value.to_string() });
+    (target, Aim { resource, milli: value.milli(), requests: 0, tolerances })
 }

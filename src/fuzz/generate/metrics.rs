@@ -20,7 +20,7 @@ pub(super) fn metrics(draft: &mut Draft) -> Metrics {
         resources.push(ResourceUsage { name: Arc::from(name), source, exceptions });
     }
     let sampling = sampling(draft);
-    Metrics { resources, sampling, ..Metrics::default() }
+    Metrics { resources, sampling, ..std::mem::take(&mut draft.served) }
 }
 
 fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
@@ -53,7 +53,7 @@ fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
 }
 
 /// A signal around what one pod is aimed at, times a fraction.
-fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
+pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
     let value = |draft: &mut Draft| {
         let usage = i128::from(numbers::usage(draft, aim)) * i128::from(times) / i128::from(by);
         let usage = i64::try_from(usage).unwrap_or(i64::MAX);
@@ -91,7 +91,7 @@ fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
 }
 
 /// Pods that are busier or idler than the rest.
-fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<(PodSet, Signal)> {
+pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<(PodSet, Signal)> {
     let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
     let count = if draft.replicas == 0 { 0 } else { count };
     (0..count).map(|_| (pods(draft), signal(draft, aim, (1, 1)))).collect()

@@ -5,6 +5,7 @@
 //! windows, its limits, its sync period.
 
 mod behavior;
+mod custom;
 mod hpa;
 mod metrics;
 mod numbers;
@@ -20,7 +21,7 @@ use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::meant::ReleaseRange;
+use crate::scenario::meant::{Metrics, ReleaseRange};
 
 /// The scenario of that index. `areas` are those that it may dwell on; none given: any.
 #[must_use]
@@ -30,10 +31,15 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let flags = flags(&mut dice, area);
     let (gates, gate_overrides) = gates(&mut dice, release);
     let ticks = ticks(&mut dice, area);
-    let mut draft = Draft { dice, area, flags, ticks, ..Draft::default() };
+    let to_zero = gates.enabled(Gate::HpaScaleToZero);
+    let mut draft = Draft { dice, area, flags, ticks, to_zero, ..Draft::default() };
     let workload = workload::workload(&mut draft);
     let manifest = hpa::manifest(&mut draft);
     let metrics = metrics::metrics(&mut draft);
+    let custom = metrics.pods.iter().map(|metric| &metric.name);
+    let custom = custom.chain(metrics.objects.iter().map(|metric| &metric.name));
+    let custom = custom.chain(metrics.externals.iter().map(|metric| &metric.name));
+    draft.names = custom.cloned().collect();
     let timeline = timeline::timeline(&mut draft);
     let id = format!("fuzz/{seed}-{index}");
     Scenario {
@@ -74,8 +80,18 @@ struct Draft {
     max: i32,
     /// The containers with what they request of cpu and memory, in milli-units.
     containers: Vec<(Arc<str>, [i64; 2])>,
+    /// What a whole pod requests of cpu and memory, where it says so.
+    pod_requests: [Option<i64>; 2],
     /// What each metric is aimed at.
     aims: Vec<Aim>,
+    /// Custom and external metrics that are there.
+    served: Metrics,
+    /// The names of those that are in the scenario.
+    names: Vec<Arc<str>>,
+    /// How many names were given.
+    named: usize,
+    /// Whether an HPA may scale to zero.
+    to_zero: bool,
     /// Spans at whose ends something changes: windows, periods of policies, delays.
     spans: Vec<Span>,
     /// How a pod comes up: pending, ready.
@@ -85,7 +101,7 @@ struct Draft {
 /// What a metric of the HPA is aimed at.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
-    /// 0: cpu, 1: memory.
+    /// 0: cpu, 1: memory, 2: anything else.
     resource: usize,
     /// Milli-units of one pod that are exactly on target.
     milli: i64,
@@ -96,6 +112,7 @@ struct Aim {
 }
 
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
+const CUSTOM: usize = 2;
 
 impl Default for Draft {
     fn default() -> Draft {
@@ -109,7 +126,12 @@ impl Default for Draft {
             min: 1,
             max: 10,
             containers: Vec::new(),
+            pod_requests: [None; 2],
             aims: Vec::new(),
+            served: Metrics::default(),
+            names: Vec::new(),
+            named: 0,
+            to_zero: true,
             spans: Vec::new(),
             startup: (Span::ZERO, Span::ZERO),
         }
@@ -172,6 +194,7 @@ fn area(dice: &mut Dice, areas: &[Area]) -> Area {
         (12, Area::Errors),
         (16, Area::Edits),
         (12, Area::Quantities),
+        (40, Area::Custom),
         (1, Area::Days),
     ];
     if areas.is_empty() { dice.weighted(&usual) } else { dice.pick(areas) }

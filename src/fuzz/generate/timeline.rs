@@ -65,6 +65,16 @@ fn of_pods(draft: &mut Draft) -> What {
 
 fn of_errors(draft: &mut Draft) -> What {
     let error = error(draft);
+    if !draft.names.is_empty() && draft.dice.percent(60) {
+        let names = draft.names.clone();
+        let name = draft.dice.pick(&names);
+        let of_pods = name.starts_with("pods");
+        return match draft.dice.below(4) {
+            0 => What::MetricEmpty(name),
+            1 if of_pods => What::MetricMissing(name, metrics::pods(draft)),
+            _ => What::MetricError(name, error),
+        };
+    }
     match draft.dice.below(6) {
         0 => What::MetricsEmpty,
         1 => What::GetScaleError(error),
@@ -117,7 +127,8 @@ fn edit(draft: &mut Draft) -> Value {
         }
         2 => json!({ "spec": { "minReplicas": draft.dice.size(1, draft.max) } }),
         3 => {
-            let metric = hpa::resource_metric(draft, (100, 100));
+            // What it serves, if it is not cpu or memory, is not there: 404.
+            let metric = hpa::metric(draft, (100, 100));
             json!({ "spec": { "metrics": [metric] } })
         }
         4 | 5 => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Draft, numbers};
 use crate::fuzz::area::Area;
-use crate::model::api::{Container, PodSpec};
+use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::time::Span;
 use crate::scenario::meant::{Startup, Victims, Workload};
 
@@ -25,7 +25,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
     let weights = [(20, KINDS[0]), (1, KINDS[1]), (2, KINDS[2]), (1, KINDS[3])];
     let (kind, group, version, resource) = draft.dice.weighted(&weights);
     draft.kind = (kind, if group.is_empty() { "v1" } else { "apps/v1" });
-    let containers = containers(draft);
+    let spec = pod_spec(draft);
     let (labels, selector) = labels(draft);
     let startup = startup(draft);
     Workload {
@@ -41,7 +41,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         }),
         selector,
         labels,
-        spec: Arc::new(PodSpec { containers, ..PodSpec::default() }),
+        spec: Arc::new(spec),
         age: age(draft),
         startup,
         victims: draft.dice.pick(&[Victims::ReplicaSet, Victims::Newest, Victims::Oldest]),
@@ -69,29 +69,58 @@ fn sizes(draft: &mut Draft) {
     ]);
 }
 
+/// Containers; now and then init containers, sidecars, requests of the pod, overhead.
+fn pod_spec(draft: &mut Draft) -> PodSpec {
+    let mut spec = PodSpec { containers: containers(draft), ..PodSpec::default() };
+    if draft.likely(Area::Custom, 8, 20) {
+        for (name, sidecar) in [("setup", false), ("mesh", true)] {
+            if draft.dice.percent(60) {
+                let (requests, _) = requests(draft);
+                spec.init_containers.push(Container { name: Arc::from(name), requests, sidecar });
+            }
+        }
+    }
+    if draft.likely(Area::Custom, 5, 15) {
+        let (requests, known) = requests(draft);
+        let given = |index: usize| requests.contains_key(super::RESOURCES[index]);
+        draft.pod_requests = [0, 1].map(|index| given(index).then_some(known[index]));
+        spec.requests = Some(requests);
+    }
+    if draft.dice.percent(5) {
+        (spec.overhead, _) = requests(draft);
+    }
+    spec
+}
+
+/// What a container requests, as it is written and in milli-units.
+fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
+    let mut requests = Requests::new();
+    let mut known = [0; 2];
+    for (index, resource) in super::RESOURCES.into_iter().enumerate() {
+        // Without a request, utilization fails: that is one thing to see among many.
+        if draft.dice.percent(3) {
+            continue;
+        }
+        let milli = match index {
+            0 => draft.dice.pick(&[1, 3, 7, 10, 100, 250, 300, 333, 500, 1000, 2000, 4000]),
+            _ => draft.dice.pick(&[1, 128, 1000, 1 << 20, 100 << 20, 1 << 30]) * 1000,
+        };
+        let quantity = match draft.dice.percent(1) {
+            true => numbers::parsed("0"),
+            false => numbers::positive(draft, milli),
+        };
+        known[index] = quantity.milli();
+        requests.insert(Arc::from(resource), quantity);
+    }
+    (requests, known)
+}
+
 fn containers(draft: &mut Draft) -> Vec<Container> {
     let count = draft.dice.weighted(&[(8, 1), (3, 2), (1, 3)]);
     let names = ["app", "proxy", "log"];
     let mut containers = Vec::with_capacity(count);
     for name in names.into_iter().take(count) {
-        let mut requests = BTreeMap::new();
-        let mut known = [0; 2];
-        for (index, resource) in super::RESOURCES.into_iter().enumerate() {
-            // Without a request, utilization fails: that is one thing to see among many.
-            if draft.dice.percent(3) {
-                continue;
-            }
-            let milli = match index {
-                0 => draft.dice.pick(&[1, 3, 7, 10, 100, 250, 300, 333, 500, 1000, 2000, 4000]),
-                _ => draft.dice.pick(&[1, 128, 1000, 1 << 20, 100 << 20, 1 << 30]) * 1000,
-            };
-            let quantity = match draft.dice.percent(1) {
-                true => numbers::parsed("0"),
-                false => numbers::positive(draft, milli),
-            };
-            known[index] = quantity.milli();
-            requests.insert(Arc::from(resource), quantity);
-        }
+        let (requests, known) = requests(draft);
         draft.containers.push((Arc::from(name), known));
         containers.push(Container { name: Arc::from(name), requests, sidecar: false });
     }
