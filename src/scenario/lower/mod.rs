@@ -5,6 +5,7 @@ mod controller;
 mod cursor;
 mod expect;
 mod hpa;
+mod metadata;
 mod metrics;
 mod reach;
 mod timeline;
