@@ -616,13 +616,16 @@ pub struct Series {
     pub timestamp: Time,
 }
 
+/// Metric, kind with group, and name of an object.
+pub type ObjectMetricKey = (Arc<str>, Arc<str>, Arc<str>);
+
 /// All that custom.metrics.k8s.io and external.metrics.k8s.io have of a namespace.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CustomMetrics {
     /// Metrics of pods, by name.
     pub pods: BTreeMap<Arc<str>, PodsMetricAnswer>,
     /// Metrics of objects, by metric, kind with group (`Ingress.networking.k8s.io`), and name.
-    pub objects: BTreeMap<(Arc<str>, Arc<str>, Arc<str>), SeriesAnswer>,
+    pub objects: BTreeMap<ObjectMetricKey, SeriesAnswer>,
     /// External metrics, by name.
     pub externals: BTreeMap<Arc<str>, SeriesAnswer>,
 }
