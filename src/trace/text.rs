@@ -4,18 +4,14 @@
 //! given by the fields that changed, and a tick that only repeats its predecessor is counted.
 //! What is written can be read back without loss; a test holds the two together.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::text_metrics::{MetricForm, metric_form, metric_of};
 use super::{ApiAnswer, ApiOutcome, Trace};
-use crate::model::api::{
-    Condition, ConditionType, CrossVersionObjectReference, HpaSpec, HpaStatus, MetricIdentifier,
-    MetricStatus, Text,
-};
+use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, Text};
 use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
-use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
 /// Text that is no recorded trace.
@@ -179,30 +175,6 @@ struct StatusForm {
     current_metrics: Option<Vec<MetricForm>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conditions: Vec<(ConditionType, bool, Text, Text, String)>,
-}
-
-/// One of `resource`, `pods`, `object` and `external`, or none of them: the metric failed.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MetricForm {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource: Option<Arc<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<Arc<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pods: Option<Arc<MetricIdentifier>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<Arc<MetricIdentifier>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    of: Option<Arc<CrossVersionObjectReference>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    external: Option<Arc<MetricIdentifier>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    utilization: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    average: Option<Quantity>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Quantity>,
 }
 
 /// Writes a trace in its recorded form.
@@ -404,43 +376,6 @@ fn condition_form(condition: &Condition) -> (ConditionType, bool, Text, Text, St
     )
 }
 
-fn metric_form(metric: &MetricStatus) -> MetricForm {
-    match metric.clone() {
-        MetricStatus::Empty => MetricForm::default(),
-        MetricStatus::Resource { name, average_utilization, average_value } => MetricForm {
-            resource: Some(name),
-            utilization: average_utilization,
-            average: average_value,
-            ..MetricForm::default()
-        },
-        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
-            MetricForm {
-                resource: Some(name),
-                container: Some(container),
-                utilization: average_utilization,
-                average: average_value,
-                ..MetricForm::default()
-            }
-        }
-        MetricStatus::Pods { metric, average_value } => {
-            MetricForm { pods: Some(metric), average: average_value, ..MetricForm::default() }
-        }
-        MetricStatus::Object { metric, described_object, value, average_value } => MetricForm {
-            object: Some(metric),
-            of: Some(described_object),
-            value,
-            average: average_value,
-            ..MetricForm::default()
-        },
-        MetricStatus::External { metric, value, average_value } => MetricForm {
-            external: Some(metric),
-            value,
-            average: average_value,
-            ..MetricForm::default()
-        },
-    }
-}
-
 /// Reads a trace from its recorded form.
 ///
 /// # Errors
@@ -609,182 +544,6 @@ fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
     Ok(())
 }
 
-fn metric_of(form: MetricForm) -> Result<MetricStatus, String> {
-    let MetricForm { resource, container, pods, object, of, external, utilization, average, value } =
-        form;
-    let (average_utilization, average_value) = (utilization, average);
-    Ok(match (resource, pods, object, external) {
-        (None, None, None, None) => MetricStatus::Empty,
-        (Some(name), None, None, None) => match container {
-            None => MetricStatus::Resource { name, average_utilization, average_value },
-            Some(container) => MetricStatus::ContainerResource {
-                name,
-                container,
-                average_utilization,
-                average_value,
-            },
-        },
-        (None, Some(metric), None, None) => MetricStatus::Pods { metric, average_value },
-        (None, None, Some(metric), None) => {
-            let described_object = of.ok_or("a metric of no object")?;
-            MetricStatus::Object { metric, described_object, value, average_value }
-        }
-        (None, None, None, Some(metric)) => MetricStatus::External { metric, value, average_value },
-        _ => return Err("a metric of two kinds".to_owned()),
-    })
-}
-
-/// A status in one line, for people.
-#[must_use]
-pub fn status_line(status: &HpaStatus) -> String {
-    let mut line = format!("desiredReplicas {}", status.desired_replicas);
-    if let Some(current) = status.current_replicas {
-        let _ = write!(line, ", currentReplicas {current}");
-    }
-    for metric in &status.current_metrics {
-        let _ = write!(line, ", {}", metric_status_line(metric));
-    }
-    for condition in &status.conditions {
-        let on = if condition.status { "True" } else { "False" };
-        let _ = write!(line, ", {:?}={on}/{}", condition.type_, condition.reason);
-    }
-    line
-}
-
-/// A metric's status in one line, for people. Two statuses that differ have different lines.
-#[must_use]
-pub fn metric_status_line(metric: &MetricStatus) -> String {
-    let (mut line, utilization, value, average) = match metric {
-        MetricStatus::Empty => return "(failed metric)".to_owned(),
-        MetricStatus::Resource { name, average_utilization, average_value } => {
-            (name.to_string(), average_utilization, &None, average_value)
-        }
-        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
-            (format!("{name} of container {container}"), average_utilization, &None, average_value)
-        }
-        MetricStatus::Pods { metric, average_value } => {
-            (format!("pods metric {}", metric_line(metric)), &None, &None, average_value)
-        }
-        MetricStatus::Object { metric, described_object, value, average_value } => {
-            let metric = metric_line(metric);
-            let CrossVersionObjectReference { kind, name, api_version } = &**described_object;
-            let version = api_version.as_ref().map(|it| format!("{it} ")).unwrap_or_default();
-            let line = format!("metric {metric} of {version}{kind} {name}");
-            (line, &None, value, average_value)
-        }
-        MetricStatus::External { metric, value, average_value } => {
-            (format!("external metric {}", metric_line(metric)), &None, value, average_value)
-        }
-    };
-    if let Some(utilization) = utilization {
-        let _ = write!(line, " {utilization}%");
-    }
-    if let Some(value) = value {
-        let _ = write!(line, " {value}");
-    }
-    if let Some(value) = average {
-        let _ = write!(line, " ({value} each)");
-    }
-    line
-}
-
-/// A metric's name, with the selector as it is written in the HPA.
-fn metric_line(metric: &MetricIdentifier) -> String {
-    let selector = metric.selector.as_ref().and_then(|it| serde_json::to_string(it).ok());
-    match selector {
-        None => metric.name.to_string(),
-        Some(selector) => format!("{} {selector}", metric.name),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::api::LabelSelector;
-
-    fn quantity(text: &str) -> Option<Quantity> {
-        Some(Quantity::parse(text).unwrap())
-    }
-
-    /// All kinds of reads and of statuses of metrics.
-    fn everything() -> Trace {
-        let selector =
-            LabelSelector { match_labels: [("a".into(), "b".into())].into(), ..Default::default() };
-        let metric = Arc::new(MetricIdentifier { name: "rps".into(), selector: Some(selector) });
-        let (name, kind): (Arc<str>, Arc<str>) = ("rps".into(), "Service".into());
-        let answers = [Ok(3), Err("down".into())];
-        let mut reads = Vec::new();
-        for answer in answers {
-            reads.push(Read::PodsMetric {
-                metric: name.clone(),
-                selector: "app=web".into(),
-                metric_selector: "".into(),
-                answer: answer.clone(),
-            });
-            reads.push(Read::ObjectMetric {
-                metric: name.clone(),
-                kind: kind.clone(),
-                name: "main".into(),
-                metric_selector: "a=b".into(),
-                answer: answer.clone().map(|_| "2k".into()),
-            });
-            let metric_selector = "a=b".into();
-            reads.push(Read::ExternalMetric { metric: name.clone(), metric_selector, answer });
-        }
-        let object = CrossVersionObjectReference {
-            kind: "Service".to_owned(),
-            name: "main".to_owned(),
-            api_version: Some("v1".to_owned()),
-        };
-        let current_metrics = vec![
-            MetricStatus::Empty,
-            MetricStatus::ContainerResource {
-                name: "cpu".into(),
-                container: "app".into(),
-                average_utilization: Some(80),
-                average_value: quantity("1"),
-            },
-            MetricStatus::Pods { metric: metric.clone(), average_value: quantity("1") },
-            MetricStatus::Object {
-                metric: metric.clone(),
-                described_object: Arc::new(object),
-                value: quantity("2"),
-                average_value: None,
-            },
-            MetricStatus::External { metric, value: None, average_value: quantity("3m") },
-        ];
-        let status = HpaStatus { current_metrics, ..HpaStatus::default() };
-        let status_write = Some(StatusWrite { status, error: None });
-        let tick = Observation { reads, status_write, ..Observation::default() };
-        Trace { ticks: vec![tick], ..Trace::default() }
-    }
-
-    #[test]
-    fn all_kinds_of_metrics_can_be_written_and_read() {
-        let trace = everything();
-        let text = write(&trace).unwrap();
-        assert_eq!(read(&text).unwrap(), trace, "{text}");
-        let short = r#"{"podsMetric":"rps","pods":"app=web","items":3}"#;
-        assert!(text.contains(short), "{text}");
-        let both = text.replace(short, r#"{"podsMetric":"rps","pods":"","items":3,"error":"x"}"#);
-        assert!(read(&both).is_err());
-    }
-
-    #[test]
-    fn statuses_that_differ_have_different_lines() {
-        let trace = everything();
-        let write = trace.ticks[0].status_write.as_ref().unwrap();
-        let lines: Vec<String> =
-            write.status.current_metrics.iter().map(metric_status_line).collect();
-        assert_eq!(
-            lines,
-            [
-                "(failed metric)",
-                "cpu of container app 80% (1 each)",
-                r#"pods metric rps {"matchLabels":{"a":"b"}} (1 each)"#,
-                r#"metric rps {"matchLabels":{"a":"b"}} of v1 Service main 2"#,
-                r#"external metric rps {"matchLabels":{"a":"b"}} (3m each)"#,
-            ]
-        );
-    }
-}
+#[path = "text_tests.rs"]
+mod tests;
