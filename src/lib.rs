@@ -26,12 +26,13 @@
 //! | [`trace`] | what was observed; its JSON and recorded forms | `model` |
 //! | [`compare`] | the one comparison | `model`, `trace` |
 //! | [`expect`] | what the author of a scenario expects | `model`, `scenario` |
+//! | [`fuzz`] | given a seed: scenarios, made and made smaller | `model`, `scenario` |
 //! | [`engine`] | everything that a scenario can be run on | all above, but no comparison |
 //! | [`run`] | lockstep, verdicts, events; prints nothing | all above |
 //! | [`report`] | events as text and JSON; knows no engine | `run`, `trace`, `compare` |
 //! | [`cli`] | the command, one file a subcommand | everything |
 //!
-//! Down to [`expect`] this is the *pure half*: no files, no clock, no processes.
+//! Down to [`fuzz`] this is the *pure half*: no files, no clock, no processes.
 //! `suites/tidy.rs` checks this table. Without default features only the pure half is compiled, and
 //! there is neither tokio nor any other I/O in the dependency tree.
 //!
@@ -52,6 +53,7 @@
 pub mod compare;
 pub mod engine;
 pub mod expect;
+pub mod fuzz;
 pub mod model;
 pub mod run;
 pub mod scenario;

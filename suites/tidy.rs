@@ -15,9 +15,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("trace", &["trace", "model"]),
     ("compare", &["compare", "model", "trace"]),
     ("expect", &["expect", "model", "scenario"]),
+    ("fuzz", &["fuzz", "model", "scenario", "world"]),
     ("engine", &["engine", "model", "scenario", "world", "trace", "compare::Scope"]),
-    ("run", &["run", "model", "scenario", "world", "trace", "compare", "expect", "engine"]),
-    ("report", &["report", "model", "trace", "compare", "expect", "run", "scenario"]),
+    ("run", &["run", "model", "scenario", "world", "trace", "compare", "expect", "fuzz", "engine"]),
+    ("report", &["report", "model", "trace", "compare", "expect", "run", "scenario", "fuzz"]),
     ("cli", &["*"]),
     ("lib", &["*"]),
     ("main", &["*"]),
@@ -26,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// What the pure half must not even name.
 const IMPURE: &[&str] =
     &["std::fs", "std::net", "std::process", "std::env", "SystemTime", "Instant::now", "tokio"];
-const PURE: &[&str] = &["model", "scenario", "world", "trace", "compare", "expect"];
+const PURE: &[&str] = &["model", "scenario", "world", "trace", "compare", "expect", "fuzz"];
 
 fn sources() -> Vec<(String, PathBuf, String)> {
     let root = support::repository().join("src");

@@ -9,6 +9,7 @@ pub mod exit;
 mod explain;
 mod failure;
 mod fixtures;
+mod fuzz;
 mod interrupt;
 mod list;
 mod predict;
@@ -52,6 +53,13 @@ enum Command {
     /// Runs the model alone, without any engine or cluster: its own decisions drive the scenario's
     /// world. Exits with 1 if an expectation of the file is not met.
     Predict(predict::Args),
+    /// Look for differences between the model and upstream in generated scenarios
+    ///
+    /// Scenarios are made from a seed, with ratios, ages and sizes at the edges of the algorithm,
+    /// and run on the upstream controller in lockstep with the model. Each kind of divergence is
+    /// shrunk to a small scenario and saved as a fixture. The same seed finds the same, however
+    /// many jobs there are.
+    Fuzz(fuzz::Args),
     /// Explain one tick of the model: what it saw, each step, what it wrote
     Explain(explain::Args),
     /// List scenarios with what each requires
@@ -128,6 +136,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::List(args) => list::run(&args),
         Command::Schema => schema::run(),

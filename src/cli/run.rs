@@ -62,7 +62,7 @@ enum EngineName {
     Recorded,
 }
 
-fn time_limit(text: &str) -> Result<std::time::Duration, String> {
+pub(super) fn time_limit(text: &str) -> Result<std::time::Duration, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     match u64::try_from(span.0) {
         Ok(nanos) if nanos > 0 => Ok(std::time::Duration::from_nanos(nanos)),

@@ -7,6 +7,7 @@
 pub mod chart;
 mod difference;
 pub mod explain;
+pub mod fuzz;
 pub mod json;
 mod layout;
 mod outcome;

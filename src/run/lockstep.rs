@@ -38,6 +38,8 @@ pub struct FreeRun {
     pub outside: Vec<(Time, i32)>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
+    /// Why the scenario could not be played to its end, if it could not.
+    pub unplayable: Option<String>,
 }
 
 /// A tick of a free run.
@@ -65,6 +67,8 @@ struct Lockstep<'a> {
     /// whole effect, reconciles included, before the next.
     events: VecDeque<Change>,
     outside: Vec<(Time, i32)>,
+    /// Why the scenario can't be played to its end, if it can't.
+    unplayable: Option<String>,
 }
 
 /// What the model says of a step.
@@ -82,7 +86,16 @@ impl<'a> Lockstep<'a> {
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, release);
         let now = Time::ZERO;
-        Lockstep { scenario, world, simulation, now, start, events, outside: Vec::new() }
+        Lockstep {
+            scenario,
+            world,
+            simulation,
+            now,
+            start,
+            events,
+            outside: Vec::new(),
+            unplayable: None,
+        }
     }
 
     /// The next step and what the model says will come of it; nothing when the end is reached.
@@ -119,12 +132,31 @@ impl<'a> Lockstep<'a> {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             if let Some(decision) = self.simulation.sync(due) {
                 // A reconcile that waits between attempts is seen to its end.
+                if let Some(at) = self.overlap(due, decision.end) {
+                    self.unplayable = Some(format!(
+                        "what happens at {at} falls into the reconcile of {due}, which waits \
+                         between its attempts to update the scale until {}: such an overlap can't \
+                         be played; let things happen at other times",
+                        decision.end
+                    ));
+                    return None;
+                }
                 step.until = step.until.max(decision.end);
                 decisions.push(decision);
             }
         }
         self.now = step.until;
         Some(Predicted { step, api, decisions })
+    }
+
+    /// What comes between the beginning and the end of a reconcile: something done to the HPA or
+    /// the controller, or the next turn of its key. Upstream would then do two things at once.
+    fn overlap(&self, begin: Time, end: Time) -> Option<Time> {
+        if end == begin {
+            return None;
+        }
+        let event = self.world.next_api_event(begin);
+        event.into_iter().chain(self.simulation.next_sync()).filter(|at| *at <= end).min()
     }
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
@@ -175,7 +207,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
             ticks.push(FreeTick { observation, derivation, replicas_before, replicas_after });
         }
     }
-    FreeRun { trace, ticks, outside: run.outside, restarts }
+    FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable }
 }
 
 fn trace_of(scenario: &Scenario, engine: &str, release: Release) -> Trace {
@@ -197,6 +229,7 @@ struct Findings<'k> {
     divergence: Option<Divergence>,
     compared: usize,
     outside: Vec<(Time, i32)>,
+    unplayable: Option<String>,
 }
 
 impl<'k> Findings<'k> {
@@ -211,6 +244,7 @@ impl<'k> Findings<'k> {
             divergence: None,
             compared: 0,
             outside: Vec::new(),
+            unplayable: None,
         }
     }
 
@@ -275,6 +309,17 @@ pub fn run_one(
     engine: &mut dyn Engine,
     known: &[KnownDisagreement],
 ) -> Outcome {
+    run_watched(scenario, engine, known, &mut |_| {})
+}
+
+/// [`run_one`] for those who want to see every decision of the model that is compared. A scenario
+/// that has to be run twice shows those of its first ticks twice.
+pub fn run_watched(
+    scenario: &Arc<Scenario>,
+    engine: &mut dyn Engine,
+    known: &[KnownDisagreement],
+    watch: &mut dyn FnMut(&Decision),
+) -> Outcome {
     let begin = Instant::now();
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let trace = trace_of(scenario, &name, release);
@@ -299,9 +344,9 @@ pub fn run_one(
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
-    let findings = match ahead(scenario, engine, Findings::new(trace.clone(), known)) {
+    let findings = match ahead(scenario, engine, Findings::new(trace.clone(), known), watch) {
         Ok(Some(findings)) => Ok(findings),
-        Ok(None) => step_by_step(scenario, engine, Findings::new(trace, known)),
+        Ok(None) => step_by_step(scenario, engine, Findings::new(trace, known), watch),
         Err(error) => Err(error),
     };
     match findings {
@@ -314,11 +359,12 @@ pub fn run_one(
 
 fn inconclusive(error: EngineError) -> Verdict {
     let why = error.to_string();
-    let output = match error {
-        EngineError::Broken { output, .. } => output,
-        EngineError::Unavailable { hint, .. } => hint,
-    };
-    Verdict::Inconclusive { why, output }
+    match error {
+        EngineError::Broken { output, .. } => Verdict::Inconclusive { why, output },
+        EngineError::Unavailable { hint, .. } => {
+            Verdict::Inconclusive { why: format!("{why}; {hint}"), output: String::new() }
+        }
+    }
 }
 
 fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) {
@@ -344,6 +390,10 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
         .collect();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),
+        None if findings.unplayable.is_some() => Verdict::Inconclusive {
+            why: findings.unplayable.unwrap_or_default(),
+            output: String::new(),
+        },
         None if !outcome.unmet.is_empty() => Verdict::Unexpected,
         None => Verdict::Conforms,
     };
@@ -358,6 +408,7 @@ fn ahead<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
     mut findings: Findings<'k>,
+    watch: &mut dyn FnMut(&Decision),
 ) -> Result<Option<Findings<'k>>, EngineError> {
     let (release, scope) = (engine.release(), engine.scope());
     let mut session = engine.open(scenario)?;
@@ -383,6 +434,7 @@ fn ahead<'k>(
             if let Some(predicted) = under_way.pop_front()
                 && as_predicted
             {
+                predicted.decisions.iter().for_each(&mut *watch);
                 findings.compare(&predicted, stepped, scope);
                 as_predicted = findings.divergence.is_none() && findings.hits.is_empty();
             }
@@ -393,6 +445,7 @@ fn ahead<'k>(
     }
     session.close()?;
     findings.outside = run.outside;
+    findings.unplayable = run.unplayable;
     Ok(as_predicted.then_some(findings))
 }
 
@@ -401,6 +454,7 @@ fn step_by_step<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
     mut findings: Findings<'k>,
+    watch: &mut dyn FnMut(&Decision),
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), engine.scope());
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
@@ -411,9 +465,11 @@ fn step_by_step<'k>(
             let end = predicted.decisions.get(index).map_or(tick.at, |decision| decision.end);
             run.settle(tick, end);
         }
+        predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);
     }
     findings.outside = run.outside;
+    findings.unplayable = run.unplayable;
     session.close()?;
     Ok(findings)
 }

@@ -79,15 +79,19 @@ impl Chosen {
             Chosen::Upstream(program) => Box::new(
                 Upstream::new(program.clone(), plan.release).with_time_limit(plan.time_limit),
             ),
-            Chosen::Program(program) => Box::new(
-                Upstream::new(program.clone(), plan.release)
-                    .called(self.name())
-                    .with_time_limit(plan.time_limit),
-            ),
+            Chosen::Program(program) => {
+                Box::new(of_program(program, plan.release).with_time_limit(plan.time_limit))
+            }
             Chosen::Model => Box::new(Model::new(plan.release)),
             Chosen::Recorded => Box::new(Recorded::new(plan.release, plan.traces.clone())),
         }
     }
+}
+
+/// A program that speaks the protocol in place of the upstream engine, under its own name.
+#[must_use]
+pub fn of_program(program: &Path, release: Release) -> Upstream {
+    Upstream::new(program.to_owned(), release).called(name_of(program))
 }
 
 /// A program is called by its file's name, unless that would take it for one of ours.
@@ -136,8 +140,9 @@ fn choose(
 /// If the engine can't be made ready at all. An engine that breaks later makes its scenario
 /// inconclusive.
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
-    let begin = Instant::now();
     let (chosen, note) = choose(plan, sink)?;
+    // Building an engine, once, is no part of the run.
+    let begin = Instant::now();
     sink(Event::Started {
         scenarios: plan.scenarios.len(),
         setting: Setting {

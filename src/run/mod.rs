@@ -2,6 +2,8 @@
 //!
 //! This is the only caller of the comparison. It prints nothing.
 
+#[cfg(feature = "engines")]
+pub mod fuzzing;
 mod lockstep;
 #[cfg(feature = "engines")]
 mod many;
@@ -10,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use lockstep::{FreeRun, FreeTick, free_run, run_one};
+pub use lockstep::{FreeRun, FreeTick, free_run, run_one, run_watched};
 #[cfg(feature = "engines")]
-pub use many::{EngineChoice, Plan, run_all};
+pub use many::{EngineChoice, Plan, of_program, run_all};
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;

@@ -95,6 +95,18 @@ pub fn to_yaml(scenario: &Scenario, schema: Option<&str>) -> String {
     text
 }
 
+/// A scenario as a tree, as [`to_yaml`] writes it: for those who take parts away from it.
+#[must_use]
+pub fn to_tree(scenario: &Scenario) -> Value {
+    raise::to_value(scenario)
+}
+
+/// Writes such a tree, whatever is left of it: whether it still makes sense, [`parse`] says.
+#[must_use]
+pub fn tree_to_yaml(tree: &Value) -> String {
+    tree.as_object().map(write::document).unwrap_or_default()
+}
+
 /// The one document of a text.
 fn single(text: &str) -> Result<node::Node, Problem> {
     let problem = |line, column, what: &str, hint: &str| Problem {

@@ -1,0 +1,260 @@
+//! `kube-lockstep fuzz`.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+
+use super::failure::Failure;
+use super::fixtures::Fixtures;
+use super::{Format, OfRelease, columns, exit, show, unless_closed};
+use crate::engine::Engine;
+use crate::engine::model::Model;
+use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
+use crate::fuzz::Area;
+use crate::model::rules::Release;
+use crate::report::fuzz::{self as report, FuzzSetting};
+use crate::run::fuzzing::{Enough, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz};
+use crate::run::{Setting, of_program};
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(super) struct Args {
+    /// Where all chance comes from; the same seed makes the same scenarios [default: another each
+    /// time]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run until so many ticks were compared [default: 100000]
+    #[arg(long, value_name = "N", conflicts_with = "time")]
+    ticks: Option<usize>,
+    /// Run for so long, for instance 60s or 10m
+    #[arg(long, value_name = "DURATION", value_parser = super::run::time_limit)]
+    time: Option<Duration>,
+    #[command(flatten)]
+    release: OfRelease,
+    /// How many scenarios to run at a time [default: one for each core]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Only scenarios that dwell on this: ratios, readiness, behavior, pods, errors, edits,
+    /// quantities, custom, days; may be given several times, or separated by commas
+    #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
+    areas: Vec<Area>,
+    /// Where findings are saved as fixtures
+    #[arg(long, value_name = "DIR", default_value = "fuzz-found")]
+    save: PathBuf,
+    /// How results are shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The engine
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineName,
+    /// A program that speaks the engine protocol, in place of the upstream engine
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// The engines by name.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum EngineName {
+    /// Upstream's own controller, in virtual time
+    #[default]
+    Upstream,
+    /// The model against itself: shows what is reached and how fast, without Go
+    Model,
+}
+
+const HELP: &str = "\
+Exit codes:
+  0    no divergence
+  1    a divergence was found and saved
+  2    a wrong command line
+  3    the engine could not run, or a scenario had no verdict and none diverged
+  130  interrupted (Ctrl-C)";
+
+/// How many kinds of failures end a run: more are hardly looked at together.
+const MOST_FINDINGS: usize = 20;
+/// How many scenarios are tried to make one smaller: some seconds.
+const SHRINKING: usize = 3000;
+/// How often a log gets a line of progress.
+const EVERY: Duration = Duration::from_secs(10);
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let release = args.release.release;
+    let stop = Arc::new(AtomicBool::new(false));
+    let jobs = args.jobs.map_or_else(
+        || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        usize::from,
+    );
+    let seed = args.seed.unwrap_or_else(chance);
+    let engine = engine(args, release, &stop)?;
+    let setting = FuzzSetting {
+        setting: Setting {
+            engine: engine().name().into(),
+            release: release.to_string(),
+            program: args.program.clone(),
+            time_limit: None,
+        },
+        seed,
+        version: env!("CARGO_PKG_VERSION"),
+        areas: args.areas.iter().map(|area| area.name().to_owned()).collect(),
+        jobs,
+    };
+    let plan = FuzzPlan {
+        seed,
+        enough: args.time.map_or(Enough::Ticks(args.ticks.unwrap_or(100_000)), Enough::Time),
+        release,
+        jobs,
+        areas: args.areas.clone(),
+        most_findings: MOST_FINDINGS,
+        shrinking: SHRINKING,
+        known: Fixtures::find(None)?.known()?,
+        stop,
+    };
+    let summary = tell(args, &plan, &setting, &*engine)?;
+    Ok(if summary.divergences > 0 {
+        exit::DIVERGES
+    } else if summary.inconclusive > 0 {
+        exit::ENGINE
+    } else {
+        exit::CONFORMS
+    })
+}
+
+type MakeEngine = Box<dyn Fn() -> Box<dyn Engine> + Sync>;
+
+fn engine(args: &Args, release: Release, stop: &AtomicBool) -> anyhow::Result<MakeEngine> {
+    if let Some(program) = args.program.clone() {
+        if args.engine == EngineName::Model {
+            let what = "--program takes the place of the upstream engine, and another one is named";
+            return Err(Failure::usage(what).hint("leave out --engine").into());
+        }
+        return Ok(Box::new(move || {
+            Box::new(of_program(&program, release).with_time_limit(TIME_LIMIT))
+        }));
+    }
+    if args.engine == EngineName::Model {
+        return Ok(Box::new(move || Box::new(Model::new(release))));
+    }
+    let mut told = false;
+    let program = build::ensure(release, stop, &mut |what, _| {
+        if !std::mem::replace(&mut told, true) {
+            let text = format!("note: {what} (this takes minutes, once)\n");
+            // A note that can't be written is no reason to stop.
+            let _ = anstream::stderr().write_all(text.as_bytes());
+        }
+    });
+    let program = program.map_err(Failure::from)?;
+    Ok(Box::new(move || Box::new(Upstream::new(program.clone(), release))))
+}
+
+/// A seed that was not there before: the generator itself knows no clock.
+fn chance() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_micros() as u64 % 1_000_000_000)
+}
+
+/// Runs the plan and tells of it.
+fn tell(
+    args: &Args,
+    plan: &FuzzPlan,
+    setting: &FuzzSetting,
+    engine: &(dyn Fn() -> Box<dyn Engine> + Sync),
+) -> anyhow::Result<FuzzSummary> {
+    let json = args.format == Format::Json;
+    let say = |text: &str, value: &dyn Fn() -> serde_json::Value| match json {
+        true => unless_closed(report::json_line(&mut io::stdout(), &value())),
+        false => show(text),
+    };
+    say(&report::first_line(setting), &|| report::first_json(setting))?;
+    // A panic of the model is a finding, and told as one.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut progress = Progress::new();
+    let mut broken: anyhow::Result<()> = Ok(());
+    let summary = fuzz(plan, engine, &mut |event| {
+        let told = match event {
+            FuzzEvent::Progress { scenarios, ticks, elapsed } => {
+                progress.tell(scenarios, ticks, elapsed);
+                Ok(())
+            }
+            FuzzEvent::Failed { index, kind } => {
+                progress.clear();
+                let text = report::failed(index, &kind);
+                // Progress of a kind: the finding itself comes later.
+                let _ = anstream::stderr().write_all(text.as_bytes());
+                Ok(())
+            }
+            FuzzEvent::Found(found) => {
+                progress.clear();
+                keep(&args.save, &found, setting).and_then(|path| {
+                    let text = report::finding(&found, setting, &path, columns());
+                    say(&text, &|| report::finding_json(&found, setting, &path)).map_err(Into::into)
+                })
+            }
+        };
+        if broken.is_ok() {
+            broken = told;
+        }
+    });
+    drop(std::panic::take_hook());
+    progress.clear();
+    broken?;
+    say(&report::summary(&summary, plan.seed, columns()), &|| {
+        report::summary_json(&summary, setting)
+    })?;
+    Ok(summary)
+}
+
+/// Saves a finding as a fixture and gives its path.
+fn keep(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result<String> {
+    let failed = |error: io::Error| {
+        let what = format!("a finding can't be saved in {}: {error}", folder.display());
+        Failure { code: exit::USAGE, what, hint: Some("name another folder: --save".to_owned()) }
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let name = format!("{}-{}.yaml", setting.seed, found.index);
+    let path = folder.join(name);
+    let shown = path.to_string_lossy().replace('\\', "/");
+    std::fs::write(&path, report::fixture(found, setting, &shown)).map_err(failed)?;
+    Ok(shown)
+}
+
+/// How far it is, on standard error: a line that is overwritten on a terminal, now and then a line
+/// in a log.
+struct Progress {
+    terminal: bool,
+    last: Option<Instant>,
+    shown: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress { terminal: io::stderr().is_terminal(), last: None, shown: false }
+    }
+
+    fn tell(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
+        let every = if self.terminal { Duration::from_millis(200) } else { EVERY };
+        let last = *self.last.get_or_insert_with(Instant::now);
+        if last.elapsed() < every {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let text = report::progress(scenarios, ticks, elapsed);
+        let text = match self.terminal {
+            true => format!("\r\u{1b}[K{text}"),
+            false => format!("{text}\n"),
+        };
+        self.shown = self.terminal;
+        // Nobody reads it: nothing to be done about it.
+        let _ = anstream::stderr().write_all(text.as_bytes());
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = anstream::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}

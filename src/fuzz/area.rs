@@ -1,0 +1,75 @@
+//! What a scenario dwells on. Every scenario may hold everything; its area makes some of it likely.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a generated scenario dwells on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Area {
+    /// Ratios at the tolerance and beside it, sums and averages at a rounding.
+    Ratios,
+    /// Pods at the boundaries of readiness and initialization.
+    Readiness,
+    /// Windows and policies, with changes of the load at the age of their edges.
+    Behavior,
+    /// Pods that fail, go, hang, or are not measured.
+    Pods,
+    /// Errors of the APIs.
+    Errors,
+    /// Edits of the HPA, also refused ones; deletion, re-creation, restarts, `kubectl scale`.
+    Edits,
+    /// Odd quantities: other scales, fractions of a milli-unit, values near overflow.
+    Quantities,
+    /// Metrics of containers, pods, objects and from outside; scaling to zero and back.
+    Custom,
+    /// A day or more.
+    Days,
+}
+
+impl Area {
+    /// All areas.
+    pub const ALL: [Area; 9] = [
+        Area::Ratios,
+        Area::Readiness,
+        Area::Behavior,
+        Area::Pods,
+        Area::Errors,
+        Area::Edits,
+        Area::Quantities,
+        Area::Custom,
+        Area::Days,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Area::Ratios => "ratios",
+            Area::Readiness => "readiness",
+            Area::Behavior => "behavior",
+            Area::Pods => "pods",
+            Area::Errors => "errors",
+            Area::Edits => "edits",
+            Area::Quantities => "quantities",
+            Area::Custom => "custom",
+            Area::Days => "days",
+        }
+    }
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reads a name.
+impl FromStr for Area {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Area, String> {
+        Area::ALL.into_iter().find(|area| area.name() == text).ok_or_else(|| {
+            let known = Area::ALL.map(Area::name).join(", ");
+            format!("there is no such area; there are {known}")
+        })
+    }
+}

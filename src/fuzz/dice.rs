@@ -1,0 +1,96 @@
+//! Where chance comes from: a generator whose numbers are a published function of seed and index.
+//!
+//! Ranges and choices are made here and not by a library, whose ways may change between versions:
+//! a seed in a bug report has to mean the same scenario for ever.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// Chance for one scenario.
+#[derive(Debug)]
+pub(super) struct Dice(ChaCha8Rng);
+
+impl Dice {
+    /// The dice of one scenario: each index has a stream of its own, so that no scenario depends
+    /// on how many others were made before it, or by whom.
+    pub(super) fn new(seed: u64, index: u64) -> Dice {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        let mut generator = ChaCha8Rng::from_seed(key);
+        generator.set_stream(index);
+        Dice(generator)
+    }
+
+    /// A number below the limit, which must not be 0. The bias of so simple a way is less than
+    /// one in 2^32 for the limits in use.
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        let wide = u128::from(self.0.next_u64()) * u128::from(limit);
+        (wide >> 64) as u64
+    }
+
+    /// A number between two, both included.
+    pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
+        let room = high.abs_diff(low).saturating_add(1);
+        low.saturating_add_unsigned(self.below(room))
+    }
+
+    /// [`Dice::between`] for sizes.
+    pub(super) fn size(&mut self, low: i32, high: i32) -> i32 {
+        i32::try_from(self.between(i64::from(low), i64::from(high))).unwrap_or(low)
+    }
+
+    /// True in so many of a hundred cases.
+    pub(super) fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of several.
+    pub(super) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        let index = self.below(of.len() as u64) as usize;
+        of[index].clone()
+    }
+
+    /// One of several, by weight.
+    pub(super) fn weighted<T: Clone>(&mut self, of: &[(u64, T)]) -> T {
+        let mut left = self.below(of.iter().map(|(weight, _)| weight).sum());
+        for (weight, value) in of {
+            match left.checked_sub(*weight) {
+                Some(rest) => left = rest,
+                None => return value.clone(),
+            }
+        }
+        of[of.len() - 1].1.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If this changes, old seeds mean other scenarios.
+    #[test]
+    fn the_stream_is_for_ever() {
+        let mut dice = Dice::new(7, 3);
+        let first: Vec<u64> = (0..4).map(|_| dice.below(1_000_000)).collect();
+        assert_eq!(first, [662_921, 504_500, 736_051, 43_228]);
+    }
+
+    #[test]
+    fn indices_have_streams_of_their_own() {
+        let of = |index| {
+            let mut dice = Dice::new(7, index);
+            (0..8).map(|_| dice.below(1 << 40)).collect::<Vec<_>>()
+        };
+        assert_ne!(of(0), of(1));
+        assert_eq!(of(1), of(1));
+    }
+
+    #[test]
+    fn numbers_stay_within_their_bounds_and_reach_them() {
+        let mut dice = Dice::new(1, 1);
+        let seen: std::collections::BTreeSet<i64> =
+            (0..1000).map(|_| dice.between(-2, 2)).collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
+        assert!((0..100).all(|_| dice.weighted(&[(1, 'a'), (0, 'b'), (2, 'c')]) != 'b'));
+    }
+}

@@ -1,0 +1,172 @@
+//! Metrics of containers, pods, objects and from outside: what the HPA asks for, and what is there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::hpa::{aim, requests};
+use super::{Aim, CUSTOM, Draft, RESOURCES, metrics, numbers};
+use crate::scenario::meant::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
+
+type Labels = BTreeMap<String, String>;
+
+/// What an object's metric can be of: apiVersion, kind, the kind as metrics are stored by, name.
+const OBJECTS: [(&str, &str, &str, &str); 3] = [
+    ("networking.k8s.io/v1", "Ingress", "Ingress.networking.k8s.io", "main"),
+    ("v1", "Service", "Service", "web"),
+    ("example.com/v1alpha1", "Queue", "Queue.example.com", "jobs"),
+];
+
+/// A metric of one container.
+pub(super) fn container_resource(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+    let resource = usize::from(draft.dice.percent(30));
+    let containers = draft.containers.clone();
+    let (container, known) = draft.dice.pick(&containers);
+    let (target, aim) = aim(draft, resource, known[resource], tolerances);
+    draft.aims.push(aim);
+    let name = RESOURCES[resource];
+    let source = json!({ "name": name, "container": &*container, "target": target });
+    json!({ "type": "ContainerResource", "containerResource": source })
+}
+
+/// A metric of the pods.
+pub(super) fn pods(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+    let name = name(draft, "pods");
+    let (target, aim) = average(draft, tolerances);
+    draft.aims.push(aim);
+    let (labels, selector) = labels_and_selector(draft);
+    let source = match draft.dice.percent(30) {
+        true => {
+            let total = metrics::signal(draft, aim, (i64::from(draft.replicas.max(1)), 1));
+            let limit = draft.dice.percent(30).then(|| {
+                let limit = numbers::usage(draft, aim);
+                numbers::quantity(draft, limit)
+            });
+            UsageSource::Load { total, limit }
+        }
+        false => UsageSource::PerPod(metrics::signal(draft, aim, (1, 1))),
+    };
+    let exceptions = metrics::exceptions(draft, aim);
+    draft.served.pods.push(PodsMetric { name: name.clone(), labels, source, exceptions });
+    let metric = identifier(&name, selector);
+    json!({ "type": "Pods", "pods": { "metric": metric, "target": target } })
+}
+
+/// A metric of an object.
+pub(super) fn object(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+    let name = name(draft, "object");
+    let (target, aim, times) = value_or_average(draft, tolerances);
+    let (api_version, kind, stored, object) = draft.dice.pick(&OBJECTS);
+    let (series, selector) = series(draft, aim, times);
+    let kind_and_group = Arc::from(stored);
+    draft.served.objects.push(ObjectMetric {
+        name: name.clone(),
+        kind: kind_and_group,
+        object: Arc::from(object),
+        series,
+    });
+    let metric = identifier(&name, selector);
+    let described = json!({ "apiVersion": api_version, "kind": kind, "name": object });
+    let source = json!({ "describedObject": described, "metric": metric, "target": target });
+    json!({ "type": "Object", "object": source })
+}
+
+/// A metric from outside.
+pub(super) fn external(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+    let name = name(draft, "external");
+    let (target, aim, times) = value_or_average(draft, tolerances);
+    let (series, selector) = series(draft, aim, times);
+    draft.served.externals.push(ExternalMetric { name: name.clone(), series });
+    let metric = identifier(&name, selector);
+    json!({ "type": "External", "external": { "metric": metric, "target": target } })
+}
+
+/// A name that no other metric of its kind has.
+fn name(draft: &mut Draft, kind: &str) -> Arc<str> {
+    draft.named += 1;
+    let odd = draft.dice.weighted(&[(20, ""), (1, "/per.second"), (1, ":rate")]);
+    Arc::from(format!("{kind}_{}{odd}", draft.named))
+}
+
+fn average(draft: &mut Draft, tolerances: (i64, i64)) -> (Value, Aim) {
+    let milli = draft.dice.pick(&[1, 3, 7, 10, 100, 333, 500, 1000, 10_000, 30_000, 1_000_000]);
+    let value = numbers::positive(draft, milli);
+    let aim = Aim { resource: CUSTOM, milli: value.milli(), requests: 0, tolerances };
+    (json!({ "type": "AverageValue", "averageValue": value.to_string() }), aim)
+}
+
+/// A target of either kind, and how many times the aim is the whole value.
+fn value_or_average(draft: &mut Draft, tolerances: (i64, i64)) -> (Value, Aim, i64) {
+    let (average, aim) = average(draft, tolerances);
+    match draft.dice.percent(50) {
+        true => (average, aim, i64::from(draft.replicas.max(1))),
+        false => (json!({ "type": "Value", "value": average["averageValue"] }), aim, 1),
+    }
+}
+
+fn identifier(name: &str, selector: Option<Value>) -> Value {
+    let mut metric = Map::from_iter([("name".to_owned(), json!(name))]);
+    metric.extend(selector.map(|selector| ("selector".to_owned(), selector)));
+    Value::Object(metric)
+}
+
+/// Mostly one series without labels; else several, and a selector of some, one or none of them.
+fn series(draft: &mut Draft, aim: Aim, times: i64) -> (Vec<(Labels, Signal)>, Option<Value>) {
+    let count = draft.dice.weighted(&[(12, 1), (3, 2), (2, 3)]);
+    if count == 1 {
+        let (labels, selector) = labels_and_selector(draft);
+        return (vec![(labels, metrics::signal(draft, aim, (times, 1)))], selector);
+    }
+    let series = ["a", "b", "c"].into_iter().take(count).map(|queue| {
+        let labels = Labels::from([("queue".to_owned(), queue.to_owned())]);
+        (labels, metrics::signal(draft, aim, (times, count as i64)))
+    });
+    let series = series.collect();
+    let selector = draft.dice.weighted(&[
+        (4, None),
+        (4, Some(json!({ "matchLabels": { "queue": "a" } }))),
+        (2, Some(in_("queue", "In", &["a", "b"]))),
+        (1, Some(in_("queue", "NotIn", &["a"]))),
+        (1, Some(json!({ "matchLabels": { "queue": "none" } }))),
+    ]);
+    (series, selector)
+}
+
+fn labels_and_selector(draft: &mut Draft) -> (Labels, Option<Value>) {
+    if draft.dice.percent(75) {
+        return (Labels::new(), None);
+    }
+    let labels = Labels::from([("verb".to_owned(), "GET".to_owned())]);
+    let selector = draft.dice.pick(&[
+        json!({ "matchLabels": { "verb": "GET" } }),
+        json!({ "matchLabels": { "verb": "GET" }, "matchExpressions": [
+            { "key": "path", "operator": "DoesNotExist" },
+        ] }),
+        in_("verb", "In", &["POST", "GET"]),
+        in_("verb", "NotIn", &["PUT"]),
+        in_("verb", "Exists", &[]),
+        json!({ "matchLabels": { "verb": "POST" } }),
+        json!({}),
+    ]);
+    (labels, Some(selector))
+}
+
+fn in_(key: &str, operator: &str, values: &[&str]) -> Value {
+    let mut requirement = Map::new();
+    requirement.insert("key".to_owned(), json!(key));
+    requirement.insert("operator".to_owned(), json!(operator));
+    if !values.is_empty() {
+        requirement.insert("values".to_owned(), json!(values));
+    }
+    json!({ "matchExpressions": [requirement] })
+}
+
+/// The target of a metric of a resource, and what it aims at.
+pub(super) fn of_resource(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+    let resource = usize::from(draft.dice.percent(30));
+    let requests = requests(draft, resource);
+    let (target, aim) = aim(draft, resource, requests, tolerances);
+    draft.aims.push(aim);
+    json!({ "type": "Resource", "resource": { "name": RESOURCES[resource], "target": target } })
+}

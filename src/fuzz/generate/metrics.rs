@@ -1,0 +1,123 @@
+//! What the metrics APIs answer: mostly amounts at which a decision turns, changing when a window
+//! ends.
+
+use std::sync::Arc;
+
+use super::{Aim, Draft, RESOURCES, numbers};
+use crate::fuzz::area::Area;
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
+
+pub(super) fn metrics(draft: &mut Draft) -> Metrics {
+    let mut resources = Vec::new();
+    for (index, name) in RESOURCES.into_iter().enumerate() {
+        let aim = draft.aims.iter().find(|aim| aim.resource == index).copied();
+        // A metric that nobody answers, and an answer that nobody asks for, are rare.
+        let Some(aim) = aim.filter(|_| !draft.dice.percent(2)) else { continue };
+        let source = source(draft, aim);
+        let exceptions = exceptions(draft, aim);
+        resources.push(ResourceUsage { name: Arc::from(name), source, exceptions });
+    }
+    let sampling = sampling(draft);
+    Metrics { resources, sampling, ..std::mem::take(&mut draft.served) }
+}
+
+fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
+    let one = (1, 1);
+    match draft.dice.below(10) {
+        0..=2 => {
+            let pods = i64::from(draft.replicas.max(1));
+            let total = signal(draft, aim, (pods, 1));
+            let limit = draft.dice.percent(40).then(|| {
+                let limit = numbers::usage(draft, aim).max(1);
+                numbers::positive(draft, limit)
+            });
+            UsageSource::Load { total, limit }
+        }
+        3 | 4 if draft.containers.len() > 1 => {
+            let containers = draft.containers.clone();
+            let count = i64::try_from(containers.len()).unwrap_or(1);
+            let usages = containers.into_iter().filter_map(|(name, _)| {
+                let reported = !draft.dice.percent(5);
+                reported.then(|| (name, signal(draft, aim, (1, count))))
+            });
+            let usages: Vec<_> = usages.collect();
+            match usages.is_empty() {
+                true => UsageSource::PerPod(signal(draft, aim, one)),
+                false => UsageSource::PerContainer(usages),
+            }
+        }
+        _ => UsageSource::PerPod(signal(draft, aim, one)),
+    }
+}
+
+/// A signal around what one pod is aimed at, times a fraction.
+pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
+    let value = |draft: &mut Draft| {
+        let usage = i128::from(numbers::usage(draft, aim)) * i128::from(times) / i128::from(by);
+        let usage = i64::try_from(usage).unwrap_or(i64::MAX);
+        // Memory comes in bytes.
+        let usage = if aim.resource == 1 { usage / 1000 * 1000 } else { usage };
+        numbers::quantity(draft, usage)
+    };
+    let values = |draft: &mut Draft| {
+        let count = draft.dice.weighted(&[(3, 2), (3, 4), (1, 10)]);
+        let instants = draft.instants(count);
+        instants.into_iter().map(|at| (at, value(draft))).collect::<Vec<(Time, Quantity)>>()
+    };
+    match draft.dice.below(10) {
+        0..=3 => Signal::Constant(value(draft)),
+        4..=7 => Signal::Steps(values(draft)),
+        8 => Signal::Points(values(draft)),
+        _ => {
+            let amount = |milli: i128| {
+                let milli = i64::try_from(milli).unwrap_or(i64::MAX / 4);
+                // By its text, as it is read from a file.
+                numbers::parsed(&Quantity::from_milli(milli, Format::DecimalSI).to_string())
+            };
+            let mean = i128::from(aim.milli.max(1)) * i128::from(times) / i128::from(by);
+            let until = draft.until().since_start();
+            let period = draft.dice.pick(&[until, Span(until.0 / 3), Span::from_mins(5)]);
+            let offset = draft.span();
+            Signal::Sine {
+                mean: amount(mean),
+                amplitude: amount(mean * i128::from(draft.dice.between(0, 1200)) / 1000),
+                period: Span(period.0.max(1_000_000)),
+                offset: if draft.dice.percent(50) { offset } else { Span::ZERO },
+            }
+        }
+    }
+}
+
+/// Pods that are busier or idler than the rest.
+pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<(PodSet, Signal)> {
+    let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
+    let count = if draft.replicas == 0 { 0 } else { count };
+    (0..count).map(|_| (pods(draft), signal(draft, aim, (1, 1)))).collect()
+}
+
+/// Some of the first pods, or all.
+pub(super) fn pods(draft: &mut Draft) -> PodSet {
+    let last = i64::from(draft.replicas) - 1;
+    if last < 0 || draft.dice.percent(15) {
+        return PodSet::All;
+    }
+    let from = draft.dice.between(0, last);
+    let to = if draft.dice.percent(50) { from } else { draft.dice.between(from, last) };
+    let ordinal = |number: i64| u32::try_from(number).unwrap_or(0);
+    PodSet::Ordinals(vec![(ordinal(from), ordinal(to))])
+}
+
+fn sampling(draft: &mut Draft) -> Sampling {
+    let mut sampling = Sampling::default();
+    let seconds = Span::from_secs;
+    if draft.likely(Area::Readiness, 15, 60) {
+        sampling.window = draft.dice.pick(&[seconds(15), seconds(60), seconds(10), Span::ZERO]);
+        sampling.lag = draft.dice.pick(&[Span::ZERO, seconds(1), seconds(15), seconds(45)]);
+    }
+    if draft.dice.percent(15) {
+        sampling.resolution = Some(draft.dice.pick(&[seconds(15), seconds(60), seconds(7)]));
+    }
+    sampling
+}

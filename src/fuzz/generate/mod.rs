@@ -1,0 +1,259 @@
+//! The scenario of a seed and an index.
+//!
+//! Mostly valid and near the edges: what is far from any boundary shows nothing. All sizes and
+//! times are drawn around those that the scenario itself has made important: its tolerance, its
+//! windows, its limits, its sync period.
+
+mod behavior;
+mod custom;
+mod hpa;
+mod metrics;
+mod numbers;
+mod timeline;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::area::Area;
+use super::dice::Dice;
+use crate::model::flags::{FeatureGates, Flags, Gate};
+use crate::model::rules::{Release, Rules};
+use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
+use crate::scenario::meant::{Metrics, ReleaseRange};
+
+/// The scenario of that index. `areas` are those that it may dwell on; none given: any.
+#[must_use]
+pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scenario {
+    let mut dice = Dice::new(seed, index);
+    let area = area(&mut dice, areas);
+    let flags = flags(&mut dice, area);
+    let (gates, gate_overrides) = gates(&mut dice, release);
+    let ticks = ticks(&mut dice, area);
+    let to_zero = gates.enabled(Gate::HpaScaleToZero);
+    let mut draft = Draft { dice, area, flags, ticks, to_zero, ..Draft::default() };
+    let workload = workload::workload(&mut draft);
+    let manifest = hpa::manifest(&mut draft);
+    let metrics = metrics::metrics(&mut draft);
+    let custom = metrics.pods.iter().map(|metric| &metric.name);
+    let custom = custom.chain(metrics.objects.iter().map(|metric| &metric.name));
+    let custom = custom.chain(metrics.externals.iter().map(|metric| &metric.name));
+    draft.names = custom.cloned().collect();
+    let timeline = timeline::timeline(&mut draft);
+    let id = format!("fuzz/{seed}-{index}");
+    Scenario {
+        path: id.clone(),
+        id,
+        requirement: format!("Model and upstream agree (seed {seed}, scenario {index})."),
+        upstream: String::new(),
+        releases: ReleaseRange::default(),
+        flags: draft.flags,
+        gates,
+        gate_overrides,
+        namespace: Arc::from("default"),
+        hpa_name: Arc::from(hpa::NAME),
+        manifest,
+        workload,
+        metrics,
+        timeline,
+        until: draft.until(),
+        expect: Vec::new(),
+        hash: String::new(),
+        line: 1,
+    }
+}
+
+/// What is known of the scenario so far, for whatever is drawn next.
+#[derive(Debug)]
+struct Draft {
+    dice: Dice,
+    area: Area,
+    flags: Flags,
+    /// Sync periods until the end.
+    ticks: i64,
+    /// The kind of the target, with its apiVersion.
+    kind: (&'static str, &'static str),
+    /// The size at the start.
+    replicas: i32,
+    min: i32,
+    max: i32,
+    /// The containers with what they request of cpu and memory, in milli-units.
+    containers: Vec<(Arc<str>, [i64; 2])>,
+    /// What a whole pod requests of cpu and memory, where it says so.
+    pod_requests: [Option<i64>; 2],
+    /// What each metric is aimed at.
+    aims: Vec<Aim>,
+    /// Custom and external metrics that are there.
+    served: Metrics,
+    /// The names of those that are in the scenario.
+    names: Vec<Arc<str>>,
+    /// How many names were given.
+    named: usize,
+    /// Whether an HPA may scale to zero.
+    to_zero: bool,
+    /// Spans at whose ends something changes: windows, periods of policies, delays.
+    spans: Vec<Span>,
+    /// How a pod comes up: pending, ready.
+    startup: (Span, Span),
+}
+
+/// What a metric of the HPA is aimed at.
+#[derive(Clone, Copy, Debug)]
+struct Aim {
+    /// 0: cpu, 1: memory, 2: anything else.
+    resource: usize,
+    /// Milli-units of one pod that are exactly on target.
+    milli: i64,
+    /// Milli-units that one pod requests; 0: the metric is of average values.
+    requests: i64,
+    /// The tolerances downwards and upwards, in thousandths.
+    tolerances: (i64, i64),
+}
+
+const RESOURCES: [&str; 2] = ["cpu", "memory"];
+const CUSTOM: usize = 2;
+
+impl Default for Draft {
+    fn default() -> Draft {
+        Draft {
+            dice: Dice::new(0, 0),
+            area: Area::Ratios,
+            flags: Flags::default(),
+            ticks: 1,
+            kind: ("Deployment", "apps/v1"),
+            replicas: 1,
+            min: 1,
+            max: 10,
+            containers: Vec::new(),
+            pod_requests: [None; 2],
+            aims: Vec::new(),
+            served: Metrics::default(),
+            names: Vec::new(),
+            named: 0,
+            to_zero: true,
+            spans: Vec::new(),
+            startup: (Span::ZERO, Span::ZERO),
+        }
+    }
+}
+
+impl Draft {
+    /// A chance in percent: high where the scenario dwells on that.
+    fn likely(&mut self, area: Area, elsewhere: u64, there: u64) -> bool {
+        let percent = if self.area == area { there } else { elsewhere };
+        self.dice.percent(percent)
+    }
+
+    fn until(&self) -> Time {
+        Time::ZERO + Span(self.flags.sync_period.0 * self.ticks)
+    }
+
+    /// An instant of the scenario: mostly at a reconcile or just beside it, or a telling span away
+    /// from one.
+    fn instant(&mut self) -> Time {
+        let period = self.flags.sync_period.0;
+        let tick = self.dice.between(0, self.ticks) * period;
+        let dice = &mut self.dice;
+        let at = match dice.below(10) {
+            0..=3 => tick,
+            4 => tick - 1_000_000,
+            5 => tick + 1_000_000,
+            6 => tick + period / 2,
+            7 if !self.spans.is_empty() => tick + self.dice.pick(&self.spans).0,
+            _ => dice.between(0, self.ticks * period) / 1_000_000 * 1_000_000,
+        };
+        Time(at.clamp(0, self.until().0))
+    }
+
+    /// Some instants, in order and all different.
+    fn instants(&mut self, count: usize) -> Vec<Time> {
+        let drawn: std::collections::BTreeSet<Time> = (0..count).map(|_| self.instant()).collect();
+        drawn.into_iter().collect()
+    }
+
+    /// A span at whose end something changes, or beside it.
+    fn span(&mut self) -> Span {
+        let period = self.flags.sync_period;
+        let base = match self.dice.below(3) {
+            0 if !self.spans.is_empty() => self.dice.pick(&self.spans),
+            1 => Span::from_secs(self.dice.between(1, 400)),
+            _ => Span(period.0 * self.dice.between(1, 8)),
+        };
+        let beside = self.dice.weighted(&[(6, 0), (1, -1), (1, 1), (1, -1000), (1, 1000)]);
+        Span((base.0 + Span::from_millis(beside).0).max(1_000_000))
+    }
+}
+
+fn area(dice: &mut Dice, areas: &[Area]) -> Area {
+    let usual = [
+        (20, Area::Ratios),
+        (20, Area::Readiness),
+        (24, Area::Behavior),
+        (20, Area::Pods),
+        (12, Area::Errors),
+        (16, Area::Edits),
+        (12, Area::Quantities),
+        (40, Area::Custom),
+        (1, Area::Days),
+    ];
+    if areas.is_empty() { dice.weighted(&usual) } else { dice.pick(areas) }
+}
+
+/// Many short scenarios and a few long ones.
+fn ticks(dice: &mut Dice, area: Area) -> i64 {
+    match area {
+        Area::Days => dice.between(2000, 12_000),
+        _ => dice.weighted(&[(3, 4), (30, 20), (30, 40), (8, 90)]) + dice.between(0, 20),
+    }
+}
+
+fn flags(dice: &mut Dice, area: Area) -> Flags {
+    let mut flags = Flags::default();
+    let seconds = Span::from_secs;
+    if dice.percent(20) {
+        let periods = [seconds(30), seconds(10), seconds(1), Span::from_millis(100), seconds(60)];
+        flags.sync_period = dice.pick(&periods);
+        if dice.percent(20) {
+            flags.sync_period = Span::from_millis(dice.between(100, 40_000));
+        }
+    }
+    if dice.percent(30) {
+        let period = flags.sync_period;
+        let near = Span(period.0 * dice.between(1, 6) + dice.pick(&[-1_000_000, 0, 1_000_000]));
+        let windows = [Span::ZERO, seconds(1), seconds(60), near, near];
+        flags.downscale_stabilization = dice.pick(&windows);
+    }
+    if dice.percent(if area == Area::Ratios { 50 } else { 20 }) {
+        flags.tolerance = dice.pick(&[0.0, 0.01, 0.05, 0.2, 0.25, 0.333, 0.5, 1.0, 1.5]);
+    }
+    if dice.percent(if area == Area::Readiness { 50 } else { 15 }) {
+        let near = Span(flags.sync_period.0 * dice.between(1, 10));
+        let periods = [Span::ZERO, seconds(30), seconds(60), seconds(90), near];
+        flags.cpu_initialization_period = dice.pick(&periods);
+        let delays = [Span::ZERO, seconds(10), seconds(15), seconds(60), near];
+        flags.initial_readiness_delay = dice.pick(&delays);
+    }
+    if dice.percent(5) {
+        flags.concurrent_syncs = dice.size(1, 20);
+    }
+    flags
+}
+
+/// Gates that can be switched in that release, mostly left alone.
+fn gates(dice: &mut Dice, release: Release) -> (FeatureGates, BTreeMap<String, bool>) {
+    let mut gates = FeatureGates::of(&Rules::of(release));
+    let mut overrides = BTreeMap::new();
+    let known: Vec<Gate> = gates.iter().map(|(gate, _)| gate).collect();
+    for gate in known {
+        // Other gates depend on this one.
+        if gate == Gate::PodLevelResources || !dice.percent(12) {
+            continue;
+        }
+        let on = dice.percent(30);
+        if gates.set(gate.name(), on).is_ok() {
+            overrides.insert(gate.name().to_owned(), on);
+        }
+    }
+    (gates, overrides)
+}

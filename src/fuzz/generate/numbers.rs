@@ -1,0 +1,128 @@
+//! Amounts near a target, and the many ways to write one.
+
+use super::{Aim, Draft};
+use crate::fuzz::area::Area;
+use crate::model::quantity::{Format, Quantity};
+
+/// Quantities that are unlike others: fractions of a milli-unit, other scales, near overflow.
+const ODD: [&str; 22] = [
+    "0",
+    "1n",
+    "1u",
+    "999u",
+    "1001u",
+    "0.0005",
+    "1e-4",
+    "123456789n",
+    "1m",
+    "0.1",
+    "1.1",
+    "1e3",
+    "100k",
+    "3Ki",
+    "1.5Gi",
+    "1G",
+    "9P",
+    "9223372036854775",
+    "9223372036854775807",
+    "8E",
+    "7Ei",
+    "1e15",
+];
+
+/// A usage of one pod, mostly where a decision turns.
+pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
+    let target = aim.milli.max(1);
+    let (down, up) = aim.tolerances;
+    let share = |thousandths: i64| (i128::from(target) * i128::from(thousandths) / 1000) as i64;
+    let base = match draft.dice.below(14) {
+        0 => target,
+        1 | 2 => share(1000 + up),
+        3 | 4 => share(1000 - down),
+        5 => 0,
+        6 => share(500),
+        7 => share(2000),
+        // Where the product with the number of pods is whole.
+        8 | 9 => {
+            let pods = i64::from(draft.replicas.max(1));
+            let wanted = draft.dice.between(0, pods * 3);
+            (i128::from(target) * i128::from(wanted) / i128::from(pods)) as i64
+        }
+        10 => share(draft.dice.between(0, 12_000)),
+        _ => share(draft.dice.between(0, 2500)),
+    };
+    let unit = if aim.resource == 1 { 1000 } else { 1 };
+    let beside = if aim.requests > 0 {
+        // A percent of the request is where the utilization is truncated.
+        let percent = (aim.requests / 100).max(1);
+        draft.dice.weighted(&[(5, 0), (3, unit), (3, -unit), (1, percent), (1, -percent)])
+    } else {
+        draft.dice.weighted(&[(5, 0), (3, unit), (3, -unit)])
+    };
+    base.saturating_add(beside).max(0)
+}
+
+/// A quantity of so many milli-units, in one of the ways to write it; now and then an odd one.
+pub(super) fn quantity(draft: &mut Draft, milli: i64) -> Quantity {
+    let odd = if draft.area == Area::Quantities { 12 } else { 1 };
+    if draft.dice.percent(odd) {
+        let text = draft.dice.pick(&ODD);
+        return parsed(text);
+    }
+    parsed(&spelt(draft, milli))
+}
+
+/// As [`quantity`], more than zero.
+pub(super) fn positive(draft: &mut Draft, milli: i64) -> Quantity {
+    let quantity = quantity(draft, milli.max(1));
+    if quantity.sign() > 0 { quantity } else { parsed("1") }
+}
+
+fn spelt(draft: &mut Draft, milli: i64) -> String {
+    let many = if draft.area == Area::Quantities { 8 } else { 3 };
+    let whole = milli / 1000;
+    match draft.dice.below(many) {
+        3 => format!("{milli}000u"),
+        // A little more than that: it is rounded up.
+        4 if (0..9_000_000_000).contains(&milli) => format!("{milli}000001n"),
+        5 => format!("{}.{:03}", whole, milli % 1000),
+        6 => format!("{milli}e-3"),
+        7 if milli % 1_000_000 == 0 => format!("{}k", milli / 1_000_000),
+        0 | 1 if milli % 1000 != 0 => format!("{milli}m"),
+        0 if whole > 0 && whole % 1024 == 0 => format!("{}Ki", whole / 1024),
+        2 => format!("{milli}m"),
+        _ if milli % 1000 == 0 => whole.to_string(),
+        _ => format!("{milli}m"),
+    }
+}
+
+/// Zero for text that is no quantity; there is none here.
+pub(super) fn parsed(text: &str) -> Quantity {
+    Quantity::parse(text).unwrap_or_else(|_| Quantity::from_milli(0, Format::DecimalSI))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_quantities_are_quantities() {
+        for text in ODD {
+            assert!(Quantity::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_the_same_however_it_is_written() {
+        let mut draft = Draft { area: Area::Quantities, ..Draft::default() };
+        for milli in [0, 1, 999, 1000, 1_048_576_000, 2_000_000, 12_345] {
+            for _ in 0..50 {
+                let text = spelt(&mut draft, milli);
+                let read = parsed(&text).milli();
+                // What is a little more is rounded up.
+                let more = i64::from(text.ends_with('n'));
+                assert_eq!(read, milli + more, "{text}");
+            }
+        }
+    }
+}

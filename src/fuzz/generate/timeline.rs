@@ -1,0 +1,215 @@
+//! What happens, and when: mostly at a reconcile or the age of a window away from one.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Draft, RESOURCES, behavior, hpa, metrics};
+use crate::fuzz::area::Area;
+use crate::model::api::ApiError;
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Happening, What};
+
+pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
+    let most = if draft.ticks > 1000 { 30 } else { 5 };
+    let mut happenings = Vec::new();
+    let themes: [(Area, u64, fn(&mut Draft) -> What); 3] =
+        [(Area::Pods, 30, of_pods), (Area::Errors, 20, of_errors), (Area::Edits, 25, of_people)];
+    for (area, elsewhere, what) in themes {
+        if !draft.likely(area, elsewhere, 100) {
+            continue;
+        }
+        for _ in 0..draft.dice.between(1, most) {
+            let what = what(draft);
+            let at = draft.instant();
+            let lasts = (can_end(&what) && draft.dice.percent(85)).then(|| draft.span());
+            happenings.push(Happening { at, lasts, what, line: 0 });
+        }
+    }
+    deletion(draft, &mut happenings);
+    happenings.sort_by_key(|happening| happening.at);
+    possible(happenings)
+}
+
+/// Whether it is a state of things rather than an act.
+fn can_end(what: &What) -> bool {
+    !matches!(
+        what,
+        What::PodsFailed(_)
+            | What::PodsDeleted(_)
+            | What::Scale(_)
+            | What::EditHpa(_)
+            | What::DeleteHpa
+            | What::CreateHpa
+            | What::RestartController
+    )
+}
+
+fn of_pods(draft: &mut Draft) -> What {
+    let set = metrics::pods(draft);
+    match draft.dice.below(9) {
+        0 => What::PodsFailed(set),
+        1 => What::PodsDeleted(set),
+        2 => What::PodsStuckTerminating(set),
+        3 => What::MetricsMissing(set),
+        4 => What::MetricsStale(set),
+        5 => {
+            let containers: Vec<Arc<str>> =
+                draft.containers.iter().map(|(name, _)| name.clone()).collect();
+            What::ContainerMetricsMissing(set, draft.dice.pick(&containers))
+        }
+        6 => What::ResourceMissing(set, Arc::from(draft.dice.pick(&RESOURCES))),
+        _ => What::PodsUnready(set),
+    }
+}
+
+fn of_errors(draft: &mut Draft) -> What {
+    let error = error(draft);
+    if !draft.names.is_empty() && draft.dice.percent(60) {
+        let names = draft.names.clone();
+        let name = draft.dice.pick(&names);
+        let of_pods = name.starts_with("pods");
+        return match draft.dice.below(4) {
+            0 => What::MetricEmpty(name),
+            1 if of_pods => What::MetricMissing(name, metrics::pods(draft)),
+            _ => What::MetricError(name, error),
+        };
+    }
+    match draft.dice.below(6) {
+        0 => What::MetricsEmpty,
+        1 => What::GetScaleError(error),
+        2 => What::UpdateScaleError(error),
+        3 => What::UpdateStatusError(error),
+        _ => What::MetricsError(error),
+    }
+}
+
+/// Errors as API servers answer them.
+fn error(draft: &mut Draft) -> ApiError {
+    let (code, reason) = draft.dice.pick(&[
+        (400, "BadRequest"),
+        (401, "Unauthorized"),
+        (403, "Forbidden"),
+        (404, "NotFound"),
+        (409, "Conflict"),
+        (409, "Conflict"),
+        (409, "AlreadyExists"),
+        (410, "Gone"),
+        (422, "Invalid"),
+        (429, "TooManyRequests"),
+        (500, "InternalError"),
+        (503, "ServiceUnavailable"),
+        (504, "Timeout"),
+    ]);
+    let messages = ["no", "the server is currently unable to handle the request", "a \"b\"; c\\d"];
+    let message = Arc::from(draft.dice.pick(&messages));
+    ApiError { code, reason: reason.to_owned(), message }
+}
+
+fn of_people(draft: &mut Draft) -> What {
+    match draft.dice.below(10) {
+        0 | 1 => {
+            let size = draft.dice.size(draft.min - 1, draft.max.min(60) + 1).max(0);
+            What::Scale(draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]))
+        }
+        2 => What::RestartController,
+        3 | 4 => What::EditHpa(refused(draft)),
+        _ => What::EditHpa(edit(draft)),
+    }
+}
+
+/// An edit that mostly is accepted.
+fn edit(draft: &mut Draft) -> Value {
+    match draft.dice.below(8) {
+        0 | 1 => {
+            let max = draft.dice.size(draft.min, draft.max.saturating_mul(2)).max(1);
+            json!({ "spec": { "maxReplicas": max } })
+        }
+        2 => json!({ "spec": { "minReplicas": draft.dice.size(1, draft.max) } }),
+        3 => {
+            // What it serves, if it is not cpu or memory, is not there: 404.
+            let metric = hpa::metric(draft, (100, 100));
+            json!({ "spec": { "metrics": [metric] } })
+        }
+        4 | 5 => {
+            let behavior = behavior::behavior(draft);
+            json!({ "spec": { "behavior": behavior } })
+        }
+        6 => json!({ "metadata": { "labels": { "touched": "yes" } } }),
+        _ => {
+            let direction = draft.dice.pick(&["scaleUp", "scaleDown"]);
+            let window = draft.dice.pick(&[0, 1, 15, 16, 60, 300, 3600]);
+            let rules = json!({ "stabilizationWindowSeconds": window });
+            json!({ "spec": { "behavior": { direction: rules } } })
+        }
+    }
+}
+
+/// An edit that the API server refuses, mostly.
+fn refused(draft: &mut Draft) -> Value {
+    let spec = match draft.dice.below(12) {
+        0 => json!({ "maxReplicas": draft.dice.pick(&[0, -1]) }),
+        1 => json!({ "minReplicas": draft.dice.pick(&[0, -1]) }),
+        2 => json!({ "minReplicas": draft.max + 1 }),
+        3 => json!({ "maxReplicas": draft.min - 1 }),
+        4 => json!({ "behavior": { "scaleDown": { "policies": [] } } }),
+        5 => {
+            let window = draft.dice.pick(&[-1, 3601]);
+            json!({ "behavior": { "scaleUp": { "stabilizationWindowSeconds": window } } })
+        }
+        6 => {
+            let (value, period) = draft.dice.pick(&[(0, 15), (1, 0), (-1, 1801), (0, 0)]);
+            let policy = json!({ "type": "Pods", "value": value, "periodSeconds": period });
+            json!({ "behavior": { "scaleUp": { "policies": [policy] } } })
+        }
+        7 => json!({ "behavior": { "scaleUp": { "tolerance": "-1m" } } }),
+        8 => json!({ "scaleTargetRef": { "name": draft.dice.pick(&["gone", ".", "a/b"]) } }),
+        9 => json!({ "scaleTargetRef": { "kind": "Gadget", "apiVersion": "example.com/v1" } }),
+        10 => {
+            let target = draft.dice.pick(&[
+                json!({ "type": "Utilization", "averageUtilization": 0 }),
+                json!({ "type": "AverageValue", "averageValue": "0" }),
+                json!({ "type": "Utilization" }),
+            ]);
+            json!({ "metrics": [{ "type": "Resource", "resource": { "name": "cpu", "target": target } }] })
+        }
+        _ => json!({ "metrics": [{ "type": "Resource" }] }),
+    };
+    json!({ "spec": spec })
+}
+
+/// Now and then the HPA is deleted, and mostly it comes back.
+fn deletion(draft: &mut Draft, happenings: &mut Vec<Happening>) {
+    if !draft.likely(Area::Edits, 4, 25) {
+        return;
+    }
+    let at = draft.instant();
+    let until = draft.until();
+    happenings.push(Happening { at, lasts: None, what: What::DeleteHpa, line: 0 });
+    if draft.dice.percent(85) {
+        let back = draft.dice.weighted(&[(2, Span::ZERO), (3, Span::from_secs(1))]);
+        let back = if draft.dice.percent(40) { draft.span() } else { back };
+        let at = Time((at + back).0.min(until.0));
+        happenings.push(Happening { at, lasts: None, what: What::CreateHpa, line: 0 });
+    }
+}
+
+/// Leaves out what can't happen: edits of an HPA that is not there, restarts of a controller that
+/// has not yet started.
+fn possible(happenings: Vec<Happening>) -> Vec<Happening> {
+    let mut there = true;
+    let mut restarted: Option<Time> = None;
+    let keep = |happening: &Happening| match happening.what {
+        What::EditHpa(_) => there,
+        What::DeleteHpa => std::mem::replace(&mut there, false),
+        What::CreateHpa => !std::mem::replace(&mut there, true),
+        What::RestartController => {
+            let apart = restarted.is_none_or(|at| happening.at - at >= Span::from_secs(1));
+            restarted = if apart { Some(happening.at) } else { restarted };
+            apart
+        }
+        _ => true,
+    };
+    let mut keep = keep;
+    happenings.into_iter().filter(|happening| keep(happening)).collect()
+}

@@ -1,0 +1,194 @@
+//! The target and its pods: sizes at the limits, ages and start-up at the boundaries of readiness.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Draft, numbers};
+use crate::fuzz::area::Area;
+use crate::model::api::{Container, PodSpec, Requests};
+use crate::model::time::Span;
+use crate::scenario::meant::{Startup, Victims, Workload};
+
+/// Kinds of targets: kind, group, version, resource.
+const KINDS: [(&str, &str, &str, &str); 4] = [
+    ("Deployment", "apps", "v1", "deployments"),
+    ("ReplicaSet", "apps", "v1", "replicasets"),
+    ("StatefulSet", "apps", "v1", "statefulsets"),
+    ("ReplicationController", "", "v1", "replicationcontrollers"),
+];
+
+/// The target's name.
+pub(super) const NAME: &str = "web";
+
+pub(super) fn workload(draft: &mut Draft) -> Workload {
+    sizes(draft);
+    let weights = [(20, KINDS[0]), (1, KINDS[1]), (2, KINDS[2]), (1, KINDS[3])];
+    let (kind, group, version, resource) = draft.dice.weighted(&weights);
+    draft.kind = (kind, if group.is_empty() { "v1" } else { "apps/v1" });
+    let spec = pod_spec(draft);
+    let (labels, selector) = labels(draft);
+    let startup = startup(draft);
+    Workload {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        resource: resource.to_owned(),
+        name: Arc::from(NAME),
+        replicas: draft.replicas,
+        quota: draft.likely(Area::Pods, 3, 15).then(|| {
+            let above = draft.dice.size(-2, 4);
+            u32::try_from(draft.replicas + above).unwrap_or(0)
+        }),
+        selector,
+        labels,
+        spec: Arc::new(spec),
+        age: age(draft),
+        startup,
+        victims: draft.dice.pick(&[Victims::ReplicaSet, Victims::Newest, Victims::Oldest]),
+        termination: match draft.likely(Area::Pods, 20, 60) {
+            true => draft.span(),
+            false => Span::ZERO,
+        },
+    }
+}
+
+/// Limits, and a size at one of them, beside it or between.
+fn sizes(draft: &mut Draft) {
+    let dice = &mut draft.dice;
+    draft.min = dice.weighted(&[(8, 1), (3, 2), (2, 3), (1, 10)]);
+    let room = dice.weighted(&[(1, 0), (1, 1), (6, 9), (4, 30), (2, 100), (1, 1000)]);
+    draft.max = draft.min + dice.size(0, room);
+    let between = dice.size(draft.min, draft.max.min(draft.min + 40));
+    draft.replicas = dice.weighted(&[
+        (12, between),
+        (3, draft.min),
+        (3, draft.max.min(60)),
+        (1, (draft.max + 1).min(60)),
+        (1, draft.min - 1),
+        (1, 0),
+    ]);
+}
+
+/// Containers; now and then init containers, sidecars, requests of the pod, overhead.
+fn pod_spec(draft: &mut Draft) -> PodSpec {
+    let mut spec = PodSpec { containers: containers(draft), ..PodSpec::default() };
+    if draft.likely(Area::Custom, 8, 20) {
+        for (name, sidecar) in [("setup", false), ("mesh", true)] {
+            if draft.dice.percent(60) {
+                let (requests, _) = requests(draft);
+                spec.init_containers.push(Container { name: Arc::from(name), requests, sidecar });
+            }
+        }
+    }
+    if draft.likely(Area::Custom, 5, 15) {
+        let (requests, known) = requests(draft);
+        let given = |index: usize| requests.contains_key(super::RESOURCES[index]);
+        draft.pod_requests = [0, 1].map(|index| given(index).then_some(known[index]));
+        spec.requests = Some(requests);
+    }
+    if draft.dice.percent(5) {
+        (spec.overhead, _) = requests(draft);
+    }
+    spec
+}
+
+/// What a container requests, as it is written and in milli-units.
+fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
+    let mut requests = Requests::new();
+    let mut known = [0; 2];
+    for (index, resource) in super::RESOURCES.into_iter().enumerate() {
+        // Without a request, utilization fails: that is one thing to see among many.
+        if draft.dice.percent(3) {
+            continue;
+        }
+        let milli = match index {
+            0 => draft.dice.pick(&[1, 3, 7, 10, 100, 250, 300, 333, 500, 1000, 2000, 4000]),
+            _ => draft.dice.pick(&[1, 128, 1000, 1 << 20, 100 << 20, 1 << 30]) * 1000,
+        };
+        let quantity = match draft.dice.percent(1) {
+            true => numbers::parsed("0"),
+            false => numbers::positive(draft, milli),
+        };
+        known[index] = quantity.milli();
+        requests.insert(Arc::from(resource), quantity);
+    }
+    (requests, known)
+}
+
+fn containers(draft: &mut Draft) -> Vec<Container> {
+    let count = draft.dice.weighted(&[(8, 1), (3, 2), (1, 3)]);
+    let names = ["app", "proxy", "log"];
+    let mut containers = Vec::with_capacity(count);
+    for name in names.into_iter().take(count) {
+        let (requests, known) = requests(draft);
+        draft.containers.push((Arc::from(name), known));
+        containers.push(Container { name: Arc::from(name), requests, sidecar: false });
+    }
+    containers
+}
+
+/// The pods' labels, and the selector of the scale: mostly one that fits.
+fn labels(draft: &mut Draft) -> (BTreeMap<String, String>, Arc<str>) {
+    let mut labels = BTreeMap::from([("app".to_owned(), NAME.to_owned())]);
+    if draft.dice.percent(15) {
+        labels.insert("tier".to_owned(), "front".to_owned());
+    }
+    let all: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let all = all.join(",");
+    let selector = draft.dice.weighted(&[
+        (80, all.as_str()),
+        (2, "app in (web,api)"),
+        (2, "app,!gone"),
+        (2, "app!=api"),
+        (1, ""),
+        (1, "app=web,app=web"),
+        (1, "app in"),
+        (1, "a=b=c"),
+    ]);
+    let selector = Arc::from(selector);
+    (labels, selector)
+}
+
+/// Pods that come up around the delays that the controller knows.
+fn startup(draft: &mut Draft) -> Startup {
+    let delay = draft.flags.initial_readiness_delay;
+    let init = draft.flags.cpu_initialization_period;
+    draft.spans.extend([delay, init].into_iter().filter(|span| *span > Span::ZERO));
+    if !draft.likely(Area::Readiness, 35, 95) {
+        return Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
+    }
+    let milli = Span::from_millis;
+    let beside = draft.dice.weighted(&[(4, 0), (1, -1), (1, 1), (1, -1000), (1, 1000)]);
+    let near = |span: Span, beside: i64| Span((span.0 + milli(beside).0).max(0));
+    let few = Span::from_secs(draft.dice.between(0, 40));
+    let pending = draft.dice.weighted(&[(4, Span::ZERO), (4, few), (1, near(delay, beside))]);
+    let more = Span::from_secs(draft.dice.between(0, 120));
+    let after = draft.dice.weighted(&[
+        (2, Span::ZERO),
+        (3, more),
+        (3, near(delay, beside)),
+        (2, near(init, beside)),
+    ]);
+    let ready = Span(pending.0 + after.0);
+    draft.startup = (pending, ready);
+    let never = draft.dice.below(20);
+    let window = Span::from_secs(30);
+    Startup {
+        pending: (never != 0).then_some(pending),
+        ready: (never > 1).then_some(ready),
+        metrics: draft.dice.weighted(&[(4, Span::ZERO), (2, window), (1, few), (1, more)]),
+    }
+}
+
+/// How old the first pods are: mostly long past everything.
+fn age(draft: &mut Draft) -> Span {
+    let hour = Span::from_mins(60);
+    if !draft.likely(Area::Readiness, 15, 70) {
+        return hour;
+    }
+    // So that a boundary is crossed at a reconcile, just before or just after it.
+    let init = draft.flags.cpu_initialization_period;
+    let ticks = draft.flags.sync_period.0 * draft.dice.between(0, draft.ticks.min(30));
+    let beside = draft.dice.pick(&[0, -1_000_000, 1_000_000, -1_000_000_000, 1_000_000_000]);
+    Span((init.0 - ticks + beside).max(0))
+}

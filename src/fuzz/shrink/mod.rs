@@ -1,0 +1,170 @@
+//! From a scenario that fails to a small one that fails the same way.
+//!
+//! It works on the tree that a scenario file is, and so knows nothing of metrics, pods or policies:
+//! it cuts the end off, moves everything to an earlier time, takes entries and fields away, and
+//! makes numbers simpler. What then makes no sense, the parser of scenarios refuses; what makes
+//! sense is tried. Every step makes the tree simpler by one measure, so it comes to an end.
+
+mod simpler;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::simpler::{Measure, Place, measure};
+use crate::model::time::{Span, Time};
+use crate::scenario::{self, Scenario};
+
+/// What shrinking came to.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The smallest scenario that was found to fail.
+    pub scenario: Arc<Scenario>,
+    /// How many scenarios were tried.
+    pub tried: usize,
+}
+
+/// Makes a failing scenario smaller. `fails` runs one and gives the time of its failure, if it
+/// fails the same way; it is asked at most `budget` times.
+///
+/// The result is as the parser reads it from a file. If the scenario does not fail once it was
+/// written and read, there is none.
+pub fn shrink(
+    scenario: &Scenario,
+    budget: usize,
+    fails: &mut dyn FnMut(&Arc<Scenario>) -> Option<Time>,
+) -> Option<Shrunk> {
+    let tree = scenario::to_tree(scenario);
+    let first = Arc::new(read(scenario, &tree)?);
+    let at = fails(&first)?;
+    let size = measure(&tree);
+    let mut work = Work { tree, best: first, at, size, tried: 1, budget, fails };
+    loop {
+        let before = work.size;
+        work.cut_the_end();
+        work.take_entries_away();
+        work.take_fields_away();
+        work.move_earlier();
+        work.make_simpler();
+        if work.size == before || work.tried >= work.budget {
+            break;
+        }
+    }
+    Some(Shrunk { scenario: work.best, tried: work.tried })
+}
+
+/// The scenario that a tree is, if it makes sense.
+fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
+    let nothing = |_: &str| Err("there is no other file".to_owned());
+    let read = scenario::parse(&like.path, &scenario::tree_to_yaml(tree), &nothing).ok()?;
+    Some(Scenario { id: like.id.clone(), ..read })
+}
+
+struct Work<'f> {
+    tree: Value,
+    best: Arc<Scenario>,
+    /// When the best one fails.
+    at: Time,
+    size: Measure,
+    tried: usize,
+    budget: usize,
+    fails: &'f mut dyn FnMut(&Arc<Scenario>) -> Option<Time>,
+}
+
+impl Work<'_> {
+    /// Takes a tree if it is simpler and still fails.
+    fn take(&mut self, tree: Value) -> bool {
+        let size = measure(&tree);
+        if self.tried >= self.budget || size >= self.size {
+            return false;
+        }
+        let Some(scenario) = read(&self.best, &tree) else { return false };
+        let scenario = Arc::new(scenario);
+        self.tried += 1;
+        let Some(at) = (self.fails)(&scenario) else { return false };
+        (self.tree, self.best, self.at, self.size) = (tree, scenario, at, size);
+        true
+    }
+
+    /// The tree with a change at one place.
+    fn with(&self, place: &Place, change: impl FnOnce(&mut Value)) -> Option<Value> {
+        let mut tree = self.tree.clone();
+        change(simpler::at_mut(&mut tree, place)?);
+        Some(tree)
+    }
+
+    /// What comes after the failure does not matter.
+    fn cut_the_end(&mut self) {
+        let until = Value::from(self.at.to_string());
+        let mut tree = self.tree.clone();
+        // What would happen later is then in the way.
+        simpler::retain_happenings(&mut tree, |at| at <= self.at);
+        tree["until"] = until.clone();
+        if !self.take(tree) {
+            let mut tree = self.tree.clone();
+            tree["until"] = until;
+            self.take(tree);
+        }
+    }
+
+    /// Entries of lists: half of a list at a time, then quarters, and so on.
+    fn take_entries_away(&mut self) {
+        for place in simpler::lists(&self.tree) {
+            let Some(length) = simpler::length(&self.tree, &place) else { continue };
+            let mut chunk = length;
+            while chunk > 0 {
+                let mut from = 0;
+                while let Some(length) = simpler::length(&self.tree, &place)
+                    && from < length
+                {
+                    let range = from..(from + chunk).min(length);
+                    let smaller = self.with(&place, |list| simpler::drain(list, range));
+                    if !smaller.is_some_and(|tree| self.take(tree)) {
+                        from += chunk;
+                    }
+                }
+                chunk /= 2;
+            }
+        }
+    }
+
+    /// Fields of maps, the outer ones first: each has a default, or the parser objects.
+    fn take_fields_away(&mut self) {
+        for (place, name) in simpler::fields(&self.tree) {
+            let smaller = self.with(&place, |map| simpler::remove(map, &name));
+            if let Some(tree) = smaller {
+                self.take(tree);
+            }
+        }
+    }
+
+    /// Lets everything happen earlier by the same time.
+    fn move_earlier(&mut self) {
+        let period = self.best.flags.sync_period;
+        let mut by = Span(self.best.until.since_start().0 / 2 / period.0.max(1) * period.0);
+        while by > Span::ZERO {
+            let mut tree = self.tree.clone();
+            simpler::move_earlier(&mut tree, by);
+            if !self.take(tree) {
+                by = Span(by.0 / 2 / period.0.max(1) * period.0);
+            }
+        }
+    }
+
+    /// Signals become constants, numbers smaller, times rounder, quantities shorter.
+    fn make_simpler(&mut self) {
+        for place in simpler::places(&self.tree) {
+            loop {
+                let Some(value) = simpler::at(&self.tree, &place) else { break };
+                let candidates = simpler::candidates(value, &place);
+                let took = candidates.into_iter().any(|candidate| {
+                    let tree = self.with(&place, |value| *value = candidate);
+                    tree.is_some_and(|tree| self.take(tree))
+                });
+                if !took {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Trees, places in them, and what is simpler than what.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::{Span, Time};
+
+/// A place in a tree: the way to it.
+pub(super) type Place = Vec<Step>;
+
+/// One step down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Field(String),
+    Entry(usize),
+}
+
+/// How simple a tree is; less is simpler. Fewer parts first, then an earlier end, then shorter
+/// texts, then smaller numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Measure {
+    parts: usize,
+    until: i64,
+    text: usize,
+    sum: u128,
+}
+
+pub(super) fn measure(tree: &Value) -> Measure {
+    let until = span("until", &tree["until"]).map_or(0, |span| span.0);
+    let mut measure = Measure { parts: 0, until, text: 0, sum: 0 };
+    add("", tree, &mut measure);
+    measure
+}
+
+fn add(name: &str, value: &Value, to: &mut Measure) {
+    to.parts += 1;
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| add(name, value, to)),
+        Value::Array(entries) => entries.iter().for_each(|value| add(name, value, to)),
+        Value::String(text) => {
+            to.text += text.len();
+            let size = match (span(name, value), Quantity::parse(text)) {
+                (Some(span), _) => u128::from(span.0.unsigned_abs()),
+                (None, Ok(quantity)) => u128::from(quantity.milli().unsigned_abs()),
+                _ => 0,
+            };
+            to.sum = to.sum.saturating_add(size);
+        }
+        Value::Number(number) => {
+            to.text += number.to_string().len();
+            let size = number.as_f64().map_or(0, |number| (number.abs() * 1000.0) as u128);
+            to.sum = to.sum.saturating_add(size);
+        }
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// Fields that hold durations. Only the name tells: `5m` is five minutes or five thousandths.
+const DURATIONS: [&str; 13] = [
+    "at",
+    "for",
+    "until",
+    "age",
+    "pending",
+    "ready",
+    "metrics",
+    "termination",
+    "window",
+    "lag",
+    "resolution",
+    "period",
+    "offset",
+];
+
+/// A duration, if the field of that name is one.
+fn span(name: &str, value: &Value) -> Option<Span> {
+    let flag = name.starts_with("horizontal-pod-autoscaler-");
+    let text = value.as_str().filter(|_| flag || DURATIONS.contains(&name))?;
+    text.parse().ok()
+}
+
+pub(super) fn at<'v>(tree: &'v Value, place: &[Step]) -> Option<&'v Value> {
+    place.iter().try_fold(tree, |value, step| match step {
+        Step::Field(name) => value.get(name),
+        Step::Entry(index) => value.get(index),
+    })
+}
+
+pub(super) fn at_mut<'v>(tree: &'v mut Value, place: &[Step]) -> Option<&'v mut Value> {
+    place.iter().try_fold(tree, |value, step| match step {
+        Step::Field(name) => value.get_mut(name),
+        Step::Entry(index) => value.get_mut(index),
+    })
+}
+
+/// All places, outer ones first.
+pub(super) fn places(tree: &Value) -> Vec<Place> {
+    let mut found: Vec<Place> = vec![Vec::new()];
+    let mut next = 0;
+    while next < found.len() {
+        let place = found[next].clone();
+        let below = |step: Step| [place.as_slice(), &[step]].concat();
+        match at(tree, &place) {
+            Some(Value::Object(fields)) => {
+                found.extend(fields.keys().map(|name| below(Step::Field(name.clone()))));
+            }
+            Some(Value::Array(entries)) => {
+                found.extend((0..entries.len()).map(|index| below(Step::Entry(index))));
+            }
+            _ => {}
+        }
+        next += 1;
+    }
+    found
+}
+
+pub(super) fn lists(tree: &Value) -> Vec<Place> {
+    let is_list = |place: &Place| at(tree, place).is_some_and(Value::is_array);
+    places(tree).into_iter().filter(is_list).collect()
+}
+
+/// Every field with the place of its map.
+pub(super) fn fields(tree: &Value) -> Vec<(Place, String)> {
+    let field = |mut place: Place| match place.pop() {
+        Some(Step::Field(name)) => Some((place, name)),
+        _ => None,
+    };
+    places(tree).into_iter().filter_map(field).collect()
+}
+
+pub(super) fn length(tree: &Value, place: &[Step]) -> Option<usize> {
+    at(tree, place)?.as_array().map(Vec::len)
+}
+
+pub(super) fn drain(list: &mut Value, range: Range<usize>) {
+    if let Value::Array(entries) = list
+        && range.end <= entries.len()
+    {
+        entries.drain(range);
+    }
+}
+
+pub(super) fn remove(map: &mut Value, name: &str) {
+    if let Value::Object(fields) = map {
+        fields.shift_remove(name);
+    }
+}
+
+/// Leaves out what happens at other times.
+pub(super) fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
+    if let Some(Value::Array(entries)) = tree.get_mut("timeline") {
+        entries.retain(|entry| {
+            let at = span("at", &entry["at"]).unwrap_or(Span::ZERO);
+            keep(Time::ZERO + at)
+        });
+    }
+}
+
+/// Moves the end, what happens, and the points of signals to an earlier time, at most to the start.
+pub(super) fn move_earlier(tree: &mut Value, by: Span) {
+    match tree {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                match span(name, value) {
+                    Some(time) if name == "at" || name == "until" => {
+                        *value = Value::from(Span((time.0 - by.0).max(0)).to_string());
+                    }
+                    _ => move_earlier(value, by),
+                }
+            }
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| move_earlier(entry, by)),
+        _ => {}
+    }
+}
+
+/// What a value might be instead; the simplest first.
+pub(super) fn candidates(value: &Value, place: &[Step]) -> Vec<Value> {
+    let name = place.iter().rev().find_map(|step| match step {
+        Step::Field(name) => Some(name.as_str()),
+        Step::Entry(_) => None,
+    });
+    match value {
+        Value::Object(fields) => signal(fields),
+        Value::Number(number) => numbers(number.as_i64(), number.as_f64()),
+        // The file's own words stay.
+        Value::String(_) if matches!(name, Some("apiVersion" | "kind" | "requirement")) => {
+            Vec::new()
+        }
+        Value::String(text) => match span(name.unwrap_or_default(), value) {
+            Some(span) => spans(span),
+            None => texts(text),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// A signal may be one of its values for ever; a load may be the same in each pod.
+fn signal(fields: &Map<String, Value>) -> Vec<Value> {
+    let mut found = Vec::new();
+    for name in ["steps", "points"] {
+        let values = fields.get(name).and_then(Value::as_array);
+        found.extend(values.into_iter().flatten().map(|entry| entry["value"].clone()));
+    }
+    found.extend(fields.get("sine").map(|sine| sine["mean"].clone()));
+    let total =
+        fields.get("load").or_else(|| fields.get("containers")?.as_object()?.values().next());
+    if let Some(total) = total {
+        let mut instead = fields.clone();
+        for gone in ["load", "limit", "containers"] {
+            instead.shift_remove(gone);
+        }
+        instead.insert("perPod".to_owned(), total.clone());
+        found.push(Value::Object(instead));
+    }
+    found
+}
+
+fn numbers(whole: Option<i64>, float: Option<f64>) -> Vec<Value> {
+    match (whole, float) {
+        (Some(number), _) => {
+            let mut tries = vec![0, 1, 2, 10, 100, number / 10 * 10, number / 2, number - 1];
+            tries.retain(|candidate| (0..number).contains(candidate));
+            tries.into_iter().map(Value::from).collect()
+        }
+        (None, Some(number)) => {
+            [0.0, 0.1, 0.5].into_iter().filter(|it| *it < number).map(Value::from).collect()
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+fn spans(span: Span) -> Vec<Value> {
+    let round = |unit: i64| span.0 / unit * unit;
+    let second = 1_000_000_000;
+    let mut tries = vec![0, second, 15 * second, 60 * second, span.0 / 2];
+    tries.extend([60 * second, 15 * second, second, 1_000_000].map(round));
+    tries.retain(|candidate| (0..span.0).contains(candidate));
+    tries.into_iter().map(|nanos| Value::from(Span(nanos).to_string())).collect()
+}
+
+fn texts(text: &str) -> Vec<Value> {
+    if let Ok(quantity) = Quantity::parse(text) {
+        let milli = quantity.milli();
+        let tries = [0, 1000, 100, 500, milli / 1000 * 1000, milli / 100 * 100, milli / 2, milli];
+        let tries = tries.into_iter().filter(|candidate| (0..=milli).contains(candidate));
+        let mut tries: Vec<String> = tries
+            .map(|milli| Quantity::from_milli(milli, Format::DecimalSI).to_string())
+            .filter(|candidate| candidate != text)
+            .collect();
+        tries.dedup();
+        return tries.into_iter().map(Value::from).collect();
+    }
+    // A set of pods.
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return vec![Value::from("0"), Value::from("all")];
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn candidates_are_simpler_or_are_not_taken() {
+        for (name, value, some) in [
+            ("replicas", json!(7), json!(3)),
+            ("at", json!("1m30.5s"), json!("1m")),
+            ("value", json!("1m"), json!("0")),
+            ("value", json!("123456n"), json!("1m")),
+            ("perPod", json!({ "steps": [{ "at": "0s", "value": "3" }] }), json!("3")),
+            ("podsUnready", json!("3-5"), json!("all")),
+        ] {
+            let candidates = candidates(&value, &[Step::Field(name.to_owned())]);
+            assert!(candidates.contains(&some), "{value}: {candidates:?}");
+        }
+    }
+
+    #[test]
+    fn times_move_and_other_durations_stay() {
+        let mut tree = json!({
+            "until": "2m",
+            "timeline": [{ "at": "1m", "for": "50s" }, { "at": "10s" }],
+        });
+        move_earlier(&mut tree, Span::from_secs(30));
+        let moved = json!({
+            "until": "1m30s",
+            "timeline": [{ "at": "30s", "for": "50s" }, { "at": "0s" }],
+        });
+        assert_eq!(tree, moved);
+    }
+
+    #[test]
+    fn fewer_parts_count_before_everything_else() {
+        let more = json!({ "until": "10s", "a": [1] });
+        let less = json!({ "until": "20s", "a": 5000 });
+        assert!(measure(&less) < measure(&more));
+        assert!(measure(&json!({ "until": "10s" })) < measure(&json!({ "until": "11s" })));
+    }
+}

@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::model::rules::Release;
+use crate::model::time::{Span, Time};
+use crate::scenario::{self, Scenario};
+
+fn made(seed: u64, index: u64, areas: &[Area]) -> Scenario {
+    scenario(seed, index, Release::V1_37, areas)
+}
+
+fn read(text: &str) -> Result<Scenario, scenario::Error> {
+    scenario::parse("made.yaml", text, &|_| Err("there is no other file".to_owned()))
+}
+
+/// What is written is read as the same scenario: every field but those that say where it came from.
+#[test]
+fn what_is_generated_is_written_and_read_as_the_same() {
+    for index in 0..1500 {
+        let made = made(1, index, &[]);
+        let text = scenario::to_yaml(&made, None);
+        let read = read(&text).unwrap_or_else(|error| panic!("{index}:\n{error}\n{text}"));
+        let plain = |scenario: Scenario| {
+            let timeline = scenario.timeline.into_iter();
+            let timeline = timeline.map(|it| scenario::meant::Happening { line: 0, ..it });
+            format!(
+                "{:#?}",
+                Scenario {
+                    id: String::new(),
+                    path: String::new(),
+                    hash: String::new(),
+                    line: 0,
+                    timeline: timeline.collect(),
+                    ..scenario
+                }
+            )
+        };
+        let (made, read) = (plain(made), plain(read));
+        let first = made.lines().zip(read.lines()).find(|(one, other)| one != other);
+        assert_eq!(first, None, "{index}:\n{text}");
+    }
+}
+
+#[test]
+fn a_seed_and_an_index_make_a_scenario_and_no_other() {
+    let text = |seed, index| scenario::to_yaml(&made(seed, index, &[]), None);
+    assert_eq!(text(5, 17), text(5, 17));
+    assert_ne!(text(5, 17), text(5, 18));
+    assert_ne!(text(5, 17), text(6, 17));
+}
+
+#[test]
+fn each_area_makes_what_it_is_named_after() {
+    let all = |area| (0..60).map(move |index| made(9, index, &[area]));
+    let ticks = |scenario: &Scenario| scenario.until.since_start().0 / scenario.flags.sync_period.0;
+    assert!(all(Area::Days).all(|scenario| ticks(&scenario) >= 2000));
+    assert!(all(Area::Ratios).all(|scenario| ticks(&scenario) <= 120));
+    assert!(
+        all(Area::Behavior).filter(|it| it.manifest["spec"]["behavior"].is_object()).count() > 40
+    );
+    assert!(all(Area::Errors).all(|scenario| !scenario.timeline.is_empty()));
+    assert_eq!("edits".parse(), Ok(Area::Edits));
+    assert!("nothing".parse::<Area>().is_err());
+}
+
+/// A failure that needs one entry of the timeline and a size of more than 3 is found in the mess.
+#[test]
+fn shrinking_leaves_what_the_failure_needs() {
+    let big = (0..)
+        .map(|index| made(2, index, &[Area::Edits]))
+        .find(|it| it.workload.replicas > 6 && fails(it).is_some())
+        .map(Arc::new)
+        .expect("such a scenario is made sooner or later");
+    let mut tried = 0;
+    let shrunk = shrink(&big, 2000, &mut |scenario| {
+        tried += 1;
+        fails(scenario)
+    });
+    let shrunk = shrunk.expect("it fails when it is read, too");
+    assert_eq!(shrunk.tried, tried);
+    let small = &shrunk.scenario;
+    assert_eq!(small.timeline.len(), 1, "{}", scenario::to_yaml(small, None));
+    assert_eq!(small.workload.replicas, 4);
+    assert_eq!(small.timeline[0].at, small.until);
+    assert!(small.until <= Time::from_secs(1), "{}", small.until);
+    assert!(scenario::to_yaml(small, None).lines().count() < 25);
+    assert_eq!(small.flags, Default::default());
+}
+
+fn fails(scenario: &Scenario) -> Option<Time> {
+    let scaled =
+        scenario.timeline.iter().find(|it| matches!(it.what, scenario::meant::What::Scale(_)));
+    scaled.filter(|_| scenario.workload.replicas > 3).map(|it| it.at)
+}
+
+#[test]
+fn shrinking_keeps_to_its_budget() {
+    let big = Arc::new(made(2, 3, &[]));
+    let mut tried = 0;
+    let shrunk = shrink(&big, 10, &mut |scenario| {
+        tried += 1;
+        Some(scenario.until)
+    });
+    assert_eq!(shrunk.map(|shrunk| shrunk.tried), Some(10));
+    assert_eq!(tried, 10);
+}
+
+#[test]
+fn coverage_names_what_was_never_reached() {
+    let mut coverage = Coverage::default();
+    let mut halves = [Coverage::default(), Coverage::default()];
+    for index in 0..40 {
+        let scenario = Arc::new(made(3, index, &[]));
+        let half = &mut halves[(index % 2) as usize];
+        simulate(&scenario, &mut |decision| {
+            coverage.add(decision);
+            half.add(decision);
+        });
+    }
+    let groups = coverage.groups();
+    let group = |name: &str| groups.iter().find(|group| group.group == name).expect("it is there");
+    assert!(group("branches").reached.iter().any(|(name, _)| name == "Metrics"));
+    assert!(group("conditions").never.contains(&"AmbiguousSelector"));
+    let mut merged = Coverage::default();
+    halves.iter().for_each(|half| merged.merge(half));
+    assert_eq!(merged.groups(), groups);
+}
+
+/// Runs the model alone, and hands on each decision.
+fn simulate(scenario: &Arc<Scenario>, each: &mut dyn FnMut(&crate::model::hpa::Decision)) {
+    let run = crate::run::free_run(scenario, Release::V1_37);
+    for tick in run.ticks {
+        each(&crate::model::hpa::Decision {
+            observation: tick.observation,
+            derivation: tick.derivation,
+            end: Time::ZERO + Span::ZERO,
+        });
+    }
+}

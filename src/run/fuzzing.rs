@@ -1,0 +1,347 @@
+//! Many generated scenarios on one engine, and what to do about a divergence.
+//!
+//! Workers make scenarios by their index and run them, each on an engine of its own; what came of
+//! them is counted in the order of the indices, and the run ends at the same scenario however many
+//! workers there are. Then each kind of failure is shrunk, once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::{Outcome, Verdict, run_watched};
+use crate::compare::KnownDisagreement;
+use crate::engine::Engine;
+use crate::fuzz::{self, Area, Coverage, Reached};
+use crate::model::rules::Release;
+use crate::model::time::Time;
+use crate::scenario::Scenario;
+
+/// What is to be fuzzed, and for how long.
+#[derive(Clone, Debug)]
+pub struct FuzzPlan {
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// When it is enough.
+    pub enough: Enough,
+    /// The release.
+    pub release: Release,
+    /// How many workers, at least 1.
+    pub jobs: usize,
+    /// What scenarios may dwell on; empty: anything.
+    pub areas: Vec<Area>,
+    /// How many kinds of failures are shrunk; then the run ends.
+    pub most_findings: usize,
+    /// How many scenarios may be tried to make one smaller.
+    pub shrinking: usize,
+    /// Disagreements that are known.
+    pub known: Vec<KnownDisagreement>,
+    /// Set from outside to end the run early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// When a run of the fuzzer is long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Enough {
+    /// So many ticks: the same scenarios every time.
+    Ticks(usize),
+    /// So much time: as many scenarios as fit.
+    Time(Duration),
+}
+
+/// What a run of the fuzzer says of itself.
+#[derive(Clone, Debug)]
+pub enum FuzzEvent {
+    /// So far.
+    Progress {
+        /// Scenarios that were run.
+        scenarios: usize,
+        /// Ticks that were compared.
+        ticks: usize,
+        /// Since the start.
+        elapsed: Duration,
+    },
+    /// A failure of a new kind; it is being shrunk when the run is over.
+    Failed {
+        /// The scenario's index.
+        index: u64,
+        /// The kind, in a few words.
+        kind: String,
+    },
+    /// A failure was shrunk.
+    Found(Box<Finding>),
+}
+
+/// A failure, made small.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The index of the scenario that showed it first.
+    pub index: u64,
+    /// How many scenarios failed in this way.
+    pub times: usize,
+    /// What failed, in a few words.
+    pub kind: String,
+    /// The smallest scenario that fails so.
+    pub scenario: Arc<Scenario>,
+    /// What came of running it.
+    pub failure: Failure,
+    /// How many scenarios were tried to make it small; 0: as generated, since the file that it
+    /// makes does not fail.
+    pub tried: usize,
+}
+
+/// How a scenario failed.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// Model and engine differ, or the engine broke.
+    Outcome(Box<Outcome>),
+    /// The model, or the world, panicked.
+    Panic(String),
+}
+
+/// The figures of a run.
+#[derive(Clone, Debug, Default)]
+pub struct FuzzSummary {
+    /// Scenarios that were run.
+    pub scenarios: usize,
+    /// Ticks that were compared.
+    pub ticks: usize,
+    /// Scenarios that diverged, or on which the model panicked.
+    pub divergences: usize,
+    /// Scenarios without a verdict.
+    pub inconclusive: usize,
+    /// What of the controller was reached.
+    pub coverage: Vec<Reached>,
+    /// Wall-clock time, shrinking left out.
+    pub elapsed: Duration,
+}
+
+/// Makes an engine for a worker.
+pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
+
+/// What came of one generated scenario.
+struct Ran {
+    ticks: usize,
+    coverage: Coverage,
+    failure: Option<(Arc<Scenario>, Failure)>,
+}
+
+/// Fuzzes, and hands on what happens.
+pub fn fuzz(
+    plan: &FuzzPlan,
+    engine: NewEngine<'_>,
+    sink: &mut dyn FnMut(FuzzEvent),
+) -> FuzzSummary {
+    let begin = Instant::now();
+    let mut summary = FuzzSummary::default();
+    let mut coverage = Coverage::default();
+    let mut kinds: BTreeMap<String, Finding> = BTreeMap::new();
+    each(plan, engine, &mut |index, ran| {
+        summary.scenarios += 1;
+        summary.ticks += ran.ticks;
+        coverage.merge(&ran.coverage);
+        if let Some((scenario, failure)) = ran.failure {
+            *failure.count(&mut summary) += 1;
+            let kind = failure.kind();
+            if !kinds.contains_key(&kind) {
+                sink(FuzzEvent::Failed { index, kind: kind.clone() });
+            }
+            let first =
+                Finding { index, times: 0, kind: kind.clone(), scenario, failure, tried: 0 };
+            kinds.entry(kind).or_insert(first).times += 1;
+        }
+        let elapsed = begin.elapsed();
+        sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
+        let enough = match plan.enough {
+            Enough::Ticks(ticks) => summary.ticks >= ticks,
+            Enough::Time(time) => elapsed >= time,
+        };
+        !enough && kinds.len() < plan.most_findings && !plan.stop.load(Ordering::Relaxed)
+    });
+    summary.elapsed = begin.elapsed();
+    summary.coverage = coverage.groups();
+    let mut findings: Vec<Finding> = kinds.into_values().collect();
+    findings.sort_by_key(|finding| finding.index);
+    for finding in findings {
+        sink(FuzzEvent::Found(Box::new(smaller(plan, engine, finding))));
+    }
+    summary
+}
+
+/// Runs scenario after scenario; `done` is called in the order of their indices until it says that
+/// it is enough.
+fn each(plan: &FuzzPlan, engine: NewEngine<'_>, done: &mut dyn FnMut(u64, Ran) -> bool) {
+    let next = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
+    // Room for a few: the others wait while somebody is at a long one.
+    let (sender, receiver) = mpsc::sync_channel::<(u64, Ran)>(1024);
+    std::thread::scope(|threads| {
+        for _ in 0..plan.jobs.max(1) {
+            let (sender, next, over) = (sender.clone(), &next, &over);
+            threads.spawn(move || {
+                let _ends = EndsWithMe(over);
+                let mut worker = Worker { plan, new: engine, engine: None };
+                while !over.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if sender.send((index, worker.run(index))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting: BTreeMap<u64, Ran> = BTreeMap::new();
+        let mut due = 0;
+        for (index, ran) in receiver {
+            waiting.insert(index, ran);
+            while let Some(ran) = waiting.remove(&due) {
+                if !over.load(Ordering::Relaxed) && !done(due, ran) {
+                    over.store(true, Ordering::Relaxed);
+                }
+                due += 1;
+            }
+        }
+    });
+}
+
+/// A worker that panics (only a slip in the generator can make it) ends the run, which would wait
+/// for its scenario for ever.
+struct EndsWithMe<'a>(&'a AtomicBool);
+
+impl Drop for EndsWithMe<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+struct Worker<'a> {
+    plan: &'a FuzzPlan,
+    new: NewEngine<'a>,
+    engine: Option<Box<dyn Engine>>,
+}
+
+impl Worker<'_> {
+    fn run(&mut self, index: u64) -> Ran {
+        let plan = self.plan;
+        let scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
+        let scenario = Arc::new(scenario);
+        let mut coverage = Coverage::default();
+        let (ticks, failure) = self.judge(&scenario, &mut coverage);
+        Ran { ticks, coverage, failure: failure.map(|failure| (scenario, failure)) }
+    }
+
+    /// Runs a scenario: how many ticks were compared, and what failed.
+    fn judge(
+        &mut self,
+        scenario: &Arc<Scenario>,
+        coverage: &mut Coverage,
+    ) -> (usize, Option<Failure>) {
+        let mut engine = self.engine.take().unwrap_or_else(self.new);
+        let known = &self.plan.known;
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            run_watched(scenario, &mut *engine, known, &mut |decision| coverage.add(decision))
+        }));
+        let outcome = match ran {
+            Ok(outcome) => outcome,
+            // What the engine is in the middle of, nobody knows: the next one gets a new one.
+            Err(panic) => return (0, Some(Failure::Panic(message(&*panic)))),
+        };
+        self.engine = Some(engine);
+        let ticks = outcome.ticks;
+        let failed = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
+        (ticks, failed.then(|| Failure::Outcome(Box::new(outcome))))
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+impl Failure {
+    /// Failures of one kind have the same words: the fields that differ, or what broke.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        match self {
+            Failure::Panic(message) => format!("panic: {message}"),
+            Failure::Outcome(outcome) => match &outcome.verdict {
+                Verdict::Diverges(_) => self.fields().into_iter().collect::<Vec<_>>().join(", "),
+                Verdict::Inconclusive { why, .. } => format!("no verdict: {why}"),
+                _ => String::new(),
+            },
+        }
+    }
+
+    /// The fields that differ, without the numbers of entries.
+    fn fields(&self) -> BTreeSet<String> {
+        let Failure::Outcome(outcome) = self else { return BTreeSet::new() };
+        let Verdict::Diverges(divergence) = &outcome.verdict else { return BTreeSet::new() };
+        let plain = |field: &str| {
+            field
+                .split('[')
+                .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()))
+                .collect::<Vec<_>>()
+                .join("[")
+        };
+        divergence.fields.iter().map(|difference| plain(&difference.field)).collect()
+    }
+
+    /// When it shows.
+    fn at(&self, scenario: &Scenario) -> Time {
+        match self {
+            Failure::Outcome(outcome) => match &outcome.verdict {
+                Verdict::Diverges(divergence) => divergence.at,
+                _ => scenario.until,
+            },
+            Failure::Panic(_) => scenario.until,
+        }
+    }
+
+    fn is_verdict(&self) -> bool {
+        match self {
+            Failure::Panic(_) => true,
+            Failure::Outcome(outcome) => matches!(outcome.verdict, Verdict::Diverges(_)),
+        }
+    }
+
+    fn count<'s>(&self, summary: &'s mut FuzzSummary) -> &'s mut usize {
+        if self.is_verdict() { &mut summary.divergences } else { &mut summary.inconclusive }
+    }
+
+    /// Whether both are of one cause, as far as can be told: some field differs in both.
+    fn is_like(&self, other: &Failure) -> bool {
+        match (self.is_verdict(), other.is_verdict()) {
+            (true, true) => {
+                let (mine, theirs) = (self.fields(), other.fields());
+                self.kind() == other.kind() || !mine.is_disjoint(&theirs)
+            }
+            (false, false) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The same failure with a smaller scenario, where there is one.
+fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding {
+    let mut worker = Worker { plan, new: engine, engine: None };
+    let mut last: Option<(Arc<Scenario>, Failure)> = None;
+    let mut fails = |scenario: &Arc<Scenario>| {
+        let (_, failure) = worker.judge(scenario, &mut Coverage::default());
+        let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
+        let at = failure.at(scenario);
+        last = Some((scenario.clone(), failure));
+        Some(at)
+    };
+    let shrunk = fuzz::shrink(&finding.scenario, plan.shrinking, &mut fails);
+    match (shrunk, last) {
+        (Some(shrunk), Some((scenario, failure))) => {
+            Finding { scenario, failure, tried: shrunk.tried, ..finding }
+        }
+        _ => finding,
+    }
+}
