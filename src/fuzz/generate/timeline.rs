@@ -171,7 +171,8 @@ fn refused(draft: &mut Draft) -> Value {
                 json!({ "type": "AverageValue", "averageValue": "0" }),
                 json!({ "type": "Utilization" }),
             ]);
-            json!({ "metrics": [{ "type": "Resource", "resource": { "name": "cpu", "target": target } }] })
+            let source = json!({ "name": "cpu", "target": target });
+            json!({ "metrics": [{ "type": "Resource", "resource": source }] })
         }
         _ => json!({ "metrics": [{ "type": "Resource" }] }),
     };
