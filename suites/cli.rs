@@ -701,3 +701,55 @@ fn an_interrupted_run_says_so_and_leaves_no_engine_behind(
     assert_eq!(told, "interrupted: 1 of 2 scenarios were done\n");
     wait_for("ended");
 }
+
+#[test]
+fn a_program_that_never_ends_its_line_is_stopped_in_time_with_all_that_it_started() {
+    let (folder, file) = folder("");
+    let (script, child) = (folder.path().join("drips"), folder.path().join("child"));
+    let child = text(&child);
+    program(
+        &script,
+        &format!("sleep 300 &\necho $! >'{child}'\nwhile :; do printf x; sleep 0.2; done"),
+    );
+    let options = ["--program", text(&script), "--time-limit", "1s"];
+    let run = kube_lockstep(&["run", text(&file)]).args(options).assert().code(3);
+    assert!(stdout(&run).contains("it did not answer within 1 s"), "{}", stdout(&run));
+    let id = fs::read_to_string(child).expect("the program has run");
+    // One that was killed may still have to be waited for by whoever inherited it.
+    let state = fs::read_to_string(format!("/proc/{}/stat", id.trim()));
+    assert!(state.is_err() || state.is_ok_and(|text| text.contains(") Z ")), "{id} still runs");
+}
+
+#[test]
+fn what_overlaps_a_reconcile_that_waits_is_no_verdict() {
+    let timeline = "\
+timeline:
+- {at: 0s, for: 40s, updateScaleError: {code: 409, reason: Conflict, message: changed}}
+- {at: 15060ms, editHpa: {spec: {maxReplicas: 5}}}
+";
+    let (_folder, file) = folder(timeline);
+    let said = "what happens at 15.06s falls into the reconcile of 15.04s";
+    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(3);
+    assert!(stdout(&run).contains(said), "{}", stdout(&run));
+    let predict = kube_lockstep(&["predict", text(&file)]).assert().code(3);
+    assert!(stderr(&predict).contains(said), "{}", stderr(&predict));
+}
+
+#[test]
+fn a_file_that_is_no_text_is_named_and_hides_no_other() {
+    let (folder, _file) = folder("misspelt: 1\n");
+    fs::write(folder.path().join("noise.yaml"), [0xff, 0xfe, 0x00]).expect("it can be written");
+    let run = kube_lockstep(&["run", "--engine", "model", text(folder.path())]).assert().code(2);
+    let said = stderr(&run);
+    assert!(said.contains("noise.yaml") && said.contains("misspelt"), "{said}");
+}
+
+#[test]
+fn the_readme_shows_what_a_run_says() {
+    let run = kube_lockstep(&["run", "--engine", "recorded"]).assert().code(0);
+    let said = stdout(&run);
+    let count = said.lines().last().and_then(|line| line.split_once(" in ")).expect("a summary").0;
+    let readme = fs::read_to_string(support::repository().join("README.md")).expect("a README");
+    let count = count.replace("recorded", "upstream");
+    assert!(readme.contains(&count), "README does not say {count}");
+}

@@ -31,6 +31,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
     let run = free_run(&scenario, release);
+    if let Some(why) = &run.unplayable {
+        anyhow::bail!("{}: {why}", scenario.path);
+    }
     let index = index(args, &run)?;
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
     show(&text.unwrap_or_default())?;

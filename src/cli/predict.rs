@@ -28,6 +28,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
     let run = free_run(&scenario, release);
+    if let Some(why) = &run.unplayable {
+        anyhow::bail!("{}: {why}", scenario.path);
+    }
     let unmet = expect::evaluate(
         &scenario.expect,
         &run.trace.ticks,

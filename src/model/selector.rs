@@ -483,8 +483,10 @@ fn is_key_text(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
 }
 
+/// What is wrong with the key of a label.
+///
 /// Upstream: content/kube.go, IsLabelKey
-pub(super) fn is_label_key(text: &str) -> Vec<String> {
+pub(crate) fn is_label_key(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let parts: Vec<&str> = text.split('/').collect();
     let name = match parts.as_slice() {
@@ -517,8 +519,10 @@ pub(super) fn is_label_key(text: &str) -> Vec<String> {
     errors
 }
 
+/// What is wrong with the value of a label.
+///
 /// Upstream: content/kube.go, IsLabelValue
-fn is_label_value(text: &str) -> Vec<String> {
+pub(crate) fn is_label_value(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());

@@ -46,6 +46,18 @@ pub(super) fn below_each_other(
     }
     let mut out = String::new();
     let sides = [("model", &model, &model_mark, MODEL), (engine, &seen, &seen_mark, SEEN)];
+    if model.len().min(seen.len()) <= room && mark.start == 0 {
+        // One of them is short and nothing is common: one after the other reads better.
+        for (label, text, _, style) in sides {
+            let text: String = text.iter().collect();
+            let mut label = format!("{label:fill$}  ");
+            for line in super::layout::wrap(&text, room) {
+                let _ = writeln!(out, "{:indent$}{label}{}", "", paint(style, &line));
+                label = " ".repeat(fill + 2);
+            }
+        }
+        return out;
+    }
     for start in (0..model.len().max(seen.len())).step_by(room) {
         let end = start + room;
         for (label, text, mark, style) in sides {

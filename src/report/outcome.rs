@@ -81,7 +81,11 @@ fn again(outcome: &Outcome, run: Option<&Setting>) -> String {
         program: run.and_then(|run| run.program.clone()),
         time_limit: run.and_then(|run| run.time_limit),
     };
-    let command = replay(&outcome.id, &setting);
+    beside_its_fixtures(outcome, replay(&outcome.id, &setting))
+}
+
+/// A command for a scenario, with the folder of its fixtures if that is not the usual one.
+fn beside_its_fixtures(outcome: &Outcome, command: String) -> String {
     let file = outcome.path.strip_suffix(".yaml").or_else(|| outcome.path.strip_suffix(".yml"));
     let folder = file.and_then(|file| file.strip_suffix(&format!("/{}", outcome.id)));
     match folder.filter(|folder| *folder != "fixtures") {
@@ -111,6 +115,12 @@ fn diverges(
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
     closing(&mut out, outcome, run);
+    if !is_of_the_api(divergence) {
+        let id = shell_word(&outcome.id);
+        let tick = format!("kube-lockstep explain {id} --tick {}", divergence.tick);
+        let command = beside_its_fixtures(outcome, tick);
+        let _ = writeln!(out, "  the model's whole derivation: {}", paint(STRONG, &command));
+    }
     out
 }
 

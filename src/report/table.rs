@@ -257,11 +257,10 @@ fn groups(pods: PodCounts) -> [u32; 3] {
 fn why(tick: &FreeTick, changed: &[String]) -> String {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let mut parts: Vec<String> = Vec::new();
-    let held = derivation.stabilization.as_ref().and_then(|window| window.held_by);
-    match (derivation.limited_by(), held) {
-        (Some("stabilization"), Some(held)) => {
+    match (derivation.limited_by(), derivation.stabilization.as_ref()) {
+        (Some("stabilization"), Some(window)) => {
             // Without its time, which would make each tick another row.
-            parts.push(format!("stabilization holds {}", held.replicas));
+            parts.push(format!("stabilization holds {}", window.result));
         }
         (Some(limit), _) => parts.push(limit.to_owned()),
         (None, _) => {}

@@ -38,6 +38,8 @@ pub struct FreeRun {
     pub outside: Vec<(Time, i32)>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
+    /// Why the scenario could not be played to its end, if it could not.
+    pub unplayable: Option<String>,
 }
 
 /// A tick of a free run.
@@ -65,6 +67,8 @@ struct Lockstep<'a> {
     /// whole effect, reconciles included, before the next.
     events: VecDeque<Change>,
     outside: Vec<(Time, i32)>,
+    /// Why the scenario can't be played to its end, if it can't.
+    unplayable: Option<String>,
 }
 
 /// What the model says of a step.
@@ -82,7 +86,16 @@ impl<'a> Lockstep<'a> {
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, release);
         let now = Time::ZERO;
-        Lockstep { scenario, world, simulation, now, start, events, outside: Vec::new() }
+        Lockstep {
+            scenario,
+            world,
+            simulation,
+            now,
+            start,
+            events,
+            outside: Vec::new(),
+            unplayable: None,
+        }
     }
 
     /// The next step and what the model says will come of it; nothing when the end is reached.
@@ -119,12 +132,31 @@ impl<'a> Lockstep<'a> {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             if let Some(decision) = self.simulation.sync(due) {
                 // A reconcile that waits between attempts is seen to its end.
+                if let Some(at) = self.overlap(due, decision.end) {
+                    self.unplayable = Some(format!(
+                        "what happens at {at} falls into the reconcile of {due}, which waits \
+                         between its attempts to update the scale until {}: such an overlap can't \
+                         be played; let things happen at other times",
+                        decision.end
+                    ));
+                    return None;
+                }
                 step.until = step.until.max(decision.end);
                 decisions.push(decision);
             }
         }
         self.now = step.until;
         Some(Predicted { step, api, decisions })
+    }
+
+    /// What comes between the beginning and the end of a reconcile: something done to the HPA or
+    /// the controller, or the next turn of its key. Upstream would then do two things at once.
+    fn overlap(&self, begin: Time, end: Time) -> Option<Time> {
+        if end == begin {
+            return None;
+        }
+        let event = self.world.next_api_event(begin);
+        event.into_iter().chain(self.simulation.next_sync()).filter(|at| *at <= end).min()
     }
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
@@ -175,7 +207,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
             ticks.push(FreeTick { observation, derivation, replicas_before, replicas_after });
         }
     }
-    FreeRun { trace, ticks, outside: run.outside, restarts }
+    FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable }
 }
 
 fn trace_of(scenario: &Scenario, engine: &str, release: Release) -> Trace {
@@ -197,6 +229,7 @@ struct Findings<'k> {
     divergence: Option<Divergence>,
     compared: usize,
     outside: Vec<(Time, i32)>,
+    unplayable: Option<String>,
 }
 
 impl<'k> Findings<'k> {
@@ -211,6 +244,7 @@ impl<'k> Findings<'k> {
             divergence: None,
             compared: 0,
             outside: Vec::new(),
+            unplayable: None,
         }
     }
 
@@ -325,11 +359,12 @@ pub fn run_watched(
 
 fn inconclusive(error: EngineError) -> Verdict {
     let why = error.to_string();
-    let output = match error {
-        EngineError::Broken { output, .. } => output,
-        EngineError::Unavailable { hint, .. } => hint,
-    };
-    Verdict::Inconclusive { why, output }
+    match error {
+        EngineError::Broken { output, .. } => Verdict::Inconclusive { why, output },
+        EngineError::Unavailable { hint, .. } => {
+            Verdict::Inconclusive { why: format!("{why}; {hint}"), output: String::new() }
+        }
+    }
 }
 
 fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) {
@@ -355,6 +390,10 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
         .collect();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),
+        None if findings.unplayable.is_some() => Verdict::Inconclusive {
+            why: findings.unplayable.unwrap_or_default(),
+            output: String::new(),
+        },
         None if !outcome.unmet.is_empty() => Verdict::Unexpected,
         None => Verdict::Conforms,
     };
@@ -406,6 +445,7 @@ fn ahead<'k>(
     }
     session.close()?;
     findings.outside = run.outside;
+    findings.unplayable = run.unplayable;
     Ok(as_predicted.then_some(findings))
 }
 
@@ -429,6 +469,7 @@ fn step_by_step<'k>(
         findings.compare(&predicted, stepped, scope);
     }
     findings.outside = run.outside;
+    findings.unplayable = run.unplayable;
     session.close()?;
     Ok(findings)
 }

@@ -93,6 +93,10 @@ impl Node {
             Kind::Scalar { .. } => match self.scalar() {
                 Some(Scalar::Bool(value)) => value.into(),
                 Some(Scalar::Int(value)) => value.into(),
+                // As kubectl sends it: 9.0 is 9.
+                Some(Scalar::Float(value)) if value.fract() == 0.0 && value.abs() < 1e15 => {
+                    (value as i64).into()
+                }
                 Some(Scalar::Float(value)) => value.into(),
                 Some(Scalar::Text(text)) => text.into(),
                 Some(Scalar::Null) | None => Value::Null,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::EngineError;
 use crate::trace::wire::Answer;
@@ -69,6 +69,7 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(errors.try_clone()?)
             .kill_on_drop(true)
+            .process_group(0)
             .spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its pipes are missing"));
@@ -100,6 +101,7 @@ impl Process {
 
     /// Waits for the next answer, writing queued requests meanwhile.
     pub(super) fn receive(&mut self) -> Result<Answer, EngineError> {
+        let deadline = Instant::now() + self.limit;
         loop {
             if let Some(end) = self.line_end() {
                 let line = &self.incoming[self.taken..end];
@@ -112,7 +114,7 @@ impl Process {
                 self.searched = self.taken;
                 return answer.map_err(|why| self.broken(&why));
             }
-            self.exchange()?;
+            self.exchange(deadline)?;
         }
     }
 
@@ -125,13 +127,13 @@ impl Process {
 
     /// Reads some output; writes input as long as there is some, so that neither side can block
     /// the other.
-    fn exchange(&mut self) -> Result<(), EngineError> {
+    fn exchange(&mut self, deadline: Instant) -> Result<(), EngineError> {
         if self.taken > 0 {
             self.incoming.drain(..self.taken);
             self.searched -= self.taken;
             self.taken = 0;
         }
-        let Process { runtime, input, output, outgoing, incoming, limit, .. } = self;
+        let Process { runtime, input, output, outgoing, incoming, .. } = self;
         incoming.reserve(CHUNK);
         let both = async {
             let mut written = 0;
@@ -151,7 +153,7 @@ impl Process {
             outgoing.drain(..written);
             read
         };
-        match runtime.block_on(async { timeout(*limit, both).await }) {
+        match runtime.block_on(async { timeout_at(deadline, both).await }) {
             Ok(Ok(0)) => Err(self.broken("it ended before it answered")),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.broken(&format!("its output could not be read: {error}"))),
@@ -181,6 +183,7 @@ impl Process {
             if let Ok(Ok(status)) = timeout(grace, child.wait()).await {
                 return Some(status);
             }
+            kill_group(child);
             // Killing fails only if it has just ended.
             let _ = child.kill().await;
             None
@@ -205,7 +208,18 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let child = &mut self.child;
+        kill_group(child);
         // Killing fails only if it has already ended.
         let _ = self.runtime.block_on(async { child.kill().await });
+    }
+}
+
+/// Kills what a program may have started: it leads a process group of its own. Once it was waited
+/// for its id could be another's, and is not used.
+fn kill_group(child: &Child) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {
+        // It fails only if nothing of the group is left.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }

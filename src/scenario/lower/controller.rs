@@ -29,6 +29,11 @@ pub(super) fn lower(
         flags.map_or_else(Flags::default, |typed| flags_of(typed, at.key("flags"), problems));
     for (name, on) in &controller.feature_gates.0 {
         let at = at.key("featureGates");
+        if name == Gate::PodLevelResources.name() && !*on {
+            let what = "the gate PodLevelResources can't be switched off: others depend on it";
+            problems.plain(at.key(name), what);
+            continue;
+        }
         match gates.set(name, *on) {
             Ok(()) => {
                 overrides.insert(name.clone(), *on);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Reader;
 use super::cursor::{At, Problems};
 use super::served::{self, Asked};
 use super::values::quantity;
+use super::{Reader, metadata};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{set_defaults, validate};
@@ -158,6 +158,9 @@ fn manifest(
         problems.plain(at.key("kind"), what);
     }
     metric_types(at.key("spec").key("metrics"), typed, problems);
+    if let Some(metadata) = &typed.metadata {
+        metadata::of_a_manifest(at.key("metadata"), metadata, problems);
+    }
     if let Some(spec) = &typed.spec {
         quantities(at.key("spec"), spec, problems);
     }

@@ -6,6 +6,7 @@ mod cursor;
 mod custom;
 mod expect;
 mod hpa;
+mod metadata;
 mod metrics;
 mod reach;
 mod served;

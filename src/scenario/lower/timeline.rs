@@ -2,6 +2,7 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::quantities;
+use super::metadata;
 use super::reach::{Reach, reachable};
 use super::values::{positive, resource, time};
 use super::workload::known_container;
@@ -299,19 +300,15 @@ fn edit(at: At<'_>, problems: &mut Problems) -> Option<What> {
         problems.hint(at, "an empty edit", hint);
         return None;
     }
-    if let Some(metadata) = &patch.metadata
-        && (metadata.name.is_some() || metadata.namespace.is_some())
-    {
-        let what = "an HPA can't be renamed or moved to another namespace";
-        problems.plain(at.key("metadata"), what);
-        return None;
+    let before = problems.len();
+    if let Some(metadata) = &patch.metadata {
+        metadata::of_an_edit(at.key("metadata"), metadata, problems);
     }
     if let Some(spec) = &patch.spec {
-        let before = problems.len();
         quantities(at.key("spec"), spec, problems);
-        if problems.len() > before {
-            return None;
-        }
+    }
+    if problems.len() > before {
+        return None;
     }
     Some(What::EditHpa(node.to_json()))
 }

@@ -1,0 +1,109 @@
+//! The HPA's metadata: what an API server refuses, or would do more with than is played here.
+//!
+//! The model admits specs only; so whatever else could be refused is refused with the scenario.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::cursor::{At, Problems};
+use crate::model::selector::{is_label_key, is_label_value};
+use crate::scenario::manifest::Metadata;
+
+/// Fields that only an API server sets. It refuses the first one, and some of the others if they
+/// make no sense.
+const SET_BY_THE_SERVER: [&str; 8] = [
+    "resourceVersion",
+    "uid",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+/// Fields that make an API server do more than is played here.
+const NOT_PLAYED: [&str; 3] = ["finalizers", "ownerReferences", "generateName"];
+
+/// Checks the metadata of a new object.
+pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
+    if let Some(namespace) = &metadata.namespace
+        && !is_dns1123_label(namespace)
+    {
+        let what = format!("{namespace:?} is no namespace");
+        let hint = "lower case letters, digits and `-`, at most 63; or leave it out";
+        problems.hint(at.key("namespace"), what, hint);
+    }
+    texts(at, metadata, problems);
+    for field in SET_BY_THE_SERVER.into_iter().chain(NOT_PLAYED) {
+        let at = at.key(field);
+        if at.node().is_some_and(|node| !harmless(field, &node.to_json())) {
+            refuse(field, at, problems);
+        }
+    }
+}
+
+/// Checks the metadata of an edit: only labels and annotations can be edited.
+pub(super) fn of_an_edit(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
+    texts(at, metadata, problems);
+    let others = SET_BY_THE_SERVER.into_iter().chain(NOT_PLAYED).chain(["name", "namespace"]);
+    for field in others {
+        if at.key(field).node().is_some() {
+            let what = format!("`metadata.{field}` can't be edited here");
+            problems.hint(at.key_position(field), what, "labels and annotations can");
+        }
+    }
+}
+
+fn refuse(field: &str, at: At<'_>, problems: &mut Problems) {
+    if NOT_PLAYED.contains(&field) {
+        let what = format!("`metadata.{field}` of an HPA is not supported");
+        problems.hint(at, what, "take it out: the controller does not look at it");
+    } else {
+        let what = format!("the API server sets `metadata.{field}`, and refuses this one");
+        problems.hint(at, what, "take it out; `kubectl get -o yaml` writes such fields");
+    }
+}
+
+/// Whether an API server takes it and goes on as if it were not there.
+fn harmless(field: &str, value: &Value) -> bool {
+    match (field, value) {
+        (_, Value::Null) => true,
+        ("resourceVersion" | "uid" | "selfLink", Value::String(text)) => {
+            field != "resourceVersion" || text.is_empty()
+        }
+        ("generation", Value::Number(number)) => number.is_i64(),
+        ("creationTimestamp", Value::String(text)) => Timestamp::from_str(text).is_ok(),
+        ("managedFields" | "finalizers" | "ownerReferences", Value::Array(list)) => list.is_empty(),
+        _ => false,
+    }
+}
+
+/// Labels and annotations.
+fn texts(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
+    for (key, value) in metadata.labels.iter().flat_map(|labels| &labels.0) {
+        let at = at.key("labels").key(key);
+        for error in is_label_key(key).into_iter().chain(is_label_value(value)).take(1) {
+            problems.plain(at, format!("`{key}: {value}` is no label: {error}"));
+        }
+    }
+    for (key, _) in metadata.annotations.iter().flat_map(|annotations| &annotations.0) {
+        let at = at.key("annotations").key(key);
+        // Upstream lets the letters of annotations be upper case, also those of the prefix.
+        for error in is_label_key(&key.to_lowercase()).into_iter().take(1) {
+            problems.plain(at, format!("`{key}` is no key of an annotation: {error}"));
+        }
+    }
+}
+
+/// Upstream: util/validation/validation.go, IsDNS1123Label
+fn is_dns1123_label(text: &str) -> bool {
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && bytes.first().is_some_and(inner)
+        && bytes.last().is_some_and(inner)
+        && bytes.iter().all(|b| inner(b) || *b == b'-')
+}
