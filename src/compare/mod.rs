@@ -237,7 +237,7 @@ fn status_write(
         (model, seen) => {
             let text = |write: Option<&StatusWrite>| match write {
                 Some(write) => {
-                    format!("written: {}", crate::trace::text::status_line(&write.status))
+                    format!("written: {}", crate::trace::words::status_line(&write.status))
                 }
                 None => "not written (unchanged)".to_owned(),
             };
@@ -275,7 +275,7 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
 }
 
 fn metric_status(status: &MetricStatus) -> String {
-    crate::trace::text::metric_status_line(status)
+    crate::trace::words::metric_status_line(status)
 }
 
 fn conditions(differences: &mut Differences, model: &[Condition], seen: &[Condition]) {

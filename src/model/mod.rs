@@ -6,6 +6,7 @@
 //! other module of this crate: time is an input, and so is every object of the cluster.
 
 pub mod api;
+mod api_metrics;
 mod decimal;
 pub mod derivation;
 mod explain;

@@ -4,18 +4,14 @@
 //! given by the fields that changed, and a tick that only repeats its predecessor is counted.
 //! What is written can be read back without loss; a test holds the two together.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::text_metrics::{MetricForm, metric_form, metric_of};
 use super::{ApiAnswer, ApiOutcome, Trace};
-use crate::model::api::{
-    Condition, ConditionType, CrossVersionObjectReference, HpaSpec, HpaStatus, MetricIdentifier,
-    MetricStatus, Text,
-};
+use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, Text};
 use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
-use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
 /// Text that is no recorded trace.
@@ -179,30 +175,6 @@ struct StatusForm {
     current_metrics: Option<Vec<MetricForm>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conditions: Vec<(ConditionType, bool, Text, Text, String)>,
-}
-
-/// One of `resource`, `pods`, `object` and `external`, or none of them: the metric failed.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MetricForm {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource: Option<Arc<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<Arc<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pods: Option<Arc<MetricIdentifier>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<Arc<MetricIdentifier>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    of: Option<Arc<CrossVersionObjectReference>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    external: Option<Arc<MetricIdentifier>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    utilization: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    average: Option<Quantity>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Quantity>,
 }
 
 /// Writes a trace in its recorded form.
@@ -404,43 +376,6 @@ fn condition_form(condition: &Condition) -> (ConditionType, bool, Text, Text, St
     )
 }
 
-fn metric_form(metric: &MetricStatus) -> MetricForm {
-    match metric.clone() {
-        MetricStatus::Empty => MetricForm::default(),
-        MetricStatus::Resource { name, average_utilization, average_value } => MetricForm {
-            resource: Some(name),
-            utilization: average_utilization,
-            average: average_value,
-            ..MetricForm::default()
-        },
-        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
-            MetricForm {
-                resource: Some(name),
-                container: Some(container),
-                utilization: average_utilization,
-                average: average_value,
-                ..MetricForm::default()
-            }
-        }
-        MetricStatus::Pods { metric, average_value } => {
-            MetricForm { pods: Some(metric), average: average_value, ..MetricForm::default() }
-        }
-        MetricStatus::Object { metric, described_object, value, average_value } => MetricForm {
-            object: Some(metric),
-            of: Some(described_object),
-            value,
-            average: average_value,
-            ..MetricForm::default()
-        },
-        MetricStatus::External { metric, value, average_value } => MetricForm {
-            external: Some(metric),
-            value,
-            average: average_value,
-            ..MetricForm::default()
-        },
-    }
-}
-
 /// Reads a trace from its recorded form.
 ///
 /// # Errors
@@ -609,90 +544,6 @@ fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
     Ok(())
 }
 
-fn metric_of(form: MetricForm) -> Result<MetricStatus, String> {
-    let MetricForm { resource, container, pods, object, of, external, utilization, average, value } =
-        form;
-    let (average_utilization, average_value) = (utilization, average);
-    Ok(match (resource, pods, object, external) {
-        (None, None, None, None) => MetricStatus::Empty,
-        (Some(name), None, None, None) => match container {
-            None => MetricStatus::Resource { name, average_utilization, average_value },
-            Some(container) => MetricStatus::ContainerResource {
-                name,
-                container,
-                average_utilization,
-                average_value,
-            },
-        },
-        (None, Some(metric), None, None) => MetricStatus::Pods { metric, average_value },
-        (None, None, Some(metric), None) => {
-            let described_object = of.ok_or("a metric of no object")?;
-            MetricStatus::Object { metric, described_object, value, average_value }
-        }
-        (None, None, None, Some(metric)) => MetricStatus::External { metric, value, average_value },
-        _ => return Err("a metric of two kinds".to_owned()),
-    })
-}
-
-/// A status in one line, for people.
-#[must_use]
-pub fn status_line(status: &HpaStatus) -> String {
-    let mut line = format!("desiredReplicas {}", status.desired_replicas);
-    if let Some(current) = status.current_replicas {
-        let _ = write!(line, ", currentReplicas {current}");
-    }
-    for metric in &status.current_metrics {
-        let _ = write!(line, ", {}", metric_status_line(metric));
-    }
-    for condition in &status.conditions {
-        let on = if condition.status { "True" } else { "False" };
-        let _ = write!(line, ", {:?}={on}/{}", condition.type_, condition.reason);
-    }
-    line
-}
-
-/// A metric's status in one line, for people. Two statuses that differ have different lines.
-#[must_use]
-pub fn metric_status_line(metric: &MetricStatus) -> String {
-    let (mut line, utilization, value, average) = match metric {
-        MetricStatus::Empty => return "(failed metric)".to_owned(),
-        MetricStatus::Resource { name, average_utilization, average_value } => {
-            (name.to_string(), average_utilization, &None, average_value)
-        }
-        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
-            (format!("{name} of container {container}"), average_utilization, &None, average_value)
-        }
-        MetricStatus::Pods { metric, average_value } => {
-            (format!("pods metric {}", metric_line(metric)), &None, &None, average_value)
-        }
-        MetricStatus::Object { metric, described_object, value, average_value } => {
-            let metric = metric_line(metric);
-            let CrossVersionObjectReference { kind, name, api_version } = &**described_object;
-            let version = api_version.as_ref().map(|it| format!("{it} ")).unwrap_or_default();
-            let line = format!("metric {metric} of {version}{kind} {name}");
-            (line, &None, value, average_value)
-        }
-        MetricStatus::External { metric, value, average_value } => {
-            (format!("external metric {}", metric_line(metric)), &None, value, average_value)
-        }
-    };
-    if let Some(utilization) = utilization {
-        let _ = write!(line, " {utilization}%");
-    }
-    if let Some(value) = value {
-        let _ = write!(line, " {value}");
-    }
-    if let Some(value) = average {
-        let _ = write!(line, " ({value} each)");
-    }
-    line
-}
-
-/// A metric's name, with the selector as it is written in the HPA.
-fn metric_line(metric: &MetricIdentifier) -> String {
-    let selector = metric.selector.as_ref().and_then(|it| serde_json::to_string(it).ok());
-    match selector {
-        None => metric.name.to_string(),
-        Some(selector) => format!("{} {selector}", metric.name),
-    }
-}
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

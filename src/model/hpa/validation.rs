@@ -286,7 +286,7 @@ fn validate_scaling_rules(
 mod tests {
     use super::*;
     use crate::model::api::{
-        Behavior, MetricTarget, MetricTargetType, ScalingPolicy, ScalingPolicyType,
+        Behavior, MetricSpec, MetricTarget, MetricTargetType, ScalingPolicy, ScalingPolicyType,
     };
     use crate::model::quantity::Quantity;
 
@@ -390,6 +390,81 @@ mod tests {
             refused(|spec| spec.metrics[0].resource = None),
             "spec.metrics[0].resource: Required value: must populate information for the given \
              metric source"
+        );
+    }
+
+    /// What is said of this metric alone.
+    fn refused_metric(json: serde_json::Value) -> String {
+        let metric: MetricSpec = serde_json::from_value(json).unwrap();
+        refused(|spec| spec.metrics = vec![metric])
+    }
+
+    #[test]
+    fn other_metrics() {
+        let path = "spec.metrics[0]";
+        let average = serde_json::json!({"type": "AverageValue", "averageValue": "1"});
+        let nothing = serde_json::json!({"type": "Utilization"});
+        let both = serde_json::json!({"type": "Value", "value": "0", "averageValue": "1"});
+        assert_eq!(
+            refused_metric(serde_json::json!({
+                "type": "Pods", "pods": {"metric": {"name": "a/b"}, "target": nothing}
+            })),
+            format!(
+                "[{path}.pods.metric.name: Invalid value: \"a/b\": may not contain '/', \
+                 {path}.pods.target.averageValue: Required value: must specify a positive target \
+                 averageValue]"
+            )
+        );
+        assert_eq!(
+            refused_metric(serde_json::json!({
+                "type": "External", "external": {"metric": {"name": ""}, "target": both}
+            })),
+            format!(
+                "[{path}.external.metric.name: Required value: must specify a metric name, \
+                 {path}.external.target.value: Invalid value: \"0\": must be positive, \
+                 {path}.external.target.value: Forbidden: may not set both a target value for \
+                 metric and a per-pod target]"
+            )
+        );
+        assert_eq!(
+            refused_metric(serde_json::json!({"type": "Object", "object": {
+                "metric": {"name": "rps"}, "target": nothing,
+                "describedObject": {"kind": "", "name": "a%b", "apiVersion": "a/b/c"}
+            }})),
+            format!(
+                "[{path}.object.describedObject.kind: Required value, \
+                 {path}.object.describedObject.name: Invalid value: \"a%b\": may not contain \
+                 '%', {path}.object.describedObject.apiVersion: Invalid value: \"a/b/c\": \
+                 unexpected GroupVersion string: a/b/c, {path}.object.target.averageValue: \
+                 Required value: must set either a target value or averageValue]"
+            )
+        );
+        assert_eq!(
+            refused_metric(serde_json::json!({"type": "ContainerResource", "containerResource": {
+                "name": "gpu", "container": "a.b", "target": average
+            }})),
+            format!(
+                "[{path}.containerResource.name: Invalid value: \"gpu\": must be a standard \
+                 resource type or fully qualified, {path}.containerResource.name: Invalid value: \
+                 \"gpu\": must be a standard resource for containers, \
+                 {path}.containerResource.container: Invalid value: \"a.b\": must not contain \
+                 dots]"
+            )
+        );
+        assert_eq!(
+            refused_metric(serde_json::json!({
+                "type": "Pods",
+                "pods": {"metric": {"name": "a"}, "target": average},
+                "resource": {"name": "cpu", "target": nothing}
+            })),
+            format!("{path}.resource: Forbidden: must populate the given metric source only")
+        );
+        assert_eq!(
+            refused_metric(serde_json::json!({"type": "External"})),
+            format!(
+                "{path}.external: Required value: must populate information for the given metric \
+                 source"
+            )
         );
     }
 

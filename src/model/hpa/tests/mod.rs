@@ -2,8 +2,10 @@
 //! as a test says.
 
 mod conditions;
+mod custom;
 mod errors;
 mod pods;
+mod requests;
 mod traces;
 
 use std::sync::Arc;
@@ -57,6 +59,10 @@ pub(super) struct World {
     pub(super) metrics_at: Option<Time>,
     pub(super) get_scale: Option<ApiError>,
     pub(super) pod_metrics: Option<ApiError>,
+    /// What the other metrics APIs have.
+    pub(super) custom: CustomMetrics,
+    /// In place of one container that requests `request`.
+    pub(super) pod_spec: Option<PodSpec>,
     pub(super) update_scale: Option<ApiError>,
     pub(super) update_status: Option<ApiError>,
     pub(super) decisions: Vec<Decision>,
@@ -157,6 +163,8 @@ impl World {
             metrics_at: None,
             get_scale: None,
             pod_metrics: None,
+            custom: CustomMetrics::default(),
+            pod_spec: None,
             update_scale: None,
             update_status: None,
             decisions: Vec::new(),
@@ -209,7 +217,8 @@ impl World {
             requests: requests.into_iter().collect(),
             sidecar: false,
         };
-        let spec = Arc::new(PodSpec { containers: vec![container], ..PodSpec::default() });
+        let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+        let spec = Arc::new(self.pod_spec.clone().unwrap_or(spec));
         let (mut pods, mut metrics) = (Vec::new(), Vec::new());
         for index in 0..usize::try_from(self.scale.replicas).unwrap() + self.surplus {
             let kind = &self.kinds[index.min(self.kinds.len() - 1)];
@@ -260,7 +269,7 @@ impl World {
             mapping_error: None,
             pods: &pods,
             pod_metrics: self.pod_metrics.as_ref().map_or(Ok(&metrics), Err),
-            custom_metrics: &CustomMetrics::default(),
+            custom_metrics: &self.custom,
             update_scale: self.update_scale.as_ref(),
             update_status: self.update_status.as_ref(),
         };

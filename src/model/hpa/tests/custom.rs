@@ -1,0 +1,391 @@
+//! Custom metrics of pods and objects, and external metrics: sizes, statuses, texts and reads.
+
+use super::*;
+use crate::model::api::{
+    ExternalMetricSource, LabelSelector, MetricIdentifier, MetricStatus, ObjectMetricSource,
+    PodMetricValue, PodsMetricAnswer, PodsMetricSource, Series, SeriesAnswer,
+};
+use crate::model::flags::Gate;
+use crate::model::observation::Read;
+
+fn identifier(name: &str) -> Arc<MetricIdentifier> {
+    Arc::new(MetricIdentifier { name: name.into(), selector: None })
+}
+
+fn value(value: &str) -> MetricTarget {
+    let value = Some(quantity(value));
+    MetricTarget { type_: MetricTargetType::Value, value, ..average_value_of_none() }
+}
+
+fn average_value_of_none() -> MetricTarget {
+    MetricTarget { average_value: None, ..average_value("1") }
+}
+
+fn nothing(type_: MetricSourceType) -> MetricSpec {
+    MetricSpec { type_, resource: None, ..resource("cpu", utilization(50)) }
+}
+
+fn external(target: MetricTarget) -> MetricSpec {
+    let source = ExternalMetricSource { metric: identifier("queue"), target };
+    MetricSpec { external: Some(source), ..nothing(MetricSourceType::External) }
+}
+
+fn object(target: MetricTarget) -> MetricSpec {
+    let described_object = CrossVersionObjectReference {
+        kind: "Ingress".to_owned(),
+        name: "main".to_owned(),
+        api_version: Some("networking.k8s.io/v1".to_owned()),
+    };
+    let described_object = Arc::new(described_object);
+    let source = ObjectMetricSource { described_object, metric: identifier("rps"), target };
+    MetricSpec { object: Some(source), ..nothing(MetricSourceType::Object) }
+}
+
+fn pods(target: &str) -> MetricSpec {
+    let source = PodsMetricSource { metric: identifier("rps"), target: average_value(target) };
+    MetricSpec { pods: Some(source), ..nothing(MetricSourceType::Pods) }
+}
+
+fn series(values: &[&str]) -> SeriesAnswer {
+    let series = |(index, value): (usize, &&str)| Series {
+        labels: [("queue".to_owned(), format!("q{index}"))].into(),
+        value: quantity(value),
+        timestamp: Time::ZERO,
+    };
+    SeriesAnswer { series: values.iter().enumerate().map(series).collect(), error: None }
+}
+
+/// A world with one metric.
+fn world(metric: MetricSpec, replicas: i32) -> World {
+    World::of(spec(1, 100, vec![metric]), replicas, ready("1"))
+}
+
+fn with_queue(metric: MetricSpec, replicas: i32, values: &[&str]) -> World {
+    let mut world = world(metric, replicas);
+    world.custom.externals.insert("queue".into(), series(values));
+    world
+}
+
+fn with_ingress(metric: MetricSpec, replicas: i32, values: &[&str]) -> World {
+    let mut world = world(metric, replicas);
+    let key = ("rps".into(), "Ingress.networking.k8s.io".into(), "main".into());
+    world.custom.objects.insert(key, series(values));
+    world
+}
+
+/// Of each pod of the world in turn; absent: it has none.
+fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> World {
+    let mut world = world(metric, i32::try_from(values.len()).unwrap());
+    let value = |(index, value): (usize, &Option<&str>)| {
+        Some(PodMetricValue {
+            name: format!("web-{index:05}").into(),
+            labels: labels("web"),
+            value: quantity((*value)?),
+            timestamp: Time::ZERO,
+            window: None,
+        })
+    };
+    let values = values.iter().enumerate().filter_map(value).collect();
+    let answer = PodsMetricAnswer { values, ..PodsMetricAnswer::default() };
+    world.custom.pods.insert("rps".into(), answer);
+    world
+}
+
+/// The proposal of the first tick, and the value that the status shows.
+fn computed(world: &mut World) -> (i32, String) {
+    let decision = world.first();
+    let proposal = decision.derivation.metrics[0].proposal.unwrap();
+    let write = decision.observation.status_write.as_ref().unwrap();
+    let shown = match &write.status.current_metrics[0] {
+        MetricStatus::Pods { average_value, .. } => average_value.clone(),
+        MetricStatus::Object { value, average_value, .. }
+        | MetricStatus::External { value, average_value, .. } => {
+            assert!(value.is_none() || average_value.is_none());
+            value.clone().or(average_value.clone())
+        }
+        other => panic!("{other:?}"),
+    };
+    (proposal, shown.unwrap().to_string())
+}
+
+fn message(world: &World) -> &str {
+    let conditions = &world.hpa.as_ref().unwrap().status.conditions;
+    let condition = conditions.iter().find(|it| it.type_ == ConditionType::ScalingActive);
+    condition.unwrap().message.as_str()
+}
+
+#[test]
+fn pods_are_averaged_and_missing_ones_filled_in() {
+    let mut all = with_pods(pods("100"), &[Some("200"), Some("201"), Some("400")]);
+    assert_eq!(computed(&mut all), (9, "267".to_owned()));
+    assert_eq!(
+        all.last().observation.reads[1],
+        Read::PodsMetric {
+            metric: "rps".into(),
+            selector: "app=web".into(),
+            metric_selector: "".into(),
+            answer: Ok(3),
+        }
+    );
+    assert!(message(&all).ends_with("a replica count from pods metric rps"));
+    // 400 over three pods is 133: up, but not as far as 400 over one would be.
+    let mut missing = with_pods(pods("100"), &[Some("400"), None, None]);
+    assert_eq!(computed(&mut missing), (4, "400".to_owned()));
+    // Nobody asks whether a pod is ready, only whether it is pending.
+    let mut unready = with_pods(pods("100"), &[Some("200")]);
+    unready.kinds[0].ready = None;
+    assert_eq!(computed(&mut unready), (2, "200".to_owned()));
+}
+
+#[test]
+fn a_pods_metric_that_has_nothing() {
+    let mut unknown = world(pods("100"), 2);
+    unknown.run(0);
+    let text = "unable to get metric rps: unable to fetch metrics from custom metrics API: the \
+                server could not find the metric rps for pods";
+    assert_eq!(unknown.events()[0], ("FailedGetPodsMetric".to_owned(), text.to_owned()));
+    let all = "invalid metrics (1 invalid out of 1), first error is: failed to get pods metric \
+               value: ";
+    assert_eq!(unknown.events()[1].1, format!("{all}{text}"));
+    let mut empty = with_pods(pods("100"), &[None]);
+    empty.run(0);
+    let text = "unable to get metric rps: no metrics returned from custom metrics API";
+    assert_eq!(empty.events()[0].1, text);
+}
+
+#[test]
+fn a_metric_selector_is_part_of_the_query_and_an_absent_one_asks_for_all() {
+    let mut world = with_queue(external(value("1")), 1, &["3", "4"]);
+    world.edit_spec(|spec| {
+        let match_labels = [("queue".to_owned(), "q1".to_owned())].into();
+        let selector = LabelSelector { match_labels, match_expressions: Vec::new() };
+        let name = "queue".into();
+        let metric = MetricIdentifier { name, selector: Some(selector) };
+        spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
+    });
+    assert_eq!(computed(&mut world), (4, "4".to_owned()));
+    let Read::ExternalMetric { metric_selector, answer, .. } = &world.last().observation.reads[1]
+    else {
+        panic!("{:?}", world.last().observation.reads);
+    };
+    assert_eq!((&**metric_selector, answer), ("queue=q1", &Ok(1)));
+    let name = "external metric queue(&LabelSelector{MatchLabels:map[string]string{queue: q1,},\
+                MatchExpressions:[]LabelSelectorRequirement{},})";
+    assert!(message(&world).ends_with(name), "{}", message(&world));
+    assert_eq!(world.events()[0].1, format!("New size: 4; reason: {name} above target"));
+    let mut all = with_queue(external(value("1")), 1, &["3", "4"]);
+    assert_eq!(computed(&mut all), (7, "7".to_owned()));
+    assert!(message(&all).ends_with("external metric queue(nil)"));
+}
+
+#[test]
+fn a_metric_selector_that_is_none() {
+    let mut world = with_queue(external(value("1")), 1, &["3"]);
+    world.edit_spec(|spec| {
+        let match_labels = [("queue".to_owned(), "!".to_owned())].into();
+        let selector = LabelSelector { match_labels, match_expressions: Vec::new() };
+        let metric = MetricIdentifier { name: "queue".into(), selector: Some(selector) };
+        spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
+    });
+    world.run(0);
+    assert_eq!(world.last().observation.reads.len(), 1);
+    assert!(world.events()[0].1.starts_with("values[0][queue]: Invalid value: \"!\": a valid"));
+    let wrapped = "invalid metrics (1 invalid out of 1), first error is: failed to get queue \
+                   external metric value: failed to get external metric queue: values[0][queue]";
+    assert!(world.events()[1].1.starts_with(wrapped), "{}", world.events()[1].1);
+}
+
+#[test]
+fn the_value_of_an_object_is_multiplied_with_the_pods_that_are_ready() {
+    let mut world = with_ingress(object(value("100")), 3, &["250"]);
+    world.surplus = 1;
+    world.kinds[0].terminating = true;
+    assert_eq!(computed(&mut world), (10, "250".to_owned()));
+    assert!(message(&world).ends_with("a replica count from Ingress metric rps"));
+    let read = &world.last().observation.reads[1];
+    assert_eq!(
+        read,
+        &Read::ObjectMetric {
+            metric: "rps".into(),
+            kind: "Ingress.networking.k8s.io".into(),
+            name: "main".into(),
+            metric_selector: "".into(),
+            answer: Ok("250".into()),
+        }
+    );
+    // Nobody is ready: 0, however large the value is.
+    let mut unready = with_ingress(object(value("100")), 3, &["250"]);
+    unready.kinds[0].ready = None;
+    assert_eq!(computed(&mut unready).0, 0);
+}
+
+#[test]
+fn the_average_value_of_an_object_is_over_the_pods_of_the_status() {
+    let mut world = with_ingress(object(average_value("100")), 10, &["1100"]);
+    world.scale.status_replicas = 11;
+    // Exactly on target, so the pods that there are become the ones that are wanted.
+    assert_eq!(computed(&mut world), (11, "100".to_owned()));
+    assert!(message(&world).ends_with("a replica count from external metric rps(nil)"));
+    let mut off = with_ingress(object(average_value("100")), 10, &["1099"]);
+    assert_eq!(computed(&mut off), (10, "109900m".to_owned()));
+    let mut far = with_ingress(object(average_value("100")), 10, &["1201"]);
+    assert_eq!(computed(&mut far), (13, "120100m".to_owned()));
+    // Too large for 32 bits, and not capped.
+    let mut huge = with_ingress(object(average_value("1m")), 10, &["3G"]);
+    assert_eq!(computed(&mut huge).0, i32::MIN);
+}
+
+#[test]
+fn an_object_has_one_series_and_a_target_of_its_type() {
+    let mut two = with_ingress(object(value("100")), 3, &["1", "2"]);
+    two.run(0);
+    let error = "unable to get metric rps on Ingress default/main: unable to fetch metrics from \
+                 custom metrics API: the custom metrics API server returned 2 results when we \
+                 asked for exactly one";
+    assert_eq!(two.events()[0], ("FailedGetObjectMetric".to_owned(), error.to_owned()));
+    let wrapped = "failed to get object metric value: ";
+    assert!(two.events()[1].1.ends_with(&format!("{wrapped}{error}")));
+    let mut average = world(object(average_value("100")), 3);
+    average.run(0);
+    assert!(average.events()[1].1.contains(
+        "failed to get object metric value: failed to get rps object metric: unable to get metric \
+         rps on Ingress default/main: unable to fetch metrics from custom metrics API: the server \
+         could not find the metric rps for Ingress.networking.k8s.io main"
+    ));
+    let target = MetricTarget { type_: MetricTargetType::Value, ..average_value("5") };
+    let mut unfit = with_ingress(object(target), 3, &["1"]);
+    unfit.run(0);
+    let text = "invalid object metric source: neither a value target nor an average value target \
+                was set";
+    assert_eq!(unfit.events()[0].1, text);
+    assert_eq!(unfit.last().observation.reads.len(), 1);
+}
+
+#[test]
+fn a_namespace_is_always_ones_own() {
+    let mut metric = object(value("1"));
+    let source = metric.object.as_mut().unwrap();
+    source.described_object = Arc::new(CrossVersionObjectReference {
+        kind: "Namespace".to_owned(),
+        name: "kube-system".to_owned(),
+        api_version: Some("v1".to_owned()),
+    });
+    let mut world = world(metric, 1);
+    let key = ("rps".into(), "Namespace".into(), "default".into());
+    world.custom.objects.insert(key, series(&["2"]));
+    assert_eq!(computed(&mut world).0, 2);
+}
+
+#[test]
+fn external_sums_are_capped_upwards() {
+    let mut capped = with_queue(external(value("1m")), 2, &["9000P", "1"]);
+    // 9000P in thousandths does not fit, and is 0.
+    assert_eq!(computed(&mut capped), (2000, "1".to_owned()));
+    let big = "9223372036854775";
+    let mut sum = with_queue(external(value("1m")), 2, &[big, big]);
+    assert_eq!(computed(&mut sum), (i32::MAX, "9223372036854775807m".to_owned()));
+    let mut average = with_queue(external(average_value("1m")), 2, &[big, big]);
+    assert_eq!(computed(&mut average), (i32::MAX, "9223372036854775807m".to_owned()));
+}
+
+#[test]
+fn negative_external_sums() {
+    let mut value_target = with_queue(external(value("1")), 2, &["-5"]);
+    assert_eq!(computed(&mut value_target), (-10, "-5".to_owned()));
+    assert_eq!(value_target.last().derivation.proposal, Some(0));
+    // A negative sum is taken for one that overflowed.
+    let mut average = with_queue(external(average_value("1")), 2, &["-5", "7"]);
+    assert_eq!(computed(&mut average), (i32::MAX, "9223372036854775807m".to_owned()));
+    let mut later = with_queue(external(average_value("1")), 2, &["7", "-5"]);
+    assert_eq!(computed(&mut later), (2, "1".to_owned()));
+}
+
+#[test]
+fn an_average_over_no_pods() {
+    for (total, proposal) in [("5", 5), ("0", 0)] {
+        for metric in [external(average_value("1")), object(average_value("1"))] {
+            let mut world = with_queue(metric, 3, &[total]);
+            let key = ("rps".into(), "Ingress.networking.k8s.io".into(), "main".into());
+            world.custom.objects.insert(key, series(&[total]));
+            world.scale.status_replicas = 0;
+            let shown = "-9223372036854775808m".to_owned();
+            assert_eq!(computed(&mut world), (proposal, shown));
+        }
+    }
+}
+
+#[test]
+fn no_series_at_all() {
+    let mut world = with_queue(external(average_value("1")), 2, &[]);
+    world.run(0);
+    let error = "unable to get external metric default/queue/nil: no metrics returned from \
+                 external metrics API";
+    assert_eq!(world.events()[0], ("FailedGetExternalMetric".to_owned(), error.to_owned()));
+    let wrapped = "failed to get queue external metric value: failed to get queue external \
+                   metric: ";
+    assert!(world.events()[1].1.ends_with(&format!("{wrapped}{error}")));
+}
+
+#[test]
+fn two_of_three_metrics_fail() {
+    let metrics = vec![pods("1"), external(value("1")), object(value("1"))];
+    let mut world = World::of(spec(1, 100, metrics), 2, ready("1"));
+    world.custom.externals.insert("queue".into(), series(&["3"]));
+    // The one that is left scales up: it is followed, and the error is told all the same.
+    world.run(0);
+    assert_eq!(world.sizes(), [(0, 4)]);
+    assert_eq!(world.last().derivation.proposal, Some(6));
+    let reasons: Vec<String> = world.events().into_iter().map(|(reason, _)| reason).collect();
+    assert_eq!(reasons, ["FailedGetPodsMetric", "FailedGetObjectMetric", "SuccessfulRescale"]);
+    let error = world.last().observation.errors[0].to_string();
+    assert!(error.starts_with("invalid metrics (2 invalid out of 3), first error is: failed to"));
+    let write = world.last().observation.status_write.as_ref().unwrap();
+    assert_eq!(write.status.current_metrics[0], MetricStatus::Empty);
+    assert!(matches!(write.status.current_metrics[1], MetricStatus::External { .. }));
+    // Then it scales down: it is not.
+    world.custom.externals.insert("queue".into(), series(&["100m"]));
+    world.run(15);
+    assert_eq!(world.condition(ConditionType::ScalingActive), Some((false, "FailedGetPodsMetric")));
+}
+
+#[test]
+fn to_zero_and_back() {
+    let gates = |on: bool| {
+        let mut gates = FeatureGates::default();
+        gates.set(Gate::HpaScaleToZero.name(), on).unwrap();
+        gates
+    };
+    let metrics = vec![external(value("10"))];
+    let mut world = World::with_gates(spec(0, 100, metrics), 2, ready("1"), gates(true));
+    world.custom.externals.insert("queue".into(), series(&["0"]));
+    world.run(315);
+    assert_eq!(world.sizes(), [(315, 0)]);
+    assert_eq!(world.condition(ConditionType::ScaledToZero), Some((true, "ScaledToZero")));
+    // From zero there is no tolerance, and no pod is needed.
+    world.custom.externals.insert("queue".into(), series(&["1"]));
+    world.run(330);
+    assert_eq!(world.sizes(), [(315, 0), (330, 1)]);
+}
+
+#[test]
+fn every_kind_of_metric_is_explained() {
+    let explained = |world: &mut World| {
+        let derivation = &world.first().derivation;
+        (derivation.summary(), derivation.explain().join(" "))
+    };
+    let (summary, text) = explained(&mut with_queue(external(value("30")), 2, &["60", "30"]));
+    assert!(summary.starts_with("external metric queue 90 of 30 (ratio 3, 2 ready) -> 6"));
+    assert!(text.contains("Metric queue has 2 series; they sum up to 90."), "{text}");
+    assert!(text.contains("3 × 2 pods that run and are ready, rounded up: 6."), "{text}");
+    let mut average = with_queue(external(average_value("10")), 2, &["20"]);
+    average.scale.status_replicas = 3;
+    let (summary, _) = explained(&mut average);
+    assert!(
+        summary.starts_with("external metric queue 6667m of 10 (ratio 0.6667, 20 over 3 pods)")
+    );
+    let (_, text) = explained(&mut with_ingress(object(average_value("10")), 3, &["30"]));
+    assert!(text.contains("proposes the pods that there are, 3."), "{text}");
+    let (summary, text) = explained(&mut with_pods(pods("100"), &[Some("200")]));
+    assert!(summary.starts_with("pods metric rps 200 of 100 (ratio 2, 1 ready) -> 2"), "{summary}");
+    assert!(text.contains("whether it is ready does not matter"), "{text}");
+}
