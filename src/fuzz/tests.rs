@@ -1,8 +1,10 @@
+//! Generating and shrinking, without running anything.
+
 use std::sync::Arc;
 
 use super::*;
 use crate::model::rules::Release;
-use crate::model::time::{Span, Time};
+use crate::model::time::Time;
 use crate::scenario::{self, Scenario};
 
 fn made(seed: u64, index: u64, areas: &[Area]) -> Scenario {
@@ -55,9 +57,8 @@ fn each_area_makes_what_it_is_named_after() {
     let ticks = |scenario: &Scenario| scenario.until.since_start().0 / scenario.flags.sync_period.0;
     assert!(all(Area::Days).all(|scenario| ticks(&scenario) >= 2000));
     assert!(all(Area::Ratios).all(|scenario| ticks(&scenario) <= 120));
-    assert!(
-        all(Area::Behavior).filter(|it| it.manifest["spec"]["behavior"].is_object()).count() > 40
-    );
+    let behaves = |made: &Scenario| made.manifest["spec"]["behavior"].is_object();
+    assert!(all(Area::Behavior).filter(behaves).count() > 40);
     assert!(all(Area::Errors).all(|scenario| !scenario.timeline.is_empty()));
     assert_eq!("edits".parse(), Ok(Area::Edits));
     assert!("nothing".parse::<Area>().is_err());
@@ -103,37 +104,4 @@ fn shrinking_keeps_to_its_budget() {
     });
     assert_eq!(shrunk.map(|shrunk| shrunk.tried), Some(10));
     assert_eq!(tried, 10);
-}
-
-#[test]
-fn coverage_names_what_was_never_reached() {
-    let mut coverage = Coverage::default();
-    let mut halves = [Coverage::default(), Coverage::default()];
-    for index in 0..40 {
-        let scenario = Arc::new(made(3, index, &[]));
-        let half = &mut halves[(index % 2) as usize];
-        simulate(&scenario, &mut |decision| {
-            coverage.add(decision);
-            half.add(decision);
-        });
-    }
-    let groups = coverage.groups();
-    let group = |name: &str| groups.iter().find(|group| group.group == name).expect("it is there");
-    assert!(group("branches").reached.iter().any(|(name, _)| name == "Metrics"));
-    assert!(group("conditions").never.contains(&"AmbiguousSelector"));
-    let mut merged = Coverage::default();
-    halves.iter().for_each(|half| merged.merge(half));
-    assert_eq!(merged.groups(), groups);
-}
-
-/// Runs the model alone, and hands on each decision.
-fn simulate(scenario: &Arc<Scenario>, each: &mut dyn FnMut(&crate::model::hpa::Decision)) {
-    let run = crate::run::free_run(scenario, Release::V1_37);
-    for tick in run.ticks {
-        each(&crate::model::hpa::Decision {
-            observation: tick.observation,
-            derivation: tick.derivation,
-            end: Time::ZERO + Span::ZERO,
-        });
-    }
 }

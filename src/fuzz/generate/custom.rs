@@ -85,7 +85,7 @@ pub(super) fn external(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
 /// A name that no other metric of its kind has.
 fn name(draft: &mut Draft, kind: &str) -> Arc<str> {
     draft.named += 1;
-    let odd = draft.dice.weighted(&[(20, ""), (1, "/per.second"), (1, ":rate")]);
+    let odd = draft.dice.weighted(&[(20, ""), (1, ".per-second"), (1, ":rate")]);
     Arc::from(format!("{kind}_{}{odd}", draft.named))
 }
 

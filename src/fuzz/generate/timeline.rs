@@ -10,10 +10,13 @@ use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{Happening, What};
 
+/// Draws something that happens.
+type Draw = fn(&mut Draft) -> What;
+
 pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
     let most = if draft.ticks > 1000 { 30 } else { 5 };
     let mut happenings = Vec::new();
-    let themes: [(Area, u64, fn(&mut Draft) -> What); 3] =
+    let themes: [(Area, u64, Draw); 3] =
         [(Area::Pods, 30, of_pods), (Area::Errors, 20, of_errors), (Area::Edits, 25, of_people)];
     for (area, elsewhere, what) in themes {
         if !draft.likely(area, elsewhere, 100) {
@@ -171,7 +174,8 @@ fn refused(draft: &mut Draft) -> Value {
                 json!({ "type": "AverageValue", "averageValue": "0" }),
                 json!({ "type": "Utilization" }),
             ]);
-            json!({ "metrics": [{ "type": "Resource", "resource": { "name": "cpu", "target": target } }] })
+            let source = json!({ "name": "cpu", "target": target });
+            json!({ "metrics": [{ "type": "Resource", "resource": source }] })
         }
         _ => json!({ "metrics": [{ "type": "Resource" }] }),
     };

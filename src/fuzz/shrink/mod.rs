@@ -154,8 +154,7 @@ impl Work<'_> {
     /// Signals become constants, numbers smaller, times rounder, quantities shorter.
     fn make_simpler(&mut self) {
         for place in simpler::places(&self.tree) {
-            loop {
-                let Some(value) = simpler::at(&self.tree, &place) else { break };
+            while let Some(value) = simpler::at(&self.tree, &place) {
                 let candidates = simpler::candidates(value, &place);
                 let took = candidates.into_iter().any(|candidate| {
                     let tree = self.with(&place, |value| *value = candidate);

@@ -1,0 +1,198 @@
+//! The fuzzer itself: it finds what is planted, makes it small, and finds the same with any number
+//! of jobs; and a short run on the real controller, which needs Go and is named as ignored without.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use kube_lockstep::engine::model::Model;
+use kube_lockstep::engine::upstream::Upstream;
+use kube_lockstep::engine::{Engine, EngineError, Session};
+use kube_lockstep::fuzz::{self, Area, Coverage};
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::run::fuzzing::{
+    Enough, Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz as fuzzed,
+};
+use kube_lockstep::run::{Verdict, run_one, run_watched};
+use kube_lockstep::scenario::{self, Scenario};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+const RELEASE: Release = Release::V1_37;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let listing = arguments.list;
+    let program = support::upstream("fuzz", listing);
+    let ignored = support::is_missing(&program) && !listing;
+    let trials = vec![
+        Trial::test("the_model_agrees_with_itself", the_model_agrees_with_itself),
+        Trial::test("coverage_names_what_was_never_reached", coverage_names_what_was_not_reached),
+        Trial::test("coverage_names_what_was_never_reached", names_what_was_never_reached),
+        Trial::test("any_number_of_jobs_finds_the_same", any_number_of_jobs_finds_the_same),
+        Trial::test("a_wrong_tolerance_is_found_and_made_small", || {
+            planted(|scenario| scenario.flags.tolerance += 0.05, &[])
+        }),
+        Trial::test("a_wrong_window_is_found_and_made_small", || {
+            planted(|scenario| scenario.flags.downscale_stabilization.0 += 1_000_000_000, &[])
+        }),
+        Trial::test("a_wrong_readiness_delay_is_found_and_made_small", || {
+            let areas = [Area::Readiness];
+            planted(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
+        }),
+        Trial::test("a_panic_is_a_finding", a_panic_is_a_finding),
+        Trial::test("upstream_agrees_for_a_while", move || upstream_agrees(program.clone()))
+            .with_ignored_flag(ignored),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
+    FuzzPlan {
+        seed: 20,
+        enough: Enough::Ticks(ticks),
+        release: RELEASE,
+        jobs,
+        areas: areas.to_vec(),
+        most_findings: 1,
+        shrinking: 3000,
+        known: Vec::new(),
+        stop: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+fn run(
+    plan: &FuzzPlan,
+    engine: &(dyn Fn() -> Box<dyn Engine> + Sync),
+) -> (FuzzSummary, Vec<Finding>) {
+    let mut found = Vec::new();
+    let summary = fuzzed(plan, engine, &mut |event| {
+        if let FuzzEvent::Found(finding) = event {
+            found.push(*finding);
+        }
+    });
+    (summary, found)
+}
+
+/// The model with something changed before it sees the scenario, as an engine.
+struct Changed<C>(Model, C);
+
+impl<C: Fn(&mut Scenario)> Engine for Changed<C> {
+    fn name(&self) -> &str {
+        "changed"
+    }
+
+    fn release(&self) -> Release {
+        self.0.release()
+    }
+
+    fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
+        let mut scenario = scenario.clone();
+        (self.1)(&mut scenario);
+        self.0.open(&scenario)
+    }
+}
+
+fn the_model_agrees_with_itself() -> Result<(), Failed> {
+    let (summary, found) = run(&plan(20_000, 2, &[]), &|| Box::new(Model::new(RELEASE)));
+    assert_eq!((summary.divergences, summary.inconclusive, found.len()), (0, 0, 0));
+    assert!(summary.ticks >= 20_000);
+    let branches = summary.coverage.iter().find(|group| group.group == "branches");
+    assert!(branches.is_some_and(|group| group.never.is_empty()), "{:#?}", summary.coverage);
+    Ok(())
+}
+
+fn names_what_was_never_reached() -> Result<(), Failed> {
+    let mut coverage = Coverage::default();
+    let mut halves = [Coverage::default(), Coverage::default()];
+    for index in 0..40 {
+        let scenario = Arc::new(fuzz::scenario(3, index, RELEASE, &[]));
+        let half = &mut halves[usize::from(index % 2 == 0)];
+        run_watched(&scenario, &mut Model::new(RELEASE), &[], &mut |decision| {
+            coverage.add(decision);
+            half.add(decision);
+        });
+    }
+    let groups = coverage.groups();
+    let group = |name: &str| groups.iter().find(|group| group.group == name).expect("it is there");
+    assert!(group("branches").reached.iter().any(|(name, _)| name == "Metrics"));
+    assert!(group("conditions").never.contains(&"AmbiguousSelector"));
+    let mut merged = Coverage::default();
+    halves.iter().for_each(|half| merged.merge(half));
+    assert_eq!(merged.groups(), groups);
+    Ok(())
+}
+
+fn any_number_of_jobs_finds_the_same() -> Result<(), Failed> {
+    let of = |jobs| {
+        let change = |scenario: &mut Scenario| scenario.flags.tolerance += 0.01;
+        let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
+        let plan = FuzzPlan { most_findings: 3, shrinking: 200, ..plan(30_000, jobs, &[]) };
+        let (summary, found) = run(&plan, &engine);
+        let found = found.iter().map(|found| {
+            (found.index, found.times, found.kind.clone(), scenario::to_yaml(&found.scenario, None))
+        });
+        let found: Vec<_> = found.collect();
+        (summary.scenarios, summary.ticks, summary.divergences, summary.coverage, found)
+    };
+    let one = of(1);
+    assert!(!one.4.is_empty(), "nothing was found");
+    assert_eq!(one, of(2));
+    assert_eq!(one, of(7));
+    Ok(())
+}
+
+/// A fault of the engine is found; the scenario that is left is small, can be read from its file,
+/// and shows it there.
+fn planted(
+    change: impl Fn(&mut Scenario) + Copy + Send + Sync + 'static,
+    areas: &[Area],
+) -> Result<(), Failed> {
+    let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
+    let (summary, found) = run(&plan(200_000, 2, areas), &engine);
+    let [finding] = found.as_slice() else {
+        return Err(format!("{} findings in {} ticks", found.len(), summary.ticks).into());
+    };
+    let text = scenario::to_yaml(&finding.scenario, None);
+    let Failure::Outcome(outcome) = &finding.failure else { return Err("it panicked".into()) };
+    assert!(outcome.ticks <= 10, "{} ticks:\n{text}", outcome.ticks);
+    assert!(text.lines().count() <= 45, "{text}");
+    let read = scenario::parse("found.yaml", &text, &|_| Err("nothing".to_owned()))?;
+    let again = run_one(&Arc::new(read), &mut *engine(), &[]);
+    assert!(matches!(again.verdict, Verdict::Diverges(_)), "{:?}\n{text}", again.verdict);
+    Ok(())
+}
+
+fn a_panic_is_a_finding() -> Result<(), Failed> {
+    let change = |scenario: &mut Scenario| {
+        if scenario.workload.replicas >= 9 {
+            // As a panic, without its noise.
+            std::panic::resume_unwind(Box::new("planted: too large".to_owned()));
+        }
+    };
+    let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
+    let (summary, found) = run(&plan(200_000, 1, &[]), &engine);
+    assert_eq!(summary.divergences, 1);
+    let [finding] = found.as_slice() else { return Err("nothing was found".into()) };
+    let Failure::Panic(message) = &finding.failure else { return Err("it did not panic".into()) };
+    assert_eq!(message, "planted: too large");
+    assert_eq!(finding.scenario.workload.replicas, 9);
+    assert!(finding.scenario.timeline.is_empty());
+    Ok(())
+}
+
+fn upstream_agrees(program: Result<PathBuf, EngineError>) -> Result<(), Failed> {
+    let program = program?;
+    let engine = || Box::new(Upstream::new(program.clone(), RELEASE)) as Box<dyn Engine>;
+    let (summary, found) = run(&plan(8_000, 2, &[]), &engine);
+    assert_eq!(summary.inconclusive, 0);
+    match found.as_slice() {
+        [] => Ok(()),
+        [first, ..] => {
+            let text = scenario::to_yaml(&first.scenario, None);
+            Err(format!("{}\n{text}\n{:#?}", first.kind, first.failure).into())
+        }
+    }
+}
