@@ -41,12 +41,14 @@ impl Grain {
         }
     }
 
-    /// A computed value as a quantity.
+    /// A computed value as a quantity. It crosses the API as text, and huge ones are not what they
+    /// were when that is read again.
     pub(super) fn quantity(self, milli: i64) -> Quantity {
-        match self {
+        let quantity = match self {
             Grain::Milli | Grain::Signed => Quantity::from_milli(milli, Format::DecimalSI),
             Grain::Whole => Quantity::from_milli(milli, Format::BinarySI),
-        }
+        };
+        Quantity::parse(&quantity.to_string()).unwrap_or(quantity)
     }
 
     /// Usage is never negative: a computed value that would be is zero.
