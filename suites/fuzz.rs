@@ -29,7 +29,6 @@ fn main() -> ExitCode {
     let ignored = support::is_missing(&program) && !listing;
     let trials = vec![
         Trial::test("the_model_agrees_with_itself", the_model_agrees_with_itself),
-        Trial::test("coverage_names_what_was_never_reached", coverage_names_what_was_not_reached),
         Trial::test("coverage_names_what_was_never_reached", names_what_was_never_reached),
         Trial::test("any_number_of_jobs_finds_the_same", any_number_of_jobs_finds_the_same),
         Trial::test("a_wrong_tolerance_is_found_and_made_small", || {
