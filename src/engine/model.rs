@@ -76,14 +76,14 @@ impl Simulation {
             };
             if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(&name, &errors)) }
         };
+        let edits = self.cluster.hpa_edits();
         let answer = self.cluster.apply(change, &admission);
         let answer = answer.expect("the world defines a template before it uses it");
         let after = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
-        let spec_after = self.cluster.hpa(&self.name).map(|hpa| hpa.spec.clone());
         match (before, after) {
             (None, Some(_)) => self.controller.hpa_added(&self.key, now),
             (Some(_), None) => self.controller.hpa_deleted(&self.key, now),
-            (Some(before), Some(after)) if spec_before != spec_after => {
+            (Some(before), Some(after)) if self.cluster.hpa_edits() != edits => {
                 self.controller.hpa_updated(&self.key, before != after, now);
             }
             _ => {}

@@ -91,7 +91,9 @@ impl Engine for Recorded {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
                 why: format!("{id} has no recorded trace on {}", self.release),
-                hint: "`--engine upstream` runs it, which needs Go; `kube-lockstep predict` needs nothing".to_owned(),
+                hint: "`--engine upstream` runs it, which needs Go; `kube-lockstep predict` needs \
+                       nothing"
+                    .to_owned(),
             });
         };
         let trace = parse_snapshot(&text).map_err(broken)?;

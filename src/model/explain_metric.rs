@@ -279,8 +279,8 @@ impl MetricDerivation {
         let (name, (low, high)) = (self.title(), self.bounds());
         if self.path == Path::WithinTolerance {
             steps.push(format!(
-                "That is within the tolerance, {low} to {high}: {name} proposes the pods that there \
-                 are, {proposal}."
+                "That is within the tolerance, {low} to {high}: {name} proposes the pods that \
+                 there are, {proposal}."
             ));
             if replicas != current {
                 steps.push(format!(

@@ -15,6 +15,7 @@ mod hash;
 mod lower;
 mod manifest;
 pub mod meant;
+mod metrics_file;
 mod node;
 mod podset;
 mod raise;

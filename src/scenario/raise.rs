@@ -194,7 +194,8 @@ fn pods_metric(meant: &meant::PodsMetric) -> PodsMetric {
 }
 
 fn object_metric(meant: &meant::ObjectMetric) -> ObjectMetric {
-    // Only the group is kept of the object's apiVersion; which version stands there is all the same.
+    // Only the group is kept of the object's apiVersion; which version stands there is all the
+    // same.
     let (kind, group) = meant.kind.split_once('.').unwrap_or((&meant.kind, ""));
     let object = DescribedObject {
         api_version: (!group.is_empty()).then(|| format!("{group}/v1")),

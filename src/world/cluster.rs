@@ -141,6 +141,12 @@ impl Cluster {
         self.hpas.get(name)
     }
 
+    /// How many edits of HPAs have changed something, be it only labels or annotations.
+    #[must_use]
+    pub fn hpa_edits(&self) -> u64 {
+        self.hpas.edits()
+    }
+
     /// All HPAs, sorted by name.
     pub fn hpas(&self) -> impl Iterator<Item = &Hpa> {
         self.hpas.iter()

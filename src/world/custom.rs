@@ -1,6 +1,7 @@
 //! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
 //!
-//! Samples are taken as those of usage are: the same lag, the same timestamps. Each metric is worked
+//! Samples are taken as those of usage are: the same lag, the same timestamps. Each metric is
+//! worked
 //! out anew at each reconcile and told, whole, if it differs from what was told. What befalls the
 //! samples of metrics.k8s.io (missing, stale, empty) leaves these alone: it is another adapter.
 
@@ -132,7 +133,10 @@ impl World {
 impl SimPod {
     /// Whether the custom metrics API has a value of it; a terminating pod still has one.
     fn has_value(&self, metric: &str, timeline: &[Happening]) -> bool {
-        let missing = |&i: &usize| matches!(&timeline[i].what, What::MetricMissing(name, _) if **name == *metric);
+        let missing = |&i: &usize| {
+            let what = &timeline[i].what;
+            matches!(what, What::MetricMissing(name, _) if **name == *metric)
+        };
         let runs = self.started.is_some() && !self.failed && !self.gone;
         runs && self.reports && !self.holds.iter().any(missing)
     }

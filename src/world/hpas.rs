@@ -44,6 +44,11 @@ pub enum HpaOutcome {
 pub(super) struct Hpas {
     generations: bool,
     stored: BTreeMap<Arc<str>, Hpa>,
+    /// Labels and annotations by HPA. The controller does not look at them, but hears of it when
+    /// they change.
+    metadata: BTreeMap<Arc<str>, Value>,
+    /// How many edits have changed something.
+    edits: u64,
 }
 
 impl Default for Hpas {
@@ -54,7 +59,7 @@ impl Default for Hpas {
 
 impl Hpas {
     pub(super) fn new(generations: bool) -> Hpas {
-        Hpas { generations, stored: BTreeMap::new() }
+        Hpas { generations, stored: BTreeMap::new(), metadata: BTreeMap::new(), edits: 0 }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Hpa> {
@@ -92,6 +97,7 @@ impl Hpas {
             status: HpaStatus::default(),
         };
         let answer = stored(&hpa);
+        self.metadata.insert(name.clone(), editable(manifest));
         self.stored.insert(name, hpa);
         answer
     }
@@ -117,11 +123,23 @@ impl Hpas {
             Ok(spec) => spec,
             Err(message) => return refused(name, message),
         };
+        let metadata = self.metadata.entry(name.clone()).or_default();
+        let mut edited = metadata.clone();
+        merge(&mut edited, &editable(patch));
         if spec != *hpa.spec {
             hpa.spec = Arc::new(spec);
             hpa.generation += i64::from(self.generations);
+            self.edits += 1;
+        } else if edited != *metadata {
+            self.edits += 1;
         }
+        *metadata = edited;
         stored(hpa)
+    }
+
+    /// How many edits have changed something, be it only labels or annotations.
+    pub(super) fn edits(&self) -> u64 {
+        self.edits
     }
 
     pub(super) fn delete(&mut self, name: &Arc<str>) -> HpaAnswer {
@@ -130,6 +148,12 @@ impl Hpas {
             None => refused(name, answer(name, "not found")),
         }
     }
+}
+
+/// Labels and annotations of a manifest or a patch.
+fn editable(object: &Value) -> Value {
+    let of = |field: &str| Some((field.to_owned(), object["metadata"].get(field)?.clone()));
+    ["labels", "annotations"].into_iter().filter_map(of).collect()
 }
 
 fn admit(object: &Value, admission: Admission<'_>) -> Result<HpaSpec, String> {

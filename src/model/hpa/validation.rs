@@ -1,7 +1,8 @@
 //! What the API server refuses, in its own words.
 //!
 //! Deliberately absent: what the types of [`HpaSpec`] can't hold (unknown enum values, a metric's
-//! source without its target), and metadata other than the name. Errors come in upstream's order: hand-written
+//! source without its target), and metadata other than the name.
+//! Errors come in upstream's order: hand-written
 //! checks first, then those that upstream generates from its types and that take the place of
 //! hand-written ones.
 //!
@@ -191,7 +192,8 @@ fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) ->
     errors
 }
 
-/// Whether a stored HPA has a metric of an object whose apiVersion is none: then a new one may, too.
+/// Whether a stored HPA has a metric of an object whose apiVersion is none: then a new one may,
+/// too.
 ///
 /// Upstream: strategy.go, validationOptionsForHorizontalPodAutoscaler
 fn describes_unknown_versions(old: &HpaSpec) -> bool {

@@ -4,6 +4,7 @@ mod custom;
 mod lifecycle;
 mod metrics;
 mod property;
+mod strategies;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

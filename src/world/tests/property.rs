@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use super::strategies::scenarios;
 use super::*;
 use crate::model::api::PodReady;
-use crate::scenario::meant::{ExternalMetric, PodsMetric};
 
 /// A pod of the simple simulation; times in seconds.
 #[derive(Clone, Default)]
@@ -435,133 +435,6 @@ fn of_cluster(cluster: &Cluster) -> Seen {
     custom.extend(series.map(|of| format!("queue {} {}", seconds(of.timestamp), of.value.milli())));
     custom.sort();
     (pods, samples, custom)
-}
-
-fn pod_set() -> impl Strategy<Value = PodSet> {
-    let ranges = proptest::collection::vec((0..4_u32, 0..3_u32), 1..3);
-    prop_oneof![
-        Just(PodSet::All),
-        ranges.prop_map(|ranges| {
-            let mut from = 0;
-            let ordinals = ranges.into_iter().map(|(skip, more)| {
-                let range = (from + skip, from + skip + more);
-                from = range.1 + 1;
-                range
-            });
-            PodSet::Ordinals(ordinals.collect())
-        }),
-    ]
-}
-
-fn what() -> impl Strategy<Value = What> {
-    (0..16_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
-        0 => What::PodsUnready(set),
-        1 => What::PodsFailed(set),
-        2 => What::PodsDeleted(set),
-        3 => What::PodsStuckTerminating(set),
-        4 => What::MetricsMissing(set),
-        5 => What::ContainerMetricsMissing(set, "app".into()),
-        6 => What::ResourceMissing(set, "cpu".into()),
-        7 | 8 => What::MetricsStale(set),
-        9 => What::MetricsEmpty,
-        11 => What::MetricMissing("rps".into(), set),
-        12 => What::MetricEmpty("rps".into()),
-        13 => What::MetricEmpty("queue".into()),
-        14 => What::MetricError("rps".into(), error(500)),
-        15 => What::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
-        _ => What::Scale(replicas),
-    })
-}
-
-fn signal() -> impl Strategy<Value = Signal> {
-    let constant = (0..2000_i64).prop_map(|m| Signal::Constant(q(&format!("{m}m"))));
-    let steps = proptest::collection::btree_map(0..60_i64, 0..2000_i64, 1..4).prop_map(|steps| {
-        let step = |(at, milli)| (t(at), q(&format!("{milli}m")));
-        Signal::Steps(steps.into_iter().map(step).collect())
-    });
-    prop_oneof![constant, steps]
-}
-
-fn usage() -> impl Strategy<Value = ResourceUsage> {
-    let source = (signal(), 0..3_u8, proptest::option::of(100..900_i64));
-    let source = source.prop_map(|(signal, kind, limit)| match kind {
-        0 => UsageSource::PerPod(signal),
-        1 => UsageSource::PerContainer(vec![("log".into(), signal)]),
-        _ => UsageSource::Load { total: signal, limit: limit.map(|m| q(&format!("{m}m"))) },
-    });
-    let exceptions = proptest::collection::vec((pod_set(), signal()), 0..3);
-    (source, exceptions).prop_map(|(source, exceptions)| {
-        let mut usage = cpu(source);
-        usage.exceptions = exceptions;
-        usage
-    })
-}
-
-/// Custom metrics may be negative.
-fn custom_signal() -> impl Strategy<Value = Signal> {
-    let constant = (-900..900_i64).prop_map(|m| Signal::Constant(q(&format!("{m}m"))));
-    prop_oneof![signal(), constant]
-}
-
-fn rps() -> impl Strategy<Value = PodsMetric> {
-    let source = (custom_signal(), proptest::option::of(proptest::option::of(100..900_i64)));
-    let source = source.prop_map(|(signal, load)| match load {
-        None => UsageSource::PerPod(signal),
-        Some(limit) => {
-            UsageSource::Load { total: signal, limit: limit.map(|m| q(&format!("{m}m"))) }
-        }
-    });
-    let exceptions = proptest::collection::vec((pod_set(), custom_signal()), 0..3);
-    (source, exceptions).prop_map(|(source, exceptions)| PodsMetric {
-        name: "rps".into(),
-        labels: BTreeMap::new(),
-        source,
-        exceptions,
-    })
-}
-
-fn workload() -> impl Strategy<Value = Workload> {
-    let times = (0..20_i64, proptest::option::of(0..9_i64), proptest::option::of(0..15_i64));
-    let sizes = (0..6_i32, proptest::option::weighted(0.3, 0..6_u32));
-    (sizes, times, 0..8_i64, 0..12_i64, 0..3_u8).prop_map(
-        |((replicas, quota), (age, pending, ready), metrics, termination, victims)| {
-            let mut workload = scenario(replicas, |_| {}).workload.clone();
-            workload.quota = quota;
-            let container = |name: &str| Container { name: name.into(), ..Container::default() };
-            let containers = vec![container("app"), container("log")];
-            workload.spec = Arc::new(PodSpec { containers, ..PodSpec::default() });
-            workload.age = secs(age);
-            let (pending, ready) = (pending.map(secs), ready.map(secs));
-            workload.startup = Startup { pending, ready, metrics: secs(metrics) };
-            workload.termination = secs(termination);
-            workload.victims =
-                [Victims::ReplicaSet, Victims::Newest, Victims::Oldest][usize::from(victims)];
-            workload
-        },
-    )
-}
-
-fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
-    let happening = (0..60_i64, proptest::option::of(0..25_i64), what());
-    let happenings = proptest::collection::vec(happening, 0..9);
-    let sampling = (0..4_i64, proptest::option::of(1..20_i64));
-    let custom = (rps(), custom_signal());
-    (workload(), usage(), custom, happenings, sampling).prop_map(
-        |(workload, usage, (rps, queue), happenings, sampling)| {
-            scenario(0, |s| {
-                s.workload = workload;
-                s.metrics.resources = vec![usage];
-                s.metrics.pods = vec![rps];
-                let series = vec![(BTreeMap::new(), queue)];
-                s.metrics.externals = vec![ExternalMetric { name: "queue".into(), series }];
-                s.metrics.sampling.lag = secs(sampling.0);
-                s.metrics.sampling.resolution = sampling.1.map(secs);
-                for (at, lasts, what) in happenings {
-                    s.happens(at, lasts, what);
-                }
-            })
-        },
-    )
 }
 
 /// When a query is made, and the size that the controller then writes.
