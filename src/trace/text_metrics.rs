@@ -69,9 +69,8 @@ pub(super) fn metric_form(metric: &MetricStatus) -> MetricForm {
 }
 
 pub(super) fn metric_of(form: MetricForm) -> Result<MetricStatus, String> {
-    let MetricForm { resource, container, pods, object, of, external, utilization, average, value } =
-        form;
-    let (average_utilization, average_value) = (utilization, average);
+    let MetricForm { resource, container, pods, object, of, external, value, .. } = form;
+    let (average_utilization, average_value) = (form.utilization, form.average);
     Ok(match (resource, pods, object, external) {
         (None, None, None, None) => MetricStatus::Empty,
         (Some(name), None, None, None) => match container {
