@@ -10,7 +10,10 @@ use clap::ValueEnum;
 
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::{Format, OfRelease, columns, exit, show, unless_closed};
+use super::{
+    Format, OfRelease, columns, exit, program_and_engine, show, tell_preparing, unless_closed,
+    workers,
+};
 use crate::engine::Engine;
 use crate::engine::model::Model;
 use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
@@ -85,10 +88,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release;
     let stop = Arc::new(AtomicBool::new(false));
-    let jobs = args.jobs.map_or_else(
-        || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        usize::from,
-    );
+    let jobs = workers(args.jobs);
     let seed = args.seed.unwrap_or_else(chance);
     let engine = engine(args, release, &stop)?;
     let setting = FuzzSetting {
@@ -129,8 +129,7 @@ type MakeEngine = Box<dyn Fn() -> Box<dyn Engine> + Sync>;
 fn engine(args: &Args, release: Release, stop: &AtomicBool) -> anyhow::Result<MakeEngine> {
     if let Some(program) = args.program.clone() {
         if args.engine == EngineName::Model {
-            let what = "--program takes the place of the upstream engine, and another one is named";
-            return Err(Failure::usage(what).hint("leave out --engine").into());
+            return Err(program_and_engine().into());
         }
         return Ok(Box::new(move || {
             Box::new(of_program(&program, release).with_time_limit(TIME_LIMIT))
@@ -140,13 +139,7 @@ fn engine(args: &Args, release: Release, stop: &AtomicBool) -> anyhow::Result<Ma
         return Ok(Box::new(move || Box::new(Model::new(release))));
     }
     let mut told = false;
-    let program = build::ensure(release, stop, &mut |what, _| {
-        if !std::mem::replace(&mut told, true) {
-            let text = format!("note: {what} (this takes minutes, once)\n");
-            // A note that can't be written is no reason to stop.
-            let _ = anstream::stderr().write_all(text.as_bytes());
-        }
-    });
+    let program = build::ensure(release, stop, &mut |what, _| tell_preparing(what, &mut told));
     let program = program.map_err(Failure::from)?;
     Ok(Box::new(move || Box::new(Upstream::new(program.clone(), release))))
 }

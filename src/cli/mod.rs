@@ -161,6 +161,28 @@ fn complain(error: &anyhow::Error) -> u8 {
     code
 }
 
+/// How many workers there are: as many as the command line says, else one for each core.
+fn workers(jobs: Option<u16>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    jobs.map_or_else(cores, usize::from)
+}
+
+/// `--program` beside `--engine`.
+fn program_and_engine() -> Failure {
+    let what = "--program takes the place of the upstream engine, and another one is named";
+    Failure::usage(what).hint("leave out --engine")
+}
+
+/// Tells, once, that an engine is being made: one line for a log, so that minutes of silence are
+/// understood.
+fn tell_preparing(what: &str, told: &mut bool) {
+    if !std::mem::replace(told, true) {
+        let text = format!("note: {what} (this takes minutes, once)\n");
+        // A note that can't be written is no reason to stop.
+        let _ = anstream::stderr().write_all(text.as_bytes());
+    }
+}
+
 /// Shows text on standard output.
 fn show(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout();

@@ -1,6 +1,6 @@
 //! `kube-lockstep run`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,10 @@ use clap::ValueEnum;
 
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
-use super::{Format, OfRelease, Source, columns, exit, interrupt};
+use super::{
+    Format, OfRelease, Source, columns, exit, interrupt, program_and_engine, tell_preparing,
+    workers,
+};
 use crate::engine::upstream::TIME_LIMIT;
 use crate::model::time::Span;
 use crate::report::Report;
@@ -88,15 +91,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 fn plan(args: &Args) -> Result<Plan, Failure> {
     let other = matches!(args.engine, Some(EngineName::Model | EngineName::Recorded));
     if args.program.is_some() && other {
-        let what = "--program takes the place of the upstream engine, and another one is named";
-        return Err(Failure::usage(what.to_owned()).hint("leave out --engine"));
+        return Err(program_and_engine());
     }
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let selected = fixtures.select(&args.names)?;
     if selected.is_empty() {
         return Err(Failure::nothing(format!("{} holds no scenarios", fixtures.origin())));
     }
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Plan {
         scenarios: parse_all(&selected)?,
         engine: match args.engine {
@@ -106,7 +107,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             Some(EngineName::Recorded) => EngineChoice::Recorded,
         },
         release: args.release.release,
-        jobs: args.jobs.map_or(cores, usize::from),
+        jobs: workers(args.jobs),
         known: fixtures.known()?,
         traces: fixtures.traces(),
         program: args.program.clone(),
@@ -138,11 +139,8 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, .. } = &event
             && quiet
-            && !std::mem::replace(&mut told, true)
         {
-            // One line for a log, so that minutes of silence are understood.
-            let text = format!("note: {what} (this takes minutes, once)\n");
-            let _ = anstream::stderr().write_all(text.as_bytes());
+            tell_preparing(what, &mut told);
         }
         if matches!(event, Event::Finished(_)) {
             done.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
-use crate::model::api::{CrossVersionObjectReference, HpaSpec};
+use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, Controller, Decision, Input};
 use crate::model::observation::Observation;
@@ -41,18 +41,13 @@ impl Simulation {
     pub fn new(scenario: &Scenario, release: Release) -> Simulation {
         let rules = Rules::of(release);
         let workload = &scenario.workload;
-        let resource = if workload.group.is_empty() {
-            workload.resource.clone()
-        } else {
-            format!("{}.{}", workload.resource, workload.group)
-        };
         Simulation {
             cluster: Cluster::new(scenario.gates.enabled(Gate::HpaGeneration)),
             controller: Controller::new(rules, scenario.flags, scenario.gates),
             gates: scenario.gates,
             key: format!("{}/{}", scenario.namespace, scenario.hpa_name).into(),
             name: scenario.hpa_name.clone(),
-            resource: resource.into(),
+            resource: with_group(&workload.resource, &workload.group).into(),
             target: workload.name.clone(),
             group: workload.group.clone(),
             kind: workload.kind.clone(),

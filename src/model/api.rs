@@ -67,6 +67,13 @@ pub struct CrossVersionObjectReference {
     pub api_version: Option<String>,
 }
 
+/// A kind or a resource and its group as one word, as they are written everywhere:
+/// `Ingress.networking.k8s.io`, and `Service`, which is of the core group.
+#[must_use]
+pub fn with_group(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
 /// One entry of `spec.metrics`. Exactly the field that `type` names is set.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -547,6 +554,13 @@ pub struct PodSpec {
     /// `spec.overhead`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overhead: Requests,
+}
+
+impl PodSpec {
+    /// Containers that run as long as the pod does: the ordinary ones, then sidecars.
+    pub fn running_containers(&self) -> impl Iterator<Item = &Container> {
+        self.containers.iter().chain(self.init_containers.iter().filter(|it| it.sidecar))
+    }
 }
 
 /// Quantities by resource.

@@ -97,6 +97,13 @@ impl Quantity {
         Quantity { milli, amount: Amount::Int { value: milli, scale: MILLI }, format, text: None }
     }
 
+    /// It crosses the API as text, and is not always what it was when that is read again: one
+    /// without a binary suffix comes back in decimal units, and a huge one may change its value.
+    #[must_use]
+    pub fn read_again(self) -> Quantity {
+        Quantity::parse(&self.to_string()).unwrap_or(self)
+    }
+
     /// The value in thousandths, rounded and overflowing as upstream does. Precomputed.
     ///
     /// Upstream: quantity.go, Quantity.MilliValue

@@ -538,7 +538,7 @@ pub(crate) fn is_label_value(text: &str) -> Vec<String> {
 }
 
 /// Upstream: util/validation/validation.go, IsDNS1123Label
-pub(super) fn is_dns1123_label(text: &str) -> Vec<String> {
+pub(crate) fn is_dns1123_label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 63 {
         errors.push("must be no more than 63 characters".to_owned());

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::in_order::in_order;
 use super::{Outcome, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::Engine;
@@ -138,7 +138,10 @@ pub fn fuzz(
     let mut summary = FuzzSummary::default();
     let mut coverage = Coverage::default();
     let mut kinds: BTreeMap<String, Finding> = BTreeMap::new();
-    each(plan, engine, &mut |index, ran| {
+    let worker = || Worker { plan, new: engine, engine: None };
+    let work = |worker: &mut Worker<'_>, index: usize| Some(worker.run(index as u64));
+    in_order(plan.jobs, &worker, &work, &mut |index, ran| {
+        let index = index as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
         coverage.merge(&ran.coverage);
@@ -168,54 +171,6 @@ pub fn fuzz(
         sink(FuzzEvent::Found(Box::new(smaller(plan, engine, finding))));
     }
     summary
-}
-
-/// Runs scenario after scenario; `done` is called in the order of their indices until it says that
-/// it is enough.
-fn each(plan: &FuzzPlan, engine: NewEngine<'_>, done: &mut dyn FnMut(u64, Ran) -> bool) {
-    let next = AtomicU64::new(0);
-    let over = AtomicBool::new(false);
-    // Room for a few: the others wait while somebody is at a long one.
-    let (sender, receiver) = mpsc::sync_channel::<(u64, Ran)>(1024);
-    std::thread::scope(|threads| {
-        for _ in 0..plan.jobs.max(1) {
-            let (sender, next, over) = (sender.clone(), &next, &over);
-            threads.spawn(move || {
-                let _ends = EndsWithMe(over);
-                let mut worker = Worker { plan, new: engine, engine: None };
-                while !over.load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if sender.send((index, worker.run(index))).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting: BTreeMap<u64, Ran> = BTreeMap::new();
-        let mut due = 0;
-        for (index, ran) in receiver {
-            waiting.insert(index, ran);
-            while let Some(ran) = waiting.remove(&due) {
-                if !over.load(Ordering::Relaxed) && !done(due, ran) {
-                    over.store(true, Ordering::Relaxed);
-                }
-                due += 1;
-            }
-        }
-    });
-}
-
-/// A worker that panics (only a slip in the generator can make it) ends the run, which would wait
-/// for its scenario for ever.
-struct EndsWithMe<'a>(&'a AtomicBool);
-
-impl Drop for EndsWithMe<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
 }
 
 struct Worker<'a> {

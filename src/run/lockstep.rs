@@ -301,6 +301,12 @@ impl<'k> Findings<'k> {
         }
         self.trace.extend(stepped);
     }
+
+    /// The end of the run: what only it knows.
+    fn close(&mut self, run: Lockstep<'_>) {
+        self.outside = run.outside;
+        self.unplayable = run.unplayable;
+    }
 }
 
 /// Runs one scenario on one engine and gives the verdict.
@@ -444,8 +450,7 @@ fn ahead<'k>(
         }
     }
     session.close()?;
-    findings.outside = run.outside;
-    findings.unplayable = run.unplayable;
+    findings.close(run);
     Ok(as_predicted.then_some(findings))
 }
 
@@ -468,8 +473,7 @@ fn step_by_step<'k>(
         predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);
     }
-    findings.outside = run.outside;
-    findings.unplayable = run.unplayable;
+    findings.close(run);
     session.close()?;
     Ok(findings)
 }

@@ -3,14 +3,13 @@
 //! Each worker has an engine of its own (a process, for upstream); outcomes are handed on in the
 //! order of the scenarios, whichever worker is done first.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Event, Outcome, Setting, Summary, run_one};
+use super::in_order::in_order;
+use super::{Event, Setting, Summary, run_one};
 use crate::compare::KnownDisagreement;
 use crate::engine::model::Model;
 use crate::engine::recorded::{Recorded, Traces};
@@ -160,53 +159,22 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     // The model agrees with itself, whatever is known of upstream.
     let known: &[KnownDisagreement] =
         if matches!(chosen, Chosen::Model) { &[] } else { &plan.known };
-    each(plan, &chosen, &mut |outcome| {
+    let work = |engine: &mut Box<dyn Engine>, index: usize| {
+        let scenario = plan.scenarios.get(index)?;
+        let stopped = plan.stop.load(Ordering::Relaxed);
+        (!stopped).then(|| run_one(scenario, &mut **engine, &plan.known))
+    };
+    let workers = plan.jobs.clamp(1, plan.scenarios.len().max(1));
+    in_order(workers, &|| chosen.engine(plan), &work, &mut |_, outcome| {
         summary.add(&outcome);
         let gone = outcome.no_longer(known).into_iter();
         summary.stale_known.extend(
             gone.map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason)),
         );
         sink(Event::Finished(Box::new(outcome)));
+        true
     });
     summary.elapsed = begin.elapsed();
     sink(Event::Ended(summary.clone()));
     Ok(summary)
-}
-
-/// Runs each scenario on a worker; `done` is called in the order of the scenarios.
-fn each(plan: &Plan, chosen: &Chosen, done: &mut dyn FnMut(Outcome)) {
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel::<(usize, Outcome)>();
-    std::thread::scope(|threads| {
-        for _ in 0..plan.jobs.clamp(1, plan.scenarios.len().max(1)) {
-            let (sender, next) = (sender.clone(), &next);
-            threads.spawn(move || work(plan, chosen, next, &sender));
-        }
-        drop(sender);
-        let mut waiting: BTreeMap<usize, Outcome> = BTreeMap::new();
-        let mut due = 0;
-        for (index, outcome) in receiver {
-            waiting.insert(index, outcome);
-            while let Some(outcome) = waiting.remove(&due) {
-                done(outcome);
-                due += 1;
-            }
-        }
-    });
-}
-
-fn work(plan: &Plan, chosen: &Chosen, next: &AtomicUsize, sender: &mpsc::Sender<(usize, Outcome)>) {
-    let mut engine = chosen.engine(plan);
-    loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        if plan.stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let Some(scenario) = plan.scenarios.get(index) else { return };
-        let outcome = run_one(scenario, &mut *engine, &plan.known);
-        // The receiver is gone only when the run is over.
-        if sender.send((index, outcome)).is_err() {
-            return;
-        }
-    }
 }

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "engines")]
 pub mod fuzzing;
+#[cfg(feature = "engines")]
+mod in_order;
 mod lockstep;
 #[cfg(feature = "engines")]
 mod many;

@@ -306,6 +306,36 @@ pub enum What {
     RestartController,
 }
 
+impl What {
+    /// Whether it is a state of things, which comes to an end, rather than an act.
+    #[must_use]
+    pub fn can_end(&self) -> bool {
+        match self {
+            What::PodsUnready(_)
+            | What::PodsStuckTerminating(_)
+            | What::MetricsMissing(_)
+            | What::ContainerMetricsMissing(..)
+            | What::ResourceMissing(..)
+            | What::MetricsStale(_)
+            | What::MetricError(..)
+            | What::MetricEmpty(_)
+            | What::MetricMissing(..)
+            | What::MetricsError(_)
+            | What::MetricsEmpty
+            | What::GetScaleError(_)
+            | What::UpdateScaleError(_)
+            | What::UpdateStatusError(_) => true,
+            What::PodsFailed(_)
+            | What::PodsDeleted(_)
+            | What::Scale(_)
+            | What::EditHpa(_)
+            | What::DeleteHpa
+            | What::CreateHpa
+            | What::RestartController => false,
+        }
+    }
+}
+
 /// Something that the author expects of the controller.
 #[derive(Clone, Debug)]
 pub struct Expectation {

@@ -1,9 +1,9 @@
 //! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
 //!
 //! Samples are taken as those of usage are: the same lag, the same timestamps. Each metric is
-//! worked
-//! out anew at each reconcile and told, whole, if it differs from what was told. What befalls the
-//! samples of metrics.k8s.io (missing, stale, empty) leaves these alone: it is another adapter.
+//! worked out anew at each reconcile and told, whole, if it differs from what was told. What
+//! befalls the samples of metrics.k8s.io (missing, stale, empty) leaves these alone: it is another
+//! adapter.
 
 use std::collections::BTreeMap;
 

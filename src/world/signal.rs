@@ -41,14 +41,13 @@ impl Grain {
         }
     }
 
-    /// A computed value as a quantity. It crosses the API as text, and huge ones are not what they
-    /// were when that is read again.
+    /// A computed value as a quantity, as it comes across the API.
     pub(super) fn quantity(self, milli: i64) -> Quantity {
-        let quantity = match self {
-            Grain::Milli | Grain::Signed => Quantity::from_milli(milli, Format::DecimalSI),
-            Grain::Whole => Quantity::from_milli(milli, Format::BinarySI),
+        let format = match self {
+            Grain::Milli | Grain::Signed => Format::DecimalSI,
+            Grain::Whole => Format::BinarySI,
         };
-        Quantity::parse(&quantity.to_string()).unwrap_or(quantity)
+        Quantity::from_milli(milli, format).read_again()
     }
 
     /// Usage is never negative: a computed value that would be is zero.

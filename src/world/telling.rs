@@ -13,6 +13,7 @@ use super::custom::CustomTold;
 use super::pods::{self, Frozen, SimPod};
 use super::simulation::World;
 use super::usage::{ClassKey, Usage, without};
+use crate::model::api::with_group;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{Sampling, Scenario, UsageSource, What};
 
@@ -43,13 +44,9 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn new(scenario: &Scenario) -> Told {
         let workload = &scenario.workload;
-        let resource = match workload.group.as_str() {
-            "" => workload.resource.clone(),
-            group => format!("{}.{group}", workload.resource),
-        };
         Told {
             template: "t0".into(),
-            resource: resource.into(),
+            resource: with_group(&workload.resource, &workload.group).into(),
             started: false,
             status_replicas: None,
             timestamp: None,

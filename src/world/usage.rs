@@ -72,8 +72,7 @@ struct Class {
 impl Usage {
     pub(super) fn new(scenario: &Scenario) -> Usage {
         let spec = &scenario.workload.spec;
-        let sidecars = spec.init_containers.iter().filter(|container| container.sidecar);
-        let running = spec.containers.iter().chain(sidecars);
+        let running = spec.running_containers();
         let mut containers: Vec<Arc<str>> = running.map(|c| c.name.clone()).collect();
         for resource in &scenario.metrics.resources {
             if let UsageSource::PerContainer(signals) = &resource.source {

@@ -183,9 +183,7 @@ impl Process {
             if let Ok(Ok(status)) = timeout(grace, child.wait()).await {
                 return Some(status);
             }
-            kill_group(child);
-            // Killing fails only if it has just ended.
-            let _ = child.kill().await;
+            kill(child).await;
             None
         })
     }
@@ -207,19 +205,18 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let child = &mut self.child;
-        kill_group(child);
-        // Killing fails only if it has already ended.
-        let _ = self.runtime.block_on(async { child.kill().await });
+        self.runtime.block_on(kill(&mut self.child));
     }
 }
 
-/// Kills what a program may have started: it leads a process group of its own. Once it was waited
-/// for its id could be another's, and is not used.
-fn kill_group(child: &Child) {
+/// Kills a program and what it may have started: it leads a process group of its own. Once it was
+/// waited for its id could be another's, and is not used.
+async fn kill(child: &mut Child) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {
         // It fails only if nothing of the group is left.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
+    // It fails only if the program has already ended.
+    let _ = child.kill().await;
 }

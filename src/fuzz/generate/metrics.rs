@@ -73,8 +73,8 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Si
         _ => {
             let amount = |milli: i128| {
                 let milli = i64::try_from(milli).unwrap_or(i64::MAX / 4);
-                // By its text, as it is read from a file.
-                numbers::parsed(&Quantity::from_milli(milli, Format::DecimalSI).to_string())
+                // As it is read from a file.
+                Quantity::from_milli(milli, Format::DecimalSI).read_again()
             };
             let mean = i128::from(aim.milli.max(1)) * i128::from(times) / i128::from(by);
             let until = draft.until().since_start();

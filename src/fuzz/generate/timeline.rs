@@ -25,27 +25,13 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
         for _ in 0..draft.dice.between(1, most) {
             let what = what(draft);
             let at = draft.instant();
-            let lasts = (can_end(&what) && draft.dice.percent(85)).then(|| draft.span());
+            let lasts = (what.can_end() && draft.dice.percent(85)).then(|| draft.span());
             happenings.push(Happening { at, lasts, what, line: 0 });
         }
     }
     deletion(draft, &mut happenings);
     happenings.sort_by_key(|happening| happening.at);
     possible(happenings)
-}
-
-/// Whether it is a state of things rather than an act.
-fn can_end(what: &What) -> bool {
-    !matches!(
-        what,
-        What::PodsFailed(_)
-            | What::PodsDeleted(_)
-            | What::Scale(_)
-            | What::EditHpa(_)
-            | What::DeleteHpa
-            | What::CreateHpa
-            | What::RestartController
-    )
 }
 
 fn of_pods(draft: &mut Draft) -> What {

@@ -332,9 +332,8 @@ impl Reconcile<'_> {
         };
         let quantity = Quantity::from_milli(raw_proposal, format);
         match format {
-            // What is stored is the text, read again: one without a binary suffix comes back in
-            // decimal units.
-            Format::BinarySI => Quantity::parse(&quantity.to_string()).unwrap_or(quantity),
+            // One without a binary suffix is stored in decimal units.
+            Format::BinarySI => quantity.read_again(),
             _ => quantity,
         }
     }

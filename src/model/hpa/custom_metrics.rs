@@ -229,9 +229,7 @@ impl<'a> Reconcile<'a> {
         }
         let mut proposal = per_pod(query, total, target_usage_per_pod);
         if proposal.path == Path::Total {
-            let replicas = ceil_quotient(total, target_usage_per_pod);
-            proposal.replicas =
-                if replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas) };
+            proposal.replicas = capped_i32(ceil_quotient(total, target_usage_per_pod));
         }
         proposal.usage.average = if total as f64 >= i64::MAX as f64 {
             i64::MAX
@@ -274,9 +272,7 @@ impl<'a> Reconcile<'a> {
         if let Some(metric) = self.derivation.metrics.last_mut() {
             metric.pods = PodCounts { ready, ..PodCounts::default() };
         }
-        let replicas = ratio * f64::from(ready);
-        let replicas =
-            if replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas.ceil()) };
+        let replicas = capped_i32((ratio * f64::from(ready)).ceil());
         Ok(Proposal { replicas, usage, path: Path::Ready })
     }
 
@@ -346,6 +342,11 @@ fn current(usage: &Usage) -> (Option<Quantity>, Option<Quantity>) {
 
 fn decimal(milli: i64) -> Quantity {
     Quantity::from_milli(milli, Format::DecimalSI)
+}
+
+/// A whole number of replicas: one that is too large is the largest there is.
+fn capped_i32(replicas: f64) -> i32 {
+    if replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas) }
 }
 
 /// Go's conversion of a float to int64 on amd64: truncated; the smallest number if that does not

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::group_pods::Groups;
 use super::reconcile::{Reconcile, parse_group_version};
 use super::replica_calculator::Query;
-use crate::model::api::{CrossVersionObjectReference, Series, SeriesAnswer};
+use crate::model::api::{CrossVersionObjectReference, Series, SeriesAnswer, with_group};
 use crate::model::observation::Read;
 use crate::model::selector::Selector;
 
@@ -95,7 +95,7 @@ impl<'a> Reconcile<'a> {
     ) -> Result<i64, String> {
         let version = object.api_version.as_deref().unwrap_or_default();
         let (kind, name) = match parse_group_version(version) {
-            Ok((group, _)) if !group.is_empty() => (format!("{}.{group}", object.kind), None),
+            Ok((group, _)) if !group.is_empty() => (with_group(&object.kind, group), None),
             _ if object.kind == "Namespace" => (object.kind.clone(), Some(&self.hpa.namespace)),
             _ => (object.kind.clone(), None),
         };

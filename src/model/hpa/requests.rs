@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::pod_requests::{is_pod_level_requests_set, pod_requests};
-use crate::model::api::{Container, Pod, PodSpec};
+use crate::model::api::{Pod, PodSpec};
 
 /// Why a pod has no request. Small, as one is kept for many pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoRequest {
-    /// This one of [`candidates`] has none.
+    /// This one of [`PodSpec::running_containers`] has none.
     Container(usize),
     /// There is no container of that name.
     NotFound,
@@ -24,7 +24,7 @@ impl NoRequest {
         let of = &pod.name;
         match self {
             NoRequest::Container(index) => {
-                let name = candidates(&pod.spec).nth(index).map_or("", |it| &it.name);
+                let name = pod.spec.running_containers().nth(index).map_or("", |it| &it.name);
                 format!("missing request for {resource} in container {name} of Pod {of}")
             }
             NoRequest::NotFound => {
@@ -93,7 +93,7 @@ fn calculate_pod_requests_from_containers(
     resource: &str,
 ) -> Result<i64, NoRequest> {
     let mut request = 0_i64;
-    for (index, candidate) in candidates(spec).enumerate() {
+    for (index, candidate) in spec.running_containers().enumerate() {
         if container.is_some_and(|name| name != &*candidate.name) {
             continue;
         }
@@ -104,9 +104,4 @@ fn calculate_pod_requests_from_containers(
         }
     }
     if container.is_some() { Err(NoRequest::NotFound) } else { Ok(request) }
-}
-
-/// Containers that run as long as the pod does: the ordinary ones, then sidecars.
-fn candidates(spec: &PodSpec) -> impl Iterator<Item = &Container> {
-    spec.containers.iter().chain(spec.init_containers.iter().filter(|it| it.sidecar))
 }

@@ -1,10 +1,9 @@
 //! What the API server refuses, in its own words.
 //!
 //! Deliberately absent: what the types of [`HpaSpec`] can't hold (unknown enum values, a metric's
-//! source without its target), and metadata other than the name.
-//! Errors come in upstream's order: hand-written
-//! checks first, then those that upstream generates from its types and that take the place of
-//! hand-written ones.
+//! source without its target), and metadata other than the name. Errors come in upstream's order:
+//! hand-written checks first, then those that upstream generates from its types and that take the
+//! place of hand-written ones.
 //!
 //! Upstream: pkg/apis/autoscaling/validation/validation.go, zz_generated.validations.go (v2) and
 //! pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go.

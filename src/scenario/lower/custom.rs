@@ -7,6 +7,7 @@ use super::cursor::{At, Problems};
 use super::metrics::exceptions;
 use super::reach::Reach;
 use super::values::{quantity, signal};
+use crate::model::api::with_group;
 use crate::model::time::Time;
 use crate::scenario::file::{self, Series as TypedSeries, Signal as TypedSignal};
 use crate::scenario::meant::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
@@ -90,7 +91,7 @@ pub(super) fn objects(
     metrics
 }
 
-/// Kind and group of the object, as they are written everywhere: `Ingress.networking.k8s.io`.
+/// Kind and group of the object.
 fn described_kind(
     typed: &file::DescribedObject,
     at: At<'_>,
@@ -119,12 +120,7 @@ fn described_kind(
             return None;
         }
     };
-    sound.then(|| kind_with_group(&typed.kind, group).into())
-}
-
-/// A kind and its group, as one word.
-pub(super) fn kind_with_group(kind: &str, group: &str) -> String {
-    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+    sound.then(|| with_group(&typed.kind, group).into())
 }
 
 /// Metrics from outside of the cluster.

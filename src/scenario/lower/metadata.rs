@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cursor::{At, Problems};
-use crate::model::selector::{is_label_key, is_label_value};
+use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::scenario::manifest::Metadata;
 
 /// Fields that only an API server sets. It refuses the first one, and some of the others if they
@@ -30,7 +30,7 @@ const NOT_PLAYED: [&str; 3] = ["finalizers", "ownerReferences", "generateName"];
 /// Checks the metadata of a new object.
 pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
     if let Some(namespace) = &metadata.namespace
-        && !is_dns1123_label(namespace)
+        && !is_dns1123_label(namespace).is_empty()
     {
         let what = format!("{namespace:?} is no namespace");
         let hint = "lower case letters, digits and `-`, at most 63; or leave it out";
@@ -96,14 +96,4 @@ fn texts(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
             problems.plain(at, format!("`{key}` is no key of an annotation: {error}"));
         }
     }
-}
-
-/// Upstream: util/validation/validation.go, IsDNS1123Label
-fn is_dns1123_label(text: &str) -> bool {
-    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && bytes.first().is_some_and(inner)
-        && bytes.last().is_some_and(inner)
-        && bytes.iter().all(|b| inner(b) || *b == b'-')
 }

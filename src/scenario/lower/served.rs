@@ -3,9 +3,8 @@
 //! the failure by its reason, and nothing is said.
 
 use super::cursor::{At, Problems};
-use super::custom::kind_with_group;
 use super::workload::running;
-use crate::model::api::{HpaSpec, MetricSourceType, MetricSpec};
+use crate::model::api::{HpaSpec, MetricSourceType, MetricSpec, with_group};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::file::Workload;
 use crate::scenario::meant::{Expectation, Metrics, When};
@@ -95,7 +94,7 @@ fn missing(
         let (name, object) = (&*source.metric.name, &source.described_object);
         let version = object.api_version.as_deref().unwrap_or_default();
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        let kind = kind_with_group(&object.kind, group);
+        let kind = with_group(&object.kind, group);
         let same = metrics.objects.iter().filter(|metric| *metric.name == *name);
         let there = same.clone().any(|of| (&*of.kind, &*of.object) == (&kind, &object.name));
         let entry = format!("add {{name: {name}, object: …, value: …}} to it");

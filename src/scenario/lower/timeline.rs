@@ -29,10 +29,11 @@ pub(super) fn lower(
         let what = what(file, typed, (reach, start), at, problems);
         if let Some(what) = &what
             && lasts.is_some()
-            && !can_end(what)
+            && !what.can_end()
         {
             let hint = "leave `for` out: it happens at one instant";
-            problems.hint(at.key_position("for"), format!("`{}` has no end", name(at)), hint);
+            let name = actions(at).first().copied().unwrap_or_default();
+            problems.hint(at.key_position("for"), format!("`{name}` has no end"), hint);
         }
         if let (Some(start), Some(what)) = (start, what) {
             happenings.push(Happening { at: start, lasts: lasts.flatten(), what, line: at.line });
@@ -65,16 +66,6 @@ fn actions(at: At<'_>) -> Vec<&str> {
             names.filter(|name| !matches!(*name, "at" | "for")).collect()
         }
         _ => Vec::new(),
-    }
-}
-
-fn name(at: At<'_>) -> &str {
-    match at.node().map(|node| &node.kind) {
-        Some(Kind::Map(entries)) => {
-            let mut names = entries.iter().map(|(key, _)| key.text.as_str());
-            names.find(|name| !matches!(*name, "at" | "for")).unwrap_or_default()
-        }
-        _ => "",
     }
 }
 
@@ -219,33 +210,6 @@ fn parts_of_pods(
     resource(&part.resource, at.key("resource"), problems);
     let set = reachable(&part.pods, reach, at.key("pods"), problems)?;
     Some(What::ResourceMissing(set, part.resource.as_str().into()))
-}
-
-/// Whether something can come to an end.
-fn can_end(what: &What) -> bool {
-    match what {
-        What::PodsUnready(_)
-        | What::PodsStuckTerminating(_)
-        | What::MetricsMissing(_)
-        | What::ContainerMetricsMissing(..)
-        | What::ResourceMissing(..)
-        | What::MetricsStale(_)
-        | What::MetricError(..)
-        | What::MetricEmpty(_)
-        | What::MetricMissing(..)
-        | What::MetricsError(_)
-        | What::MetricsEmpty
-        | What::GetScaleError(_)
-        | What::UpdateScaleError(_)
-        | What::UpdateStatusError(_) => true,
-        What::PodsFailed(_)
-        | What::PodsDeleted(_)
-        | What::Scale(_)
-        | What::EditHpa(_)
-        | What::DeleteHpa
-        | What::CreateHpa
-        | What::RestartController => false,
-    }
 }
 
 /// The usual reasons of error answers.

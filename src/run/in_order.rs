@@ -1,0 +1,100 @@
+//! Numbered jobs, done by several workers at a time, and what came of them in order.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Jobs that may be done before their turn: the others wait while somebody is at a long one.
+const ROOM: usize = 1024;
+
+/// Does job after job, from 0. Each worker has a thread and something of its own, made there by
+/// `worker`; it ends when `work` has nothing to give. `done` is called in the order of the jobs,
+/// whichever worker is done first, until it says that it is enough (`false`).
+pub(super) fn in_order<W, R: Send>(
+    workers: usize,
+    worker: &(impl Fn() -> W + Sync),
+    work: &(impl Fn(&mut W, usize) -> Option<R> + Sync),
+    done: &mut dyn FnMut(usize, R) -> bool,
+) {
+    let next = AtomicUsize::new(0);
+    let over = AtomicBool::new(false);
+    let (sender, receiver) = mpsc::sync_channel::<(usize, R)>(ROOM);
+    std::thread::scope(|threads| {
+        for _ in 0..workers.max(1) {
+            let (sender, next, over) = (sender.clone(), &next, &over);
+            threads.spawn(move || {
+                let _ends = EndsWithMe(over);
+                let mut own = worker();
+                while !over.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(result) = work(&mut own, index) else { return };
+                    // The receiver is gone only when all is over.
+                    if sender.send((index, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting: BTreeMap<usize, R> = BTreeMap::new();
+        let mut due = 0;
+        for (index, result) in receiver {
+            waiting.insert(index, result);
+            while let Some(result) = waiting.remove(&due) {
+                if !over.load(Ordering::Relaxed) && !done(due, result) {
+                    over.store(true, Ordering::Relaxed);
+                }
+                due += 1;
+            }
+        }
+    });
+}
+
+/// A worker that panics (only a slip in this program can make it) ends the run, which would wait
+/// for its job for ever.
+struct EndsWithMe<'a>(&'a AtomicBool);
+
+impl Drop for EndsWithMe<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_whichever_worker_is_first() {
+        for workers in [1, 4] {
+            let mut seen = Vec::new();
+            let work = |_: &mut (), index: usize| {
+                // Every third one takes its time.
+                std::thread::sleep(Duration::from_millis(3 * u64::from(index.is_multiple_of(3))));
+                (index < 20).then_some(index * 2)
+            };
+            in_order(workers, &|| (), &work, &mut |index, result| {
+                seen.push((index, result));
+                true
+            });
+            let all: Vec<_> = (0..20).map(|index| (index, index * 2)).collect();
+            assert_eq!(seen, all, "{workers} workers");
+        }
+    }
+
+    #[test]
+    fn it_ends_at_the_same_job_however_many_workers_there_are() {
+        for workers in [1, 2, 8] {
+            let mut last = 0;
+            in_order(workers, &|| (), &|(), index| Some(index), &mut |index, _| {
+                last = index;
+                index < 100
+            });
+            assert_eq!(last, 100, "{workers} workers");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Engines: programs in place of upstream's, its first build, and what is left of them at the end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+
+use super::{IDLE, folder, json, kube_lockstep, program, stderr, stdout, support, text};
+
+#[test]
+fn another_program_is_called_by_its_name_and_can_be_replayed() {
+    let (folder, file) = folder("");
+    let engine = folder.path().join("my-autoscaler");
+    program(&engine, IDLE);
+    let options = ["--program", text(&engine), "--time-limit", "1m"];
+    let run = kube_lockstep(&["run", text(&file)]).args(options).assert().code(1);
+    let shown = stdout(&run);
+    for part in [
+        "1 scenario on my-autoscaler 1.37\n",
+        "model | my-autoscaler\n",
+        "1 scenario on my-autoscaler 1.37: 0 conform, 1 diverges",
+        &format!(
+            "  replay: kube-lockstep run {0} --release 1.37 --program {1} --time-limit 1m\n",
+            text(&file),
+            text(&engine)
+        ),
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!shown.contains("upstream"), "{shown}");
+    let run = kube_lockstep(&["run", "--format", "json", text(&file)]).args(options).assert();
+    let lines = json(&run.code(1));
+    assert_eq!(lines[0]["engine"], "my-autoscaler");
+    assert_eq!(lines[1]["summary"]["engine"], "my-autoscaler");
+}
+
+#[test]
+fn a_failure_that_all_scenarios_share_is_told_once() {
+    let arguments = ["run", "--program", "no/such/program", "tolerance"];
+    let shown = stdout(&kube_lockstep(&arguments).assert().code(3));
+    let all = json(&kube_lockstep(&["list", "--format", "json", "tolerance"]).assert()).len();
+    assert_eq!(shown.matches("\n  replay: ").count(), 1, "{shown}");
+    let more = format!("\ninconclusive  {} more scenarios for the same reason: the ", all - 1);
+    assert!(shown.contains(&more), "{more}\n{shown}");
+    assert!(shown.contains(&format!(" {all} inconclusive")), "{shown}");
+    // Who asks for all of them gets a line for each.
+    let shown = stdout(&kube_lockstep(&arguments).arg("-v").assert().code(3));
+    assert_eq!(shown.matches("\ninconclusive  tolerance/").count(), all, "{shown}");
+}
+
+/// A folder with a `go` that says its version, builds a program that dies, and may fail before.
+fn fake_go(failure: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let script = format!(
+        r#"case $1 in
+env) echo go1.26.0; exit 0 ;;
+list) {failure} ;;
+test) printf '#!/bin/sh\necho the engine from the cache >&2\nexit 7\n' >engine; chmod +x engine ;;
+esac"#
+    );
+    program(&folder.path().join("go"), &script);
+    folder
+}
+
+fn path_with(folder: &Path) -> String {
+    format!("{}:{}", folder.display(), std::env::var("PATH").expect("there is a PATH"))
+}
+
+#[test]
+fn an_engine_that_was_built_needs_no_go_any_more() {
+    let (cache, empty, go) = (
+        tempfile::tempdir().expect("a folder can be made"),
+        tempfile::tempdir().expect("a folder can be made"),
+        fake_go(""),
+    );
+    let (_folder, file) = folder("");
+    let run = |path: &str| {
+        let mut command = kube_lockstep(&["run", text(&file)]);
+        command.env("KUBE_LOCKSTEP_CACHE", cache.path()).env("PATH", path);
+        command.assert()
+    };
+    // Without Go and without an engine, recorded traces are what is left, and that is said.
+    let shown = stdout(&run(text(empty.path())).code(3));
+    assert!(shown.contains("note: recorded traces, since upstream can't run here: Go is not"));
+    run(&path_with(go.path())).code(3);
+    let shown = stdout(&run(text(empty.path())).code(3));
+    assert!(shown.contains("1 scenario on upstream 1.37"), "{shown}");
+    assert!(shown.contains("| the engine from the cache"), "{shown}");
+    let doctor = kube_lockstep(&["doctor"])
+        .env("KUBE_LOCKSTEP_CACHE", cache.path())
+        .env("PATH", empty.path())
+        .assert()
+        .code(0);
+    assert!(stdout(&doctor).contains("ok       upstream 1.37  built, "), "{}", stdout(&doctor));
+}
+
+#[test]
+fn a_first_build_without_network_says_what_can_be_done() {
+    let cache = tempfile::tempdir().expect("a folder can be made");
+    let go = fake_go(
+        "echo 'go: k8s.io/api@v0.37.0: Get \"https://proxy.example/\": dial tcp: no such host' >&2
+         exit 1",
+    );
+    let run = |engine: &[&str]| {
+        let mut command = kube_lockstep(&["run", "tolerance"]);
+        command.env("KUBE_LOCKSTEP_CACHE", cache.path()).env("PATH", path_with(go.path()));
+        command.args(engine).assert()
+    };
+    let complaint = stderr(&run(&["--engine", "upstream"]).code(3));
+    assert!(complaint.contains("upstream's modules can't be downloaded: go: k8s.io/api@"));
+    assert!(complaint.contains("hint: Go needs its module proxy"), "{complaint}");
+    assert!(complaint.contains("`--engine recorded`"), "{complaint}");
+    let shown = stdout(&run(&[]).code(0));
+    assert!(shown.contains("note: recorded traces, since upstream can't run here: "), "{shown}");
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_told_with_what_can_be_done() {
+    let (folder, file) = folder("");
+    // Below a file there can be no folder, not even for root.
+    let cache = file.join("cache");
+    let go = fake_go("");
+    let command = |arguments: &[&str]| {
+        let mut command = kube_lockstep(arguments);
+        command.env("KUBE_LOCKSTEP_CACHE", &cache).env("PATH", path_with(go.path()));
+        command
+    };
+    let run = command(&["run", "--engine", "upstream", text(&file)]).assert().code(3);
+    let complaint = stderr(&run);
+    assert!(complaint.contains("KUBE_LOCKSTEP_CACHE names another folder"), "{complaint}");
+    assert!(complaint.contains("`--engine recorded`"), "{complaint}");
+    let doctor = command(&["doctor"]).assert().code(3);
+    let shown = stdout(&doctor).replace(text(folder.path()), "FOLDER");
+    assert!(
+        shown.contains("missing  cache folder   FOLDER/doubles.yaml/cache can't be written"),
+        "{shown}"
+    );
+    assert!(shown.contains("missing  upstream 1.37  not built yet, and can't be"), "{shown}");
+}
+
+/// An engine that dies when it is first started, and then only waits for its input to end.
+#[cfg(unix)]
+fn waiting_engine(folder: &Path) -> PathBuf {
+    let engine = folder.join("engine");
+    let script = format!(
+        "[ -e {0}/first ] || {{ echo >{0}/first; exit 1; }}\necho begun > {0}/begun\n\
+         while read line; do :; done\necho ended > {0}/ended",
+        text(folder)
+    );
+    program(&engine, &script);
+    engine
+}
+
+/// The engine sees the end of its input and ends; the interrupted program leaves nothing behind.
+#[cfg(unix)]
+#[rstest]
+fn an_interrupted_run_says_so_and_leaves_no_engine_behind(
+    #[values(("INT", 2), ("TERM", 15))] signal: (&str, i32),
+) {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+
+    let (folder, file) = folder("");
+    let second = folder.path().join("second.yaml");
+    fs::copy(&file, &second).expect("a file can be copied");
+    let engine = waiting_engine(folder.path());
+    let wait_for = |name: &str| {
+        let begin = Instant::now();
+        while !folder.path().join(name).exists() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the engine has not {name}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .args(["run", "--jobs", "1", "--program", text(&engine), text(&file), text(&second)])
+        .current_dir(support::repository())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command can be started");
+    // What was told was counted.
+    let out = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+    let mut lines = out.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("replay: ")), "the first scenario is told");
+    wait_for("begun");
+    let (name, number) = signal;
+    let kill = std::process::Command::new("kill");
+    let kill = { kill }.args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(kill.expect("kill can be run").success());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!(output.status.signal(), Some(number), "{}", output.status);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(told, "interrupted: 1 of 2 scenarios were done\n");
+    wait_for("ended");
+}
+
+#[test]
+fn a_program_that_never_ends_its_line_is_stopped_in_time_with_all_that_it_started() {
+    let (folder, file) = folder("");
+    let (script, child) = (folder.path().join("drips"), folder.path().join("child"));
+    let child = text(&child);
+    program(
+        &script,
+        &format!("sleep 300 &\necho $! >'{child}'\nwhile :; do printf x; sleep 0.2; done"),
+    );
+    let options = ["--program", text(&script), "--time-limit", "1s"];
+    let run = kube_lockstep(&["run", text(&file)]).args(options).assert().code(3);
+    assert!(stdout(&run).contains("it did not answer within 1 s"), "{}", stdout(&run));
+    let id = fs::read_to_string(child).expect("the program has run");
+    // One that was killed may still have to be waited for by whoever inherited it.
+    let state = fs::read_to_string(format!("/proc/{}/stat", id.trim()));
+    assert!(state.is_err() || state.is_ok_and(|text| text.contains(") Z ")), "{id} still runs");
+}

@@ -1,0 +1,118 @@
+//! Which scenarios are meant: by id, by folder, by path or by glob.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{SCENARIO, folder, json, kube_lockstep, stderr, stdout, support, text};
+
+#[test]
+fn names_that_match_nothing_exit_with_2_globs_with_4_and_a_suggestion() {
+    let first = support::id_of(support::fixtures().first().expect("there are fixtures"));
+    let misspelt = first.replacen('e', "", 1);
+    let run = kube_lockstep(&["run", "--engine", "model", &misspelt]).assert().code(2);
+    assert!(stderr(&run).contains(&format!("hint: did you mean {first:?}?")), "{}", stderr(&run));
+    for (nothing, code) in [("nowhere/*", 4), ("nowhere", 2), ("nowhere/file.yaml", 2)] {
+        let run = kube_lockstep(&["list", nothing]).assert().code(code);
+        assert!(stderr(&run).contains("hint: `kube-lockstep list` shows all"), "{}", stderr(&run));
+    }
+}
+
+#[test]
+fn an_empty_folder_exits_with_4() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for command in ["run", "list"] {
+        let run = kube_lockstep(&[command, "--fixtures", text(folder.path())]).assert().code(4);
+        assert!(stderr(&run).contains("holds no scenarios"), "{}", stderr(&run));
+    }
+}
+
+#[test]
+fn several_names_select_each_scenario_once() {
+    let paths = support::fixtures();
+    let in_area = |path: &&PathBuf| support::id_of(path).starts_with("tolerance/");
+    let count = paths.iter().filter(in_area).count();
+    let first = paths.iter().find(in_area).expect("the area has scenarios");
+    let (id, file) = (support::id_of(first), text(first));
+    let list = kube_lockstep(&["list", "--format", "json", "tolerance/*", &id, file]).assert();
+    let lines = json(&list.code(0));
+    assert_eq!(lines.len(), count);
+    assert_eq!(lines[0]["id"], id);
+}
+
+#[test]
+fn a_file_of_the_fixtures_keeps_its_id() {
+    let first = support::fixtures().remove(0);
+    let list = kube_lockstep(&["list", "--format", "json", text(&first)]).assert().code(0);
+    assert_eq!(json(&list)[0]["id"], support::id_of(&first));
+}
+
+#[test]
+fn every_fixture_is_inside_the_program_and_listed() {
+    let elsewhere = tempfile::tempdir().expect("a folder can be made");
+    let mut command = kube_lockstep(&["list", "--format", "json"]);
+    let lines = json(&command.current_dir(elsewhere.path()).assert().code(0));
+    let mut ids: Vec<String> =
+        support::fixtures().iter().map(|path| support::id_of(path)).collect();
+    ids.sort();
+    let listed: Vec<&str> = lines.iter().filter_map(|line| line["id"].as_str()).collect();
+    assert_eq!(listed, ids);
+}
+
+#[test]
+fn folders_are_named_by_id_or_by_path() {
+    let ids = |arguments: &[&str], folder: &Path| -> Vec<String> {
+        let mut command = kube_lockstep(&["list", "--format", "json"]);
+        let lines = json(&command.args(arguments).current_dir(folder).assert().code(0));
+        lines.iter().filter_map(|line| line["id"].as_str().map(str::to_owned)).collect()
+    };
+    let here = support::repository();
+    let all = ids(&["tolerance/*"], here);
+    assert!(all.len() > 3, "the area has several scenarios");
+    let absolute = here.join("fixtures/tolerance");
+    for name in ["tolerance", "tolerance/", "fixtures/tolerance", "fixtures/tolerance/"] {
+        assert_eq!(ids(&[name], here), all, "{name}");
+    }
+    for name in ["./fixtures/tolerance", text(&absolute)] {
+        assert_eq!(ids(&[name], here), all, "{name}");
+    }
+    // Also of those inside the program.
+    let (elsewhere, file) = folder("");
+    assert_eq!(ids(&["fixtures/tolerance"], elsewhere.path()), all);
+    // Scenarios that are no fixtures go by their paths.
+    assert_eq!(ids(&[text(elsewhere.path())], here), [text(&file)]);
+}
+
+#[test]
+fn a_misspelt_folder_is_suggested() {
+    for (name, meant) in [("tolernce", "tolerance"), ("fixtures/stabilisation", "stabilization")] {
+        let run = kube_lockstep(&["run", name]).assert().code(2);
+        let hint = format!("hint: did you mean {meant:?}?");
+        assert!(stderr(&run).contains(&hint), "{}", stderr(&run));
+    }
+}
+
+#[test]
+fn misspelt_scenarios_are_refused_not_passed_over() {
+    let (folder, file) = folder("");
+    let misspelt = SCENARIO.replace("kind: Scenario", "kind: Scenaro");
+    fs::write(folder.path().join("misspelt.yml"), misspelt).expect("a file can be written");
+    // An object of Kubernetes' is a neighbour that a scenario may name.
+    let manifest = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    fs::write(folder.path().join("service.yaml"), manifest).expect("a file can be written");
+    let arguments = ["run", "--engine", "model", "--fixtures", text(folder.path())];
+    let complaint = stderr(&kube_lockstep(&arguments).assert().code(2));
+    assert!(complaint.contains("misspelt.yml:2:"), "{complaint}");
+    assert!(!complaint.contains("service"), "{complaint}");
+    fs::rename(&file, folder.path().join("misspelt.yml")).expect("a file can be moved");
+    let shown = stdout(&kube_lockstep(&arguments).assert().code(0));
+    assert!(shown.contains("1 scenario on model"), "{shown}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_named_and_hides_no_other() {
+    let (folder, _file) = folder("misspelt: 1\n");
+    fs::write(folder.path().join("noise.yaml"), [0xff, 0xfe, 0x00]).expect("it can be written");
+    let run = kube_lockstep(&["run", "--engine", "model", text(folder.path())]).assert().code(2);
+    let said = stderr(&run);
+    assert!(said.contains("noise.yaml") && said.contains("misspelt"), "{said}");
+}
