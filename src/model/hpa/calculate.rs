@@ -1,5 +1,6 @@
 //! From metrics to one proposal: each metric's own, and the largest of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::metric_name::MetricName;
@@ -10,7 +11,7 @@ use crate::model::api::{
     ConditionType, ContainerResourceMetricSource, MetricSourceType, MetricSpec, MetricStatus,
     MetricTarget, ResourceMetricSource, Scale, Text,
 };
-use crate::model::derivation::{MetricDerivation, Path, PodCounts, Source, Target};
+use crate::model::derivation::{Source, Target};
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
@@ -63,25 +64,30 @@ impl Reconcile<'_> {
     /// metrics do, or if one does and the others would scale down.
     ///
     /// Upstream: horizontal.go, computeReplicasForMetrics
-    pub(super) fn compute_replicas_for_metrics(
+    pub(super) fn compute_replicas_for_metrics(&mut self, scale: &Scale) -> Result<Computed, Text> {
+        let selector = self.validate_and_parse_selector(&scale.selector)?;
+        let computed = self.compute_replicas_with(scale, &selector);
+        self.memory.cache.selector = Some(selector);
+        computed
+    }
+
+    fn compute_replicas_with(
         &mut self,
         scale: &Scale,
-        statuses: &mut Vec<MetricStatus>,
+        selector: &ParsedSelector,
     ) -> Result<Computed, Text> {
-        let selector = self.validate_and_parse_selector(&scale.selector)?;
         let specs = &self.hpa.spec.metrics;
         let scaling = Scaling {
             current_replicas: scale.replicas,
             status_replicas: scale.status_replicas,
-            selector: &selector,
+            selector,
         };
-        statuses.reserve_exact(specs.len());
         self.derivation.metrics.reserve_exact(specs.len());
         let mut computed = Computed { replicas: 0, metric: None, error: None };
         let mut invalid_metrics_count = 0;
         let mut first: Option<MetricFailure> = None;
         for (index, spec) in specs.iter().enumerate() {
-            match self.compute_replicas_for_metric(spec, &scaling, statuses) {
+            match self.compute_replicas_for_metric(spec, &scaling) {
                 Ok(proposal) => {
                     if computed.replicas == 0 || proposal > computed.replicas {
                         computed.replicas = proposal;
@@ -89,7 +95,7 @@ impl Reconcile<'_> {
                     }
                 }
                 Err(failure) => {
-                    statuses.push(MetricStatus::Empty);
+                    self.status.add_metric(MetricStatus::Empty);
                     invalid_metrics_count += 1;
                     first.get_or_insert(failure);
                 }
@@ -148,33 +154,31 @@ impl Reconcile<'_> {
         &mut self,
         spec: &MetricSpec,
         scaling: &Scaling<'_>,
-        statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
         match spec.type_ {
             MetricSourceType::Resource => {
                 if let Some(source) = &spec.resource {
-                    return self.compute_status_for_resource_metric(source, scaling, statuses);
+                    return self.compute_status_for_resource_metric(source, scaling);
                 }
             }
             MetricSourceType::ContainerResource => {
                 if let Some(source) = &spec.container_resource {
-                    return self
-                        .compute_status_for_container_resource_metric(source, scaling, statuses);
+                    return self.compute_status_for_container_resource_metric(source, scaling);
                 }
             }
             MetricSourceType::Pods => {
                 if let Some(source) = &spec.pods {
-                    return self.compute_status_for_pods_metric(source, scaling, statuses);
+                    return self.compute_status_for_pods_metric(source, scaling);
                 }
             }
             MetricSourceType::Object => {
                 if let Some(source) = &spec.object {
-                    return self.compute_status_for_object_metric(source, scaling, statuses);
+                    return self.compute_status_for_object_metric(source, scaling);
                 }
             }
             MetricSourceType::External => {
                 if let Some(source) = &spec.external {
-                    return self.compute_status_for_external_metric(source, scaling, statuses);
+                    return self.compute_status_for_external_metric(source, scaling);
                 }
             }
         }
@@ -198,7 +202,7 @@ impl Reconcile<'_> {
         error: Text,
         wrapped: String,
     ) -> MetricFailure {
-        if let Some(metric) = self.derivation.metrics.last_mut() {
+        if let Some(metric) = self.metric() {
             metric.error = Some(error.clone());
         }
         self.event(EventType::Warning, reason, error.clone());
@@ -210,7 +214,6 @@ impl Reconcile<'_> {
         &mut self,
         source: &ResourceMetricSource,
         scaling: &Scaling<'_>,
-        statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
         let ResourceMetricSource { name, target } = source;
         let computed = self.compute_status_for_resource_metric_generic(name, None, target, scaling);
@@ -219,8 +222,20 @@ impl Reconcile<'_> {
             self.unable_to_compute("FailedGetResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
-        let name = name.clone();
-        statuses.push(MetricStatus::Resource { name, average_utilization, average_value });
+        let old = self.hpa.status.current_metrics.get(self.status.metrics.len());
+        let metric = match old {
+            // Mostly nothing has changed.
+            Some(
+                old @ MetricStatus::Resource { name: of, average_utilization: a, average_value: b },
+            ) if Arc::ptr_eq(of, name) && *a == average_utilization && *b == average_value => {
+                Cow::Borrowed(old)
+            }
+            _ => {
+                let name = name.clone();
+                Cow::Owned(MetricStatus::Resource { name, average_utilization, average_value })
+            }
+        };
+        self.status.metrics.push(metric);
         Ok(replicas)
     }
 
@@ -230,7 +245,6 @@ impl Reconcile<'_> {
         &mut self,
         source: &ContainerResourceMetricSource,
         scaling: &Scaling<'_>,
-        statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
         let ContainerResourceMetricSource { name, container, target } = source;
         let computed =
@@ -240,7 +254,7 @@ impl Reconcile<'_> {
             self.unable_to_compute("FailedGetContainerResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
-        statuses.push(MetricStatus::ContainerResource {
+        self.status.add_metric(MetricStatus::ContainerResource {
             name: name.clone(),
             container: container.clone(),
             average_utilization,
@@ -291,33 +305,14 @@ impl Reconcile<'_> {
         })
     }
 
-    pub(super) fn derive_metric(
-        &mut self,
-        name: &Arc<str>,
-        source: Source,
-        tolerances: Tolerances,
-    ) {
-        self.derivation.metrics.push(MetricDerivation {
-            name: name.clone(),
-            source,
-            target: Target::None,
-            pods: PodCounts::default(),
-            usage: None,
-            path: Path::Failed,
-            tolerances: (tolerances.scale_down, tolerances.scale_up),
-            proposal: None,
-            error: None,
-        });
-    }
-
     pub(super) fn derive_target(&mut self, target: Target) {
-        if let Some(metric) = self.derivation.metrics.last_mut() {
+        if let Some(metric) = self.metric() {
             metric.target = target;
         }
     }
 
     pub(super) fn derive_proposal(&mut self, proposal: &Proposal) {
-        if let Some(metric) = self.derivation.metrics.last_mut() {
+        if let Some(metric) = self.metric() {
             metric.usage = Some(proposal.usage);
             metric.path = proposal.path;
             metric.proposal = Some(proposal.replicas);

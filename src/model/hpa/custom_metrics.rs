@@ -27,7 +27,6 @@ impl<'a> Reconcile<'a> {
         &mut self,
         source: &PodsMetricSource,
         scaling: &Scaling<'_>,
-        statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
         let query = self.custom_query(scaling);
         self.derive_metric(&source.metric.name, Source::Pods, query.tolerances);
@@ -37,7 +36,7 @@ impl<'a> Reconcile<'a> {
             self.unable_to_compute("FailedGetPodsMetric", error.into(), wrapped)
         })?;
         self.derive_proposal(&proposal);
-        statuses.push(MetricStatus::Pods {
+        self.status.add_metric(MetricStatus::Pods {
             metric: source.metric.clone(),
             average_value: Some(decimal(proposal.usage.average)),
         });
@@ -72,7 +71,6 @@ impl<'a> Reconcile<'a> {
         &mut self,
         source: &ObjectMetricSource,
         scaling: &Scaling<'_>,
-        statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
         let ObjectMetricSource { described_object, metric, target } = source;
         let query = self.custom_query(scaling);
@@ -100,7 +98,7 @@ impl<'a> Reconcile<'a> {
         };
         self.derive_proposal(&proposal);
         let (value, average_value) = current(&proposal.usage);
-        statuses.push(MetricStatus::Object {
+        self.status.add_metric(MetricStatus::Object {
             metric: metric.clone(),
             described_object: described_object.clone(),
             value,
@@ -160,7 +158,6 @@ impl<'a> Reconcile<'a> {
         &mut self,
         source: &ExternalMetricSource,
         scaling: &Scaling<'_>,
-        statuses: &mut Vec<MetricStatus>,
     ) -> Result<i32, MetricFailure> {
         let ExternalMetricSource { metric, target } = source;
         let name = &metric.name;
@@ -185,7 +182,11 @@ impl<'a> Reconcile<'a> {
         };
         self.derive_proposal(&proposal);
         let (value, average_value) = current(&proposal.usage);
-        statuses.push(MetricStatus::External { metric: metric.clone(), value, average_value });
+        self.status.add_metric(MetricStatus::External {
+            metric: metric.clone(),
+            value,
+            average_value,
+        });
         Ok(proposal.replicas)
     }
 
@@ -269,7 +270,7 @@ impl<'a> Reconcile<'a> {
         let ready = self
             .get_ready_pods_count(query.selector)
             .map_err(|error| format!("unable to calculate ready pods: {error}"))?;
-        if let Some(metric) = self.derivation.metrics.last_mut() {
+        if let Some(metric) = self.metric() {
             metric.pods = PodCounts { ready, ..PodCounts::default() };
         }
         let replicas = capped_i32((ratio * f64::from(ready)).ceil());

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::requests::{NoRequest, Requests};
-use super::selectors::Matcher;
+use super::selectors::{Matcher, is_at};
 use crate::model::api::{
     ConditionStatus, ContainerMetrics, Labels, Pod, PodMetricValue, PodMetrics, PodPhase,
 };
@@ -46,6 +46,8 @@ pub(super) trait Sample {
     fn labels(&self) -> &Labels;
     fn timestamp(&self) -> Time;
     fn window(&self) -> Span;
+    /// Whether the value is the very same one.
+    fn reports_as(&self, other: &Self) -> bool;
     /// The value in thousandths, if there is one.
     fn value<'m>(&'m self, values: &mut Values<'m, '_>) -> Option<i64>;
 }
@@ -72,6 +74,11 @@ impl Sample for PodMetrics {
     }
 
     #[inline]
+    fn reports_as(&self, other: &PodMetrics) -> bool {
+        Arc::ptr_eq(&self.containers, &other.containers)
+    }
+
+    #[inline]
     fn value<'m>(&'m self, values: &mut Values<'m, '_>) -> Option<i64> {
         values.of(&self.containers)
     }
@@ -92,6 +99,10 @@ impl Sample for PodMetricValue {
 
     fn window(&self) -> Span {
         self.window.unwrap_or(DEFAULT_METRIC_WINDOW)
+    }
+
+    fn reports_as(&self, other: &PodMetricValue) -> bool {
+        self.value == other.value
     }
 
     fn value<'m>(&'m self, _values: &mut Values<'m, '_>) -> Option<i64> {
@@ -117,11 +128,11 @@ pub(super) struct Groups<'a> {
     pub(super) ready_request: i64,
     pub(super) missing_request: i64,
     pub(super) unready_request: i64,
-    /// The first pod without a request, and the container that lacks it. Upstream's order is
-    /// random; here it is that of names.
+    /// The first pod without a request.
     pub(super) without_request: Option<(&'a Pod, NoRequest)>,
 }
 
+#[derive(Clone, Copy)]
 enum Group {
     Ignored,
     Unready,
@@ -134,11 +145,12 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
     pub(super) fn group_pods(&self, groups: &mut Groups<'a>) {
         let mut matcher = Matcher::new(self.selector);
         let (resource, container) = (self.resource, self.container);
-        let mut values = Values { resource, container, last: None };
+        let mut values = Values { resource, container, last: None, value: None };
         let mut requests = Requests::new(resource, container, self.pod_level_resources);
         let is_cpu = self.resource == "cpu";
-        let mut metrics = self.metrics;
-        for pod in self.pods {
+        let (mut pods, mut metrics) = (self.pods, self.metrics);
+        while let Some((pod, others)) = pods.split_first() {
+            pods = others;
             if !matcher.matches(&pod.labels) {
                 continue;
             }
@@ -158,20 +170,54 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
                 }
                 groups.add_unknown(value);
             }
-            let request = self.fallback_utilization.map(|fallback| {
-                let request = requests.of(&pod.spec).unwrap_or_else(|why| {
-                    groups.without_request.get_or_insert((pod, why));
-                    0
-                });
-                (request, fallback)
-            });
+            let request = self.fallback_utilization.map(|fallback| (requests.of(pod), fallback));
             let group = self.group(pod, found.map(|(metric, _)| metric), is_cpu);
-            groups.add(&group, found.map(|(_, value)| value), request);
+            groups.add(group, 1, found.map(|(_, value)| value), request);
+            if let Some((metric, value)) = found {
+                let alike = self.alike((pod, pods), (metric, metrics), is_cpu);
+                let count: u32 = alike.iter().map(|(_, count)| count).sum();
+                (pods, metrics) = (&pods[count as usize..], &metrics[count as usize..]);
+                groups.listed += count;
+                groups.items += count;
+                for (group, count) in alike {
+                    groups.add(group, count, Some(value), request);
+                }
+            }
         }
         for metric in metrics {
             let value = groups.read(metric, &mut matcher, &mut values);
             groups.add_unknown(value);
         }
+        groups.without_request = requests.missing;
+    }
+
+    /// How many of the next pods are of the same template as this one and report the same, by
+    /// group. Most are and do, and then only their conditions need a look.
+    #[inline(never)]
+    fn alike(
+        &self,
+        (first, pods): (&Pod, &[Arc<Pod>]),
+        (reported, metrics): (&M, &[M]),
+        is_cpu: bool,
+    ) -> [(Group, u32); 3] {
+        let (mut ready, mut unready, mut ignored) = (0, 0, 0);
+        for (pod, metric) in pods.iter().zip(metrics) {
+            let same = Arc::ptr_eq(&pod.labels, &first.labels)
+                && Arc::ptr_eq(&pod.spec, &first.spec)
+                && Arc::ptr_eq(metric.name(), &pod.name)
+                && Arc::ptr_eq(metric.labels(), reported.labels())
+                && metric.reports_as(reported);
+            if !same {
+                break;
+            }
+            match self.group(pod, Some(metric), is_cpu) {
+                Group::Ready => ready += 1,
+                Group::Unready => unready += 1,
+                Group::Ignored => ignored += 1,
+                Group::Missing => break,
+            }
+        }
+        [(Group::Ready, ready), (Group::Unready, unready), (Group::Ignored, ignored)]
     }
 
     /// One pod's group. Upstream: replica_calculator.go, groupPods
@@ -230,25 +276,27 @@ impl Groups<'_> {
         self.unknown_value = self.unknown_value.wrapping_add(value);
     }
 
+    /// Counts so many pods that are alike.
     #[inline]
-    fn add(&mut self, group: &Group, value: Option<i64>, request: Option<(i64, i64)>) {
+    fn add(&mut self, group: Group, count: u32, value: Option<i64>, request: Option<(i64, i64)>) {
         let (request, fallback) = request.unwrap_or_default();
+        let times = i64::from(count);
+        let add = |sum: &mut i64, each: i64| *sum = sum.wrapping_add(each.wrapping_mul(times));
         match group {
-            Group::Ignored => self.counts.ignored += 1,
+            Group::Ignored => self.counts.ignored += count,
             Group::Unready => {
-                self.counts.unready += 1;
-                self.unready_request = self.unready_request.wrapping_add(request);
+                self.counts.unready += count;
+                add(&mut self.unready_request, request);
             }
             Group::Missing => {
-                let low_value = request.wrapping_mul(fallback) / 100;
-                self.counts.missing += 1;
-                self.missing_request = self.missing_request.wrapping_add(request);
-                self.missing_low_value = self.missing_low_value.wrapping_add(low_value);
+                self.counts.missing += count;
+                add(&mut self.missing_request, request);
+                add(&mut self.missing_low_value, request.wrapping_mul(fallback) / 100);
             }
             Group::Ready => {
-                self.counts.ready += 1;
-                self.ready_request = self.ready_request.wrapping_add(request);
-                self.ready_value = self.ready_value.wrapping_add(value.unwrap_or(0));
+                self.counts.ready += count;
+                add(&mut self.ready_request, request);
+                add(&mut self.ready_value, value.unwrap_or(0));
             }
         }
     }
@@ -268,24 +316,22 @@ fn same(a: &str, b: &str) -> bool {
 pub(super) struct Values<'a, 'q> {
     resource: &'q str,
     container: Option<&'q str>,
-    last: Option<(&'a Arc<[ContainerMetrics]>, Option<i64>)>,
+    last: Option<&'a [ContainerMetrics]>,
+    value: Option<i64>,
 }
 
 impl<'a> Values<'a, '_> {
     /// The usage of a pod.
     #[inline]
     fn of(&mut self, containers: &'a Arc<[ContainerMetrics]>) -> Option<i64> {
-        match self.last {
-            Some((last, value)) if Arc::ptr_eq(last, containers) => value,
-            _ => {
-                let value = match self.container {
-                    None => self.get_pod_metrics(containers),
-                    Some(container) => self.get_container_metrics(containers, container),
-                };
-                self.last = Some((containers, value));
-                value
-            }
+        if !is_at(self.last, &**containers) {
+            self.value = match self.container {
+                None => self.get_pod_metrics(containers),
+                Some(container) => self.get_container_metrics(containers, container),
+            };
+            self.last = Some(containers);
         }
+        self.value
     }
 
     /// The sum over the containers, if each of them reports the resource.

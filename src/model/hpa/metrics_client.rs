@@ -36,8 +36,14 @@ impl<'a> Reconcile<'a> {
             Ok(_) => Ok(groups.items),
             Err(error) => Err(error.message.clone()),
         };
-        let selector = query.selector.query.clone();
-        self.observation.reads.push(Read::PodMetrics { selector, answer });
+        let selector = &query.selector.query;
+        match self.last_read() {
+            Some(Read::PodMetrics { selector: of, answer: last }) if Arc::ptr_eq(of, selector) => {
+                *last = answer;
+                self.keep_read();
+            }
+            _ => self.record(Read::PodMetrics { selector: selector.clone(), answer }),
+        }
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match metrics {
             Err(error) => Err(format!("{unable}: {RESOURCE_FAILED}: {}", error.message)),
@@ -70,12 +76,13 @@ impl<'a> Reconcile<'a> {
                 }
             },
         };
-        self.observation.reads.push(Read::PodsMetric {
+        let read = Read::PodsMetric {
             metric: metric.clone(),
             selector: query.selector.query.clone(),
             metric_selector: metric_selector.to_string().into(),
             answer: answer.clone(),
-        });
+        };
+        self.record(read);
         match answer {
             Err(error) => Err(format!("{CUSTOM_FAILED}: {error}")),
             Ok(0) => Err("no metrics returned from custom metrics API".to_owned()),
@@ -106,13 +113,14 @@ impl<'a> Reconcile<'a> {
             None => Err(not_found(metric, Some(&format!("{kind} {name}")))),
             Some(known) => only_series(known, metric_selector).map(|series| &series.value),
         };
-        self.observation.reads.push(Read::ObjectMetric {
+        let read = Read::ObjectMetric {
             metric: metric.clone(),
             kind,
             name,
             metric_selector: metric_selector.to_string().into(),
             answer: answer.clone().map(|value| value.to_string().into()),
-        });
+        };
+        self.record(read);
         let value = answer.map_err(|error| format!("{CUSTOM_FAILED}: {error}"))?;
         Ok(value.milli())
     }
@@ -130,14 +138,15 @@ impl<'a> Reconcile<'a> {
             Some(SeriesAnswer { error: Some(error), .. }) => Err(error.message.clone()),
             Some(known) => Ok(series(known, metric_selector).map(|it| it.value.milli()).collect()),
         };
-        self.observation.reads.push(Read::ExternalMetric {
+        let read = Read::ExternalMetric {
             metric: metric.clone(),
             metric_selector: metric_selector.to_string().into(),
             answer: answer
                 .as_ref()
                 .map(|values: &Vec<i64>| values.len() as u32)
                 .map_err(Arc::clone),
-        });
+        };
+        self.record(read);
         let values = answer.map_err(|error| format!("{EXTERNAL_FAILED}: {error}"))?;
         if values.is_empty() {
             return Err("no metrics returned from external metrics API".to_owned());

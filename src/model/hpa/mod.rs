@@ -16,6 +16,7 @@ mod group_pods;
 mod metric_name;
 mod metrics_client;
 mod normalize;
+mod overwrite;
 mod pod_requests;
 mod queue;
 mod reconcile;
@@ -31,9 +32,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::api::{
-    ApiError, CustomMetrics, Hpa, HpaSpec, MetricStatus, Pod, PodMetrics, Scale, Text,
-};
+use super::api::{ApiError, CustomMetrics, Hpa, HpaSpec, Pod, PodMetrics, Scale, Text};
 use super::derivation::Derivation;
 use super::flags::{FeatureGates, Flags, Gate};
 use super::observation::Observation;
@@ -82,8 +81,6 @@ struct Cache {
     selector: Option<Arc<ParsedSelector>>,
     target: Option<(Arc<HpaSpec>, Target)>,
     valid_metric: Option<(Arc<HpaSpec>, Option<usize>, Text)>,
-    /// Room for the metrics of a status: on most ticks they are what is stored already.
-    statuses: Vec<MetricStatus>,
 }
 
 /// What the spec says of the target.
@@ -254,21 +251,6 @@ impl Controller {
         decision.end = end;
         self.queue.add_rate_limited(key, end, self.flags.sync_period);
         true
-    }
-}
-
-impl Decision {
-    /// Forgets all but the memory that lists have taken.
-    fn clear(&mut self) {
-        let Observation { reads, scale_writes, events, errors, .. } = &mut self.observation;
-        reads.clear();
-        scale_writes.clear();
-        events.clear();
-        errors.clear();
-        self.observation.status_write = None;
-        let mut metrics = std::mem::take(&mut self.derivation.metrics);
-        metrics.clear();
-        self.derivation = Derivation { metrics, ..Derivation::default() };
     }
 }
 

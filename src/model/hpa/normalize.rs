@@ -76,27 +76,32 @@ impl Reconcile<'_> {
         let now = self.now;
         let window = self.knobs.flags.downscale_stabilization;
         let cutoff = now - window;
+        // Two passes without a branch on what differs from entry to entry: this is the model's
+        // longest loop besides the pods.
+        let recommendations = &self.memory.recommendations;
         let mut max_recommendation = prenormalized_desired_replicas;
-        let mut old_sample_index = None;
-        let mut held_by = None;
         let mut considered = 0;
-        for (index, rec) in self.memory.recommendations.iter().enumerate() {
-            if rec.timestamp < cutoff {
-                old_sample_index = Some(index);
-                continue;
-            }
-            considered += 1;
-            if rec.recommendation > max_recommendation {
-                max_recommendation = rec.recommendation;
-                held_by = Some(*rec);
-            }
+        let mut old = 0;
+        for (rec, after) in recommendations.iter().zip(1..) {
+            let within = rec.timestamp >= cutoff;
+            considered += u32::from(within);
+            old = if within { old } else { after };
+            let counted = if within { rec.recommendation } else { i32::MIN };
+            max_recommendation = max_recommendation.max(counted);
         }
+        let old_sample_index = usize::checked_sub(old, 1);
+        let held_by = (max_recommendation > prenormalized_desired_replicas).then(|| {
+            let highest = |rec: &&TimestampedRecommendation| {
+                rec.timestamp >= cutoff && rec.recommendation == max_recommendation
+            };
+            recommendations.iter().find(highest).map(|rec| rec.held(now, false))
+        });
         self.remember(old_sample_index, prenormalized_desired_replicas);
         self.derivation.stabilization = Some(Stabilization {
             behavior: false,
             up_window: Span::ZERO,
             down_window: window,
-            held_by: held_by.map(|rec| rec.held(now, false)),
+            held_by: held_by.flatten(),
             considered,
             result: max_recommendation,
         });

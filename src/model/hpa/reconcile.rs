@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::metric_name::MetricName;
+use super::overwrite::Written;
 use super::selectors::HpaSelectorStore;
 use super::status::WorkingStatus;
 use super::{Decision, Input, Memory, Target, TimestampedRecommendation};
-use crate::model::api::{
-    ApiError, ConditionType, Hpa, MetricSourceType, MetricStatus, Scale, Text,
-};
+use crate::model::api::{ApiError, ConditionType, Hpa, MetricSourceType, Scale, Text};
 use crate::model::derivation::{Branch, Derivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
@@ -40,6 +39,7 @@ pub(super) struct Reconcile<'a> {
     pub(super) status: WorkingStatus<'a>,
     pub(super) observation: &'a mut Observation,
     pub(super) derivation: &'a mut Derivation,
+    pub(super) written: Written,
 }
 
 /// What the metrics made of the size.
@@ -57,7 +57,6 @@ struct Desired {
     replicas: i32,
     reason: Text,
     rescale: bool,
-    metrics: Vec<MetricStatus>,
     error: Option<Text>,
 }
 
@@ -76,7 +75,6 @@ impl<'a> Reconcile<'a> {
         if !Arc::ptr_eq(&observation.hpa, &hpa.name) {
             observation.hpa = hpa.name.clone();
         }
-        observation.reads.reserve_exact(1 + hpa.spec.metrics.len());
         derivation.at = input.now;
         Reconcile {
             knobs,
@@ -89,6 +87,7 @@ impl<'a> Reconcile<'a> {
             status: WorkingStatus::of(&hpa.status),
             observation,
             derivation,
+            written: Written::default(),
         }
     }
 
@@ -98,10 +97,7 @@ impl<'a> Reconcile<'a> {
         if let Err(error) = self.reconcile_autoscaler() {
             self.handle_error(error);
         }
-        if let Some(mut statuses) = self.status.metrics.take() {
-            statuses.clear();
-            self.memory.cache.statuses = statuses;
-        }
+        self.forget_the_rest();
         self.now
     }
 
@@ -132,7 +128,9 @@ impl<'a> Reconcile<'a> {
         self.derivation.max_replicas = self.hpa.spec.max_replicas;
         self.derivation.desired_replicas = current_replicas;
 
-        let mut desired = self.desired_replicas(scale, min_replicas)?;
+        let mut desired =
+            Desired { replicas: 0, reason: Text::Static(""), rescale: true, error: None };
+        self.desired_replicas(scale, min_replicas, &mut desired)?;
         if desired.rescale {
             self.rescale(current_replicas, min_replicas, &desired)?;
         } else {
@@ -140,7 +138,7 @@ impl<'a> Reconcile<'a> {
         }
         self.derivation.desired_replicas = desired.replicas;
         self.derivation.rescaled = desired.rescale;
-        self.set_status(current_replicas, desired.replicas, desired.metrics, desired.rescale);
+        self.set_status(current_replicas, desired.replicas, desired.rescale);
         self.update_status_if_needed()?;
         desired.error.map_or(Ok(()), Err)
     }
@@ -182,13 +180,24 @@ impl<'a> Reconcile<'a> {
 
     /// One GET of the scale.
     fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
-        let name = self.target().name.clone();
         let answer = match self.input.scale {
             Ok(scale) => Ok((scale.replicas, scale.status_replicas)),
             Err(error) => Err(error.message.clone()),
         };
-        let resource = self.input.scale_resource.clone();
-        self.observation.reads.push(Read::Scale { resource, name, answer });
+        let resource = self.input.scale_resource;
+        let name = Arc::as_ptr(&self.target().name);
+        match self.last_read() {
+            Some(Read::Scale { resource: of, name: named, answer: last })
+                if Arc::ptr_eq(of, resource) && std::ptr::eq(Arc::as_ptr(named), name) =>
+            {
+                *last = answer;
+                self.keep_read();
+            }
+            _ => {
+                let name = self.target().name.clone();
+                self.record(Read::Scale { resource: resource.clone(), name, answer });
+            }
+        }
         self.input.scale
     }
 
@@ -230,19 +239,17 @@ impl<'a> Reconcile<'a> {
     }
 
     /// The part of reconcileAutoscaler that decides on a size.
-    fn desired_replicas(&mut self, scale: &Scale, min_replicas: i32) -> Result<Desired, Text> {
+    fn desired_replicas(
+        &mut self,
+        scale: &Scale,
+        min_replicas: i32,
+        desired: &mut Desired,
+    ) -> Result<(), Text> {
         let current_replicas = scale.replicas;
         let max_replicas = self.hpa.spec.max_replicas;
         let zero_enabled = self.knobs.gates.enabled(Gate::HpaScaleToZero);
         let scaled_to_zero = zero_enabled && self.get_scaled_to_zero_condition_status();
         let can_scale_from_zero = scaled_to_zero && self.has_object_or_external_metrics();
-        let mut desired = Desired {
-            replicas: 0,
-            reason: "".into(),
-            rescale: true,
-            metrics: std::mem::take(&mut self.memory.cache.statuses),
-            error: None,
-        };
         if current_replicas == 0 {
             // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
             if !((min_replicas != 0 && scaled_to_zero) || can_scale_from_zero) {
@@ -259,18 +266,18 @@ impl<'a> Reconcile<'a> {
                 if !zero_enabled {
                     self.remove_condition(ConditionType::ScaledToZero);
                 }
-                return Ok(desired);
+                return Ok(());
             }
         } else if current_replicas > max_replicas {
             self.derivation.branch = Branch::AboveMax;
             desired.replicas = max_replicas;
             desired.reason = "Current number of replicas above Spec.MaxReplicas".into();
-            return Ok(desired);
+            return Ok(());
         } else if current_replicas < min_replicas {
             self.derivation.branch = Branch::BelowMin;
             desired.replicas = min_replicas;
             desired.reason = "Current number of replicas below Spec.MinReplicas".into();
-            return Ok(desired);
+            return Ok(());
         }
         self.desired_replicas_by_metrics(scale, min_replicas, scaled_to_zero, desired)
     }
@@ -280,14 +287,14 @@ impl<'a> Reconcile<'a> {
         scale: &Scale,
         min_replicas: i32,
         scaled_to_zero: bool,
-        mut desired: Desired,
-    ) -> Result<Desired, Text> {
+        desired: &mut Desired,
+    ) -> Result<(), Text> {
         let current_replicas = scale.replicas;
         self.derivation.branch = Branch::NoMetrics;
-        let computed = match self.compute_replicas_for_metrics(scale, &mut desired.metrics) {
+        let computed = match self.compute_replicas_for_metrics(scale) {
             Ok(computed) => computed,
             Err(error) => {
-                return Err(self.failed_compute(current_replicas, desired.metrics, error));
+                return Err(self.failed_compute(current_replicas, error));
             }
         };
         self.derivation.branch = Branch::Metrics;
@@ -328,16 +335,11 @@ impl<'a> Reconcile<'a> {
             }
         }
         desired.rescale = desired.replicas != current_replicas;
-        Ok(desired)
+        Ok(())
     }
 
-    fn failed_compute(
-        &mut self,
-        current_replicas: i32,
-        metrics: Vec<MetricStatus>,
-        error: Text,
-    ) -> Text {
-        self.set_current_replicas_and_metrics_in_status(current_replicas, metrics);
+    fn failed_compute(&mut self, current_replicas: i32, error: Text) -> Text {
+        self.set_current_replicas_and_metrics_in_status(current_replicas);
         if let Err(error) = self.update_status_if_needed() {
             self.handle_error(error);
         }
@@ -365,8 +367,7 @@ impl<'a> Reconcile<'a> {
                 "FailedUpdateScale",
                 format_args!("the HPA controller was unable to update the target scale: {error}"),
             );
-            let metrics = desired.metrics.clone();
-            self.set_current_replicas_and_metrics_in_status(current_replicas, metrics);
+            self.set_current_replicas_and_metrics_in_status(current_replicas);
             if let Err(error) = self.update_status_if_needed() {
                 self.handle_error(error);
             }

@@ -150,7 +150,7 @@ impl<'a> Reconcile<'a> {
         if groups.listed == 0 {
             return Err("no pods returned by selector while calculating replica count".to_owned());
         }
-        if let Some(metric) = self.derivation.metrics.last_mut() {
+        if let Some(metric) = self.metric() {
             metric.pods = groups.counts;
         }
         if groups.metrics_left() == 0 {

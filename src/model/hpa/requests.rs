@@ -1,9 +1,8 @@
 //! What pods request: the sum over their containers, one container's share, or what the pod as a
 //! whole asks for.
 
-use std::sync::Arc;
-
 use super::pod_requests::{is_pod_level_requests_set, pod_requests};
+use super::selectors::is_at;
 use crate::model::api::{Pod, PodSpec};
 
 /// Why a pod has no request. Small, as one is kept for many pods.
@@ -40,7 +39,10 @@ pub(super) struct Requests<'a, 'q> {
     resource: &'q str,
     container: Option<&'q str>,
     pod_level_resources: bool,
-    last: Option<(&'a Arc<PodSpec>, Result<i64, NoRequest>)>,
+    last: Option<&'a PodSpec>,
+    request: i64,
+    /// The first pod without a request. Upstream's order is random; here it is that of names.
+    pub(super) missing: Option<(&'a Pod, NoRequest)>,
 }
 
 impl<'a, 'q> Requests<'a, 'q> {
@@ -49,26 +51,30 @@ impl<'a, 'q> Requests<'a, 'q> {
         container: Option<&'q str>,
         pod_level_resources: bool,
     ) -> Requests<'a, 'q> {
-        Requests { resource, container, pod_level_resources, last: None }
+        Requests { resource, container, pod_level_resources, last: None, request: 0, missing: None }
     }
 
-    /// The pod's request in thousandths, or why it has none.
+    /// The pod's request in thousandths; zero if it has none.
     #[inline]
-    pub(super) fn of(&mut self, spec: &'a Arc<PodSpec>) -> Result<i64, NoRequest> {
-        match self.last {
-            Some((last, request)) if Arc::ptr_eq(last, spec) => request,
-            _ => {
-                let request = self.calculate_requests(spec);
-                self.last = Some((spec, request));
-                request
-            }
+    pub(super) fn of(&mut self, pod: &'a Pod) -> i64 {
+        if !is_at(self.last, &*pod.spec) {
+            self.calculate(pod);
         }
+        self.request
+    }
+
+    #[inline(never)]
+    fn calculate(&mut self, pod: &'a Pod) {
+        self.request = self.calculate_requests(&pod.spec).unwrap_or_else(|why| {
+            self.missing.get_or_insert((pod, why));
+            0
+        });
+        self.last = Some(&pod.spec);
     }
 
     /// A named container comes before requests of the pod as a whole.
     ///
     /// Upstream: replica_calculator.go, calculateRequests
-    #[inline(never)]
     fn calculate_requests(&self, spec: &PodSpec) -> Result<i64, NoRequest> {
         let whole = self.pod_level_resources && self.container.is_none();
         if whole && is_pod_level_requests_set(spec) {

@@ -1,5 +1,6 @@
 //! Which pods an HPA's target selects, and which other HPAs select them too.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::by_key::ByKey;
@@ -88,34 +89,38 @@ pub(super) struct ParsedSelector {
 /// and those of their metrics.
 pub(super) struct Matcher<'a> {
     selector: &'a Selector,
-    last: [Option<(&'a Labels, bool)>; 2],
+    last: Option<&'a BTreeMap<String, String>>,
+    matches: bool,
+    before: Option<(&'a BTreeMap<String, String>, bool)>,
 }
 
 impl<'a> Matcher<'a> {
     pub(super) fn new(selector: &'a Selector) -> Matcher<'a> {
-        Matcher { selector, last: [None; 2] }
+        Matcher { selector, last: None, matches: false, before: None }
     }
 
     #[inline]
     pub(super) fn matches(&mut self, labels: &'a Labels) -> bool {
-        match self.last[0] {
-            Some((known, matches)) if Arc::ptr_eq(known, labels) => matches,
-            _ => self.match_others(labels),
+        if !is_at(self.last, &**labels) {
+            self.match_others(labels);
         }
+        self.matches
     }
 
     #[cold]
-    fn match_others(&mut self, labels: &'a Labels) -> bool {
-        self.last.swap(0, 1);
-        match self.last[0] {
-            Some((known, matches)) if Arc::ptr_eq(known, labels) => matches,
-            _ => {
-                let matches = self.selector.matches(labels);
-                self.last[0] = Some((labels, matches));
-                matches
-            }
-        }
+    fn match_others(&mut self, labels: &'a Labels) {
+        let before = self.last.replace(labels).map(|last| (last, self.matches));
+        self.matches = match std::mem::replace(&mut self.before, before) {
+            Some((known, matches)) if std::ptr::eq(known, &**labels) => matches,
+            _ => self.selector.matches(labels),
+        };
     }
+}
+
+/// Whether that is the very thing.
+#[inline]
+pub(super) fn is_at<T: ?Sized>(known: Option<&T>, it: &T) -> bool {
+    known.is_some_and(|known| std::ptr::eq(known, it))
 }
 
 impl Reconcile<'_> {
@@ -165,17 +170,16 @@ impl Reconcile<'_> {
     }
 
     fn parse_selector(&mut self, text: &Arc<str>) -> Result<Arc<ParsedSelector>, String> {
-        let cached = self.memory.cache.selector.as_ref();
+        // It is put back when the metrics are computed.
+        let cached = self.memory.cache.selector.take();
         if let Some(cached) = cached.filter(|it| same_text(&it.text, text)) {
-            return Ok(cached.clone());
+            return Ok(cached);
         }
         let selector = Selector::parse(text).map_err(|error| {
             let what = "couldn't convert selector into a corresponding internal selector object";
             format!("{what}: {error}")
         })?;
         let query = selector.to_string().into();
-        let parsed = Arc::new(ParsedSelector { text: text.clone(), selector, query });
-        self.memory.cache.selector = Some(parsed.clone());
-        Ok(parsed)
+        Ok(Arc::new(ParsedSelector { text: text.clone(), selector, query }))
     }
 }

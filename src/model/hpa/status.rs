@@ -17,8 +17,9 @@ pub(super) struct WorkingStatus<'a> {
     last_scale_time: Option<Time>,
     current_replicas: Option<i32>,
     desired_replicas: i32,
-    /// The metrics, once they are set anew.
-    pub(super) metrics: Option<Vec<MetricStatus>>,
+    /// The metrics as they are computed; they count once they are set.
+    pub(super) metrics: SmallVec<[Cow<'a, MetricStatus>; 1]>,
+    metrics_set: bool,
     /// There are four types of conditions.
     conditions: SmallVec<[WorkingCondition<'a>; 4]>,
 }
@@ -46,7 +47,8 @@ impl<'a> WorkingStatus<'a> {
             last_scale_time: status.last_scale_time,
             current_replicas: status.current_replicas,
             desired_replicas: status.desired_replicas,
-            metrics: None,
+            metrics: SmallVec::new(),
+            metrics_set: false,
             conditions: conditions.collect(),
         }
     }
@@ -95,6 +97,20 @@ impl<'a> WorkingStatus<'a> {
         }
     }
 
+    /// Adds the status of a metric.
+    pub(super) fn add_metric(&mut self, metric: MetricStatus) {
+        self.metrics.push(Cow::Owned(metric));
+    }
+
+    fn same_metrics(&self, old: &[MetricStatus]) -> bool {
+        old.len() == self.metrics.len()
+            && self
+                .metrics
+                .iter()
+                .zip(old)
+                .all(|(new, old)| std::ptr::eq::<MetricStatus>(&**new, old) || **new == *old)
+    }
+
     /// Whether nothing changed: absent and zero sizes are the same; times are compared exactly (a
     /// new one has fractions of a second, a stored one has none).
     ///
@@ -104,7 +120,7 @@ impl<'a> WorkingStatus<'a> {
             && old.desired_replicas == self.desired_replicas
             && old.observed_generation == self.observed_generation
             && old.last_scale_time == self.last_scale_time
-            && self.metrics.as_ref().is_none_or(|new| *new == old.current_metrics)
+            && (!self.metrics_set || self.same_metrics(&old.current_metrics))
             && old.conditions.len() == self.conditions.len()
             && old.conditions.iter().zip(&self.conditions).all(|(old, new)| {
                 old.type_ == new.type_
@@ -129,7 +145,11 @@ impl<'a> WorkingStatus<'a> {
             last_scale_time: self.last_scale_time.map(Time::truncate_to_second),
             current_replicas: self.current_replicas,
             desired_replicas: self.desired_replicas,
-            current_metrics: self.metrics.take().unwrap_or_else(|| old.current_metrics.clone()),
+            current_metrics: if self.metrics_set {
+                self.metrics.iter().map(|metric| (**metric).clone()).collect()
+            } else {
+                old.current_metrics.clone()
+            },
             conditions: conditions.collect(),
         }
     }
@@ -184,13 +204,9 @@ impl Reconcile<'_> {
     }
 
     /// Upstream: horizontal.go, setCurrentReplicasAndMetricsInStatus
-    pub(super) fn set_current_replicas_and_metrics_in_status(
-        &mut self,
-        current_replicas: i32,
-        metrics: Vec<MetricStatus>,
-    ) {
+    pub(super) fn set_current_replicas_and_metrics_in_status(&mut self, current_replicas: i32) {
         let desired_replicas = self.status.desired_replicas;
-        self.set_status(current_replicas, desired_replicas, metrics, false);
+        self.set_status(current_replicas, desired_replicas, false);
     }
 
     /// Upstream: horizontal.go, setStatus
@@ -198,13 +214,12 @@ impl Reconcile<'_> {
         &mut self,
         current_replicas: i32,
         desired_replicas: i32,
-        metrics: Vec<MetricStatus>,
         rescale: bool,
     ) {
         // The API leaves out a size of zero here.
         self.status.current_replicas = Some(current_replicas).filter(|replicas| *replicas != 0);
         self.status.desired_replicas = desired_replicas;
-        self.status.metrics = Some(metrics);
+        self.status.metrics_set = true;
         let generation = self.hpa.generation;
         let generations = self.knobs.gates.enabled(Gate::HpaGeneration);
         self.status.observed_generation = generations.then_some(generation);
