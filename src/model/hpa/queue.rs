@@ -82,14 +82,14 @@ impl Queue {
         if self.workers_start.is_some_and(|start| start > now) {
             return None;
         }
-        self.workers_start = None;
+        self.start_workers();
         self.wake(now);
         self.ready.pop_front().map(|(_, key)| key)
     }
 
     /// Takes a key out as if it had been handed out at `now`.
     pub(super) fn take(&mut self, key: &str, now: Time) {
-        self.workers_start = None;
+        self.start_workers();
         self.wake(now);
         self.ready.retain(|(_, queued)| queued.as_ref() != key);
     }
@@ -101,6 +101,13 @@ impl Queue {
         }
         self.wake(now);
         self.ready.front().map(|(_, key)| key)
+    }
+
+    /// From now on keys are handed out; none was before.
+    fn start_workers(&mut self) {
+        if let Some(start) = self.workers_start.take() {
+            self.ready.iter_mut().for_each(|(at, _)| *at = start.max(*at));
+        }
     }
 
     /// Makes ready what has waited until now.
