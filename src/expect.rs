@@ -8,10 +8,12 @@
 //! Deliberately no comparison with other traces here.
 
 use std::fmt::{self, Display};
+use std::sync::Arc;
 
 use crate::model::api::{Condition, HpaStatus};
-use crate::model::observation::{Event, Observation};
+use crate::model::observation::{Event, Observation, Read};
 use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
 use crate::scenario::meant::{
     Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
 };
@@ -25,30 +27,88 @@ pub struct Unmet {
     pub what: String,
 }
 
-/// Evaluates expectations over all reconciles of a run, in order of time. `initial_replicas` is
-/// the target's size at t=0; `outside` are sizes that somebody else than the controller wrote, in
-/// order of time: a reconcile at that same instant comes after them.
+/// A size of a target that somebody else than the controller wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outside {
+    /// When.
+    pub at: Time,
+    /// The target, by its index.
+    pub target: usize,
+    /// The size.
+    pub replicas: i32,
+}
+
+/// The scale targets at t=0, and who scales which.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sizes {
+    /// Resource with its group, name and size.
+    targets: Vec<(String, Arc<str>, i32)>,
+    /// The target of each HPA, by its index.
+    hpas: Vec<(Arc<str>, usize)>,
+}
+
+impl Sizes {
+    /// Those of a scenario.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Sizes {
+        let targets = scenario.targets();
+        let targets = targets.map(|it| (it.group_resource(), it.name.clone(), it.replicas));
+        let hpas = scenario.hpas.iter().map(|hpa| (hpa.name.clone(), hpa.target));
+        Sizes { targets: targets.collect(), hpas: hpas.collect() }
+    }
+
+    /// The target that a reconcile was about: the one whose scale it read, or else the one that its
+    /// HPA had before.
+    fn target(&mut self, tick: &Observation) -> usize {
+        let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
+        let read = tick.reads.iter().find_map(|read| match read {
+            Read::Scale { resource, name, .. } => Some((resource, name)),
+            _ => None,
+        });
+        let read = read.and_then(|(resource, name)| {
+            let same = |(of, it, _): &(String, Arc<str>, i32)| **of == **resource && it == name;
+            self.targets.iter().position(same)
+        });
+        match (known, read) {
+            (Some((_, target)), Some(read)) => {
+                *target = read;
+                read
+            }
+            (Some((_, target)), None) => *target,
+            (None, read) => read.unwrap_or(0),
+        }
+    }
+}
+
+/// Evaluates expectations over all reconciles of a run, in order of time. `sizes` is what there was
+/// at t=0; `outside` are sizes that somebody else than the controller wrote, in order of time: a
+/// reconcile at that same instant comes after them.
 #[must_use]
 pub fn evaluate(
     expect: &[Expectation],
     observations: &[Observation],
-    initial_replicas: i32,
-    outside: &[(Time, i32)],
+    sizes: &Sizes,
+    outside: &[Outside],
 ) -> Vec<Unmet> {
     if expect.is_empty() {
         return Vec::new();
     }
-    let seen = Seen(fold(observations, initial_replicas, outside));
+    let all = Seen(fold(observations, sizes.clone(), outside));
     let unmet = |expectation: &Expectation| {
-        let what = seen.unmet(&expectation.when, &expectation.what)?;
+        let (when, what) = (&expectation.when, &expectation.what);
+        let what = match &expectation.hpa {
+            None => all.unmet(when, what)?,
+            Some(hpa) => format!("HPA {hpa}: {}", all.of_hpa(hpa).unmet(when, what)?),
+        };
         Some(Unmet { line: expectation.line, what })
     };
     expect.iter().filter_map(unmet).collect()
 }
 
 /// A reconcile, with what was known after it.
+#[derive(Clone)]
 struct Tick<'a> {
-    /// From 1.
+    /// From 1: of all, or of those of one HPA.
     number: usize,
     observation: &'a Observation,
     /// The target's size before it.
@@ -77,23 +137,31 @@ impl Display for Tick<'_> {
 
 fn fold<'a>(
     observations: &'a [Observation],
-    initial_replicas: i32,
-    mut outside: &[(Time, i32)],
+    mut sizes: Sizes,
+    mut outside: &[Outside],
 ) -> Vec<Tick<'a>> {
     let mut ticks = Vec::with_capacity(observations.len());
-    let (mut replicas, mut status) = (initial_replicas, None);
+    // The status of each HPA as stored.
+    let mut statuses: Vec<(&str, &'a HpaStatus)> = Vec::new();
     for (index, observation) in observations.iter().enumerate() {
-        while let [(at, size), rest @ ..] = outside
-            && *at <= observation.at
+        while let [first, rest @ ..] = outside
+            && first.at <= observation.at
         {
-            replicas = *size;
+            sizes.targets[first.target].2 = first.replicas;
             outside = rest;
         }
-        let before = replicas;
-        replicas = observation.scaled_to().unwrap_or(replicas);
+        let target = sizes.target(observation);
+        let size = &mut sizes.targets[target].2;
+        let before = *size;
+        *size = observation.scaled_to().unwrap_or(before);
         let written = observation.status_write.as_ref().filter(|write| write.error.is_none());
-        status = written.map(|write| &write.status).or(status);
-        ticks.push(Tick { number: index + 1, observation, before, replicas, status });
+        if let Some(write) = written {
+            statuses.retain(|(hpa, _)| *hpa != &*observation.hpa);
+            statuses.push((&observation.hpa, &write.status));
+        }
+        let status = statuses.iter().find(|(hpa, _)| *hpa == &*observation.hpa);
+        let status = status.map(|(_, status)| *status);
+        ticks.push(Tick { number: index + 1, observation, before, replicas: *size, status });
     }
     ticks
 }
@@ -102,6 +170,12 @@ fn fold<'a>(
 struct Seen<'a>(Vec<Tick<'a>>);
 
 impl<'a> Seen<'a> {
+    /// Those of one HPA, counted on their own.
+    fn of_hpa(&self, hpa: &str) -> Seen<'a> {
+        let ticks = self.0.iter().filter(|tick| &*tick.observation.hpa == hpa).enumerate();
+        Seen(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
+    }
+
     /// Why an expectation is not met.
     fn unmet(&self, when: &When, expected: &Expected) -> Option<String> {
         match when {

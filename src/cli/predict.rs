@@ -4,7 +4,7 @@ use std::io;
 
 use super::fixtures::Fixtures;
 use super::{Format, OfRelease, Source, columns, exit, show, unless_closed};
-use crate::expect;
+use crate::expect::{self, Sizes};
 use crate::report::{json, table};
 use crate::run::free_run;
 
@@ -31,12 +31,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(why) = &run.unplayable {
         anyhow::bail!("{}: {why}", scenario.path);
     }
-    let unmet = expect::evaluate(
-        &scenario.expect,
-        &run.trace.ticks,
-        scenario.workload.replicas,
-        &run.outside,
-    );
+    let unmet =
+        expect::evaluate(&scenario.expect, &run.trace.ticks, &Sizes::of(&scenario), &run.outside);
     match args.format {
         Format::Text => {
             let (path, expected) = (&scenario.path, scenario.expect.len());

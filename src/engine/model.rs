@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
-use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
+use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, Controller, Decision, Input};
 use crate::model::observation::Observation;
@@ -25,14 +25,28 @@ pub struct Simulation {
     cluster: Cluster,
     controller: Controller,
     gates: FeatureGates,
+    /// The HPAs that there can be.
+    hpas: Vec<Served>,
+    targets: Vec<Target>,
+}
+
+/// An HPA that the controller may be asked to reconcile.
+#[derive(Clone, Debug)]
+struct Served {
     key: Arc<str>,
     name: Arc<str>,
-    resource: Arc<str>,
-    target: Arc<str>,
+    /// The spec that was mapped last, with its target's resource, or why it has none.
+    mapped: Option<(Arc<HpaSpec>, Result<Arc<str>, String>)>,
+}
+
+/// An object that has a scale.
+#[derive(Clone, Debug)]
+struct Target {
     group: String,
     kind: String,
-    /// Why the target of this spec can't be mapped to a resource, if it can't.
-    mapped: Option<(Arc<HpaSpec>, Option<String>)>,
+    /// With its group.
+    resource: Arc<str>,
+    name: Arc<str>,
 }
 
 impl Simulation {
@@ -40,18 +54,23 @@ impl Simulation {
     #[must_use]
     pub fn new(scenario: &Scenario, release: Release) -> Simulation {
         let rules = Rules::of(release);
-        let workload = &scenario.workload;
+        let hpas = scenario.hpas.iter().map(|hpa| Served {
+            key: format!("{}/{}", scenario.namespace, hpa.name).into(),
+            name: hpa.name.clone(),
+            mapped: None,
+        });
+        let targets = scenario.targets().map(|target| Target {
+            group: target.group.to_owned(),
+            kind: target.kind.to_owned(),
+            resource: target.group_resource().into(),
+            name: target.name.clone(),
+        });
         Simulation {
             cluster: Cluster::new(scenario.gates.enabled(Gate::HpaGeneration)),
             controller: Controller::new(rules, scenario.flags, scenario.gates),
             gates: scenario.gates,
-            key: format!("{}/{}", scenario.namespace, scenario.hpa_name).into(),
-            name: scenario.hpa_name.clone(),
-            resource: with_group(&workload.resource, &workload.group).into(),
-            target: workload.name.clone(),
-            group: workload.group.clone(),
-            kind: workload.kind.clone(),
-            mapped: None,
+            hpas: hpas.collect(),
+            targets: targets.collect(),
         }
     }
 
@@ -60,32 +79,40 @@ impl Simulation {
     /// # Panics
     /// If a pod names a template that was not defined before: the world always defines it.
     pub fn apply(&mut self, change: &Change, now: Time) -> Option<ApiAnswer> {
-        let before = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
-        let spec_before = self.cluster.hpa(&self.name).map(|hpa| hpa.spec.clone());
-        let (name, gates) = (self.name.clone(), self.gates);
+        let of = change.hpa_name().and_then(|name| self.hpas.iter().find(|hpa| *hpa.name == *name));
+        let name = of.map(|hpa| hpa.name.clone());
+        let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
+        let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
+        let gates = self.gates;
         let admission = |spec: &mut HpaSpec| {
+            let name = name.as_deref().unwrap_or_default();
             hpa::set_defaults(spec);
-            let errors = match &spec_before {
-                None => hpa::validate(&name, spec, &gates),
-                Some(before) => hpa::validate_update(spec, before, &gates),
+            let errors = match &before {
+                None => hpa::validate(name, spec, &gates),
+                Some((_, before)) => hpa::validate_update(spec, before, &gates),
             };
-            if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(&name, &errors)) }
+            if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(name, &errors)) }
         };
         let edits = self.cluster.hpa_edits();
         let answer = self.cluster.apply(change, &admission);
         let answer = answer.expect("the world defines a template before it uses it");
-        let after = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
-        match (before, after) {
-            (None, Some(_)) => self.controller.hpa_added(&self.key, now),
-            (Some(_), None) => self.controller.hpa_deleted(&self.key, now),
-            (Some(before), Some(after)) if self.cluster.hpa_edits() != edits => {
-                self.controller.hpa_updated(&self.key, before != after, now);
+        if let Some(Served { key, name, .. }) = of {
+            let after = self.cluster.hpa(name).map(|hpa| hpa.generation);
+            match (before, after) {
+                (None, Some(_)) => self.controller.hpa_added(key, now),
+                (Some(_), None) => self.controller.hpa_deleted(key, now),
+                (Some((before, _)), Some(after)) if self.cluster.hpa_edits() != edits => {
+                    self.controller.hpa_updated(key, before != after, now);
+                }
+                _ => {}
             }
-            _ => {}
         }
         if matches!(change, Change::RestartController) {
-            let hpas: Vec<Arc<str>> = after.iter().map(|_| self.key.clone()).collect();
-            self.controller.restarted(&hpas, now);
+            // The new controller lists them by name.
+            let there = self.cluster.hpas();
+            let served = there.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
+            let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
+            self.controller.restarted(&keys, now);
         }
         answer.map(|answer| api_answer(answer, now))
     }
@@ -106,23 +133,30 @@ impl Simulation {
     /// [`Simulation::sync`] for callers who keep no decision: this one is overwritten. False:
     /// nothing was decided.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
-        let faults = self.cluster.faults();
-        let hpa = self.cluster.hpa(&self.name);
-        let target = hpa.map(|hpa| &hpa.spec.scale_target_ref);
+        let index = self.up_next(now);
+        let Some(served) = self.hpas.get_mut(index) else { return false };
+        let hpa = self.cluster.hpa(&served.name);
         if let Some(hpa) = hpa
-            && !self.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
+            && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
-            let error = self.mapping_error(&hpa.spec.scale_target_ref);
-            self.mapped = Some((hpa.spec.clone(), error));
+            let resource = map_to_resource(&self.targets, &hpa.spec.scale_target_ref);
+            served.mapped = Some((hpa.spec.clone(), resource));
         }
-        let mapping_error = self.mapped.as_ref().and_then(|(_, error)| error.as_deref());
-        let name = target.map_or(&*self.target, |target| &target.name);
-        let scale = self.cluster.scale(&self.resource, name);
+        let first = &self.targets[0];
+        let mapped = served.mapped.as_ref().map(|(_, resource)| resource.as_ref());
+        let (resource, mapping_error) = match mapped {
+            Some(Ok(resource)) => (resource, None),
+            Some(Err(error)) => (&first.resource, Some(error.as_str())),
+            None => (&first.resource, None),
+        };
+        let name = hpa.map_or(&*first.name, |hpa| &hpa.spec.scale_target_ref.name);
+        let scale = self.cluster.scale(resource, name);
+        let faults = self.cluster.faults();
         let input = Input {
             now,
             hpa,
             scale: scale.as_ref().copied(),
-            scale_resource: &self.resource,
+            scale_resource: resource,
             mapping_error,
             pods: self.cluster.pods(),
             pod_metrics: self.cluster.pod_metrics(),
@@ -133,32 +167,44 @@ impl Simulation {
         self.controller.sync_into(&input, decision)
     }
 
-    /// Only the workload's kind has a resource here. An HPA that was turned to another kind meets
-    /// what the API server's discovery has of it: nothing.
-    ///
-    /// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
-    fn mapping_error(&self, target: &CrossVersionObjectReference) -> Option<String> {
-        let version = target.api_version.as_deref().unwrap_or_default();
-        let group = version.split_once('/').map_or("", |(group, _)| group);
-        let known = group == self.group && target.kind == self.kind;
-        let kind = &target.kind;
-        (!known).then(|| format!("no matches for kind {kind:?} in group {group:?}"))
+    /// The HPA whose turn it is.
+    fn up_next(&mut self, now: Time) -> usize {
+        if self.hpas.len() == 1 {
+            return 0;
+        }
+        let Some(key) = self.controller.up_next(now) else { return usize::MAX };
+        self.hpas.iter().position(|hpa| same_text(&hpa.key, key)).unwrap_or(usize::MAX)
     }
 
     /// Lets what a reconcile wrote come about: the scale and the HPA's status.
-    /// `end` is when the reconcile ended: its last write is the status.
-    pub fn settle(&mut self, tick: &Observation, end: Time) {
-        if let Some(replicas) = tick.scaled_to() {
-            let hpa = self.cluster.hpa(&self.name);
-            let name = hpa.map(|hpa| hpa.spec.scale_target_ref.name.clone());
-            let name = name.as_deref().unwrap_or(&self.target);
-            self.cluster.write_scale(&self.resource, name, replicas);
-        }
+    /// `end` is when the reconcile ended: its last write is the status. Gives the target (by its
+    /// index) whose size was written, and the size.
+    pub fn settle(&mut self, tick: &Observation, end: Time) -> Option<(usize, i32)> {
+        let scaled = tick.scaled_to().and_then(|replicas| {
+            let target = self.target_of(&tick.hpa)?;
+            let Target { resource, name, .. } = &self.targets[target];
+            self.cluster.write_scale(resource, name, replicas);
+            Some((target, replicas))
+        });
         if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none())
-            && self.cluster.write_status(&self.name, write.status.clone())
+            && let Some(served) = self.hpas.iter().find(|hpa| same_text(&hpa.name, &tick.hpa))
+            && self.cluster.write_status(&served.name, write.status.clone())
         {
-            self.controller.hpa_updated(&self.key, false, end);
+            self.controller.hpa_updated(&served.key, false, end);
         }
+        scaled
+    }
+
+    /// The target of an HPA as it is stored, by its index.
+    #[must_use]
+    pub fn target_of(&self, hpa: &str) -> Option<usize> {
+        let reference = &self.cluster.hpa(hpa)?.spec.scale_target_ref;
+        let group = group_of(reference);
+        self.targets.iter().position(|target| {
+            *target.name == *reference.name
+                && target.kind == reference.kind
+                && target.group == group
+        })
     }
 
     /// The cluster as it is.
@@ -166,6 +212,25 @@ impl Simulation {
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
+}
+
+fn group_of(target: &CrossVersionObjectReference) -> &str {
+    let version = target.api_version.as_deref().unwrap_or_default();
+    version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Only the kinds of the targets have a resource here. An HPA that was turned to another kind meets
+/// what the API server's discovery has of it: nothing.
+///
+/// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
+fn map_to_resource(
+    targets: &[Target],
+    reference: &CrossVersionObjectReference,
+) -> Result<Arc<str>, String> {
+    let (group, kind) = (group_of(reference), &reference.kind);
+    let mut same = targets.iter().filter(|target| target.group == group && target.kind == *kind);
+    let known = same.next().map(|target| target.resource.clone());
+    known.ok_or_else(|| format!("no matches for kind {kind:?} in group {group:?}"))
 }
 
 fn api_answer(answer: HpaAnswer, at: Time) -> ApiAnswer {

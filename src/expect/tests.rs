@@ -25,10 +25,19 @@ fn replicas(min: i32, max: i32) -> Expected {
     Expected { replicas: Some(NumberRange { min, max }), ..Expected::default() }
 }
 
+/// A workload of 3, scaled by an HPA without a name.
+fn sizes() -> Sizes {
+    Sizes { targets: vec![(String::new(), "".into(), 3)], hpas: vec![("".into(), 0)] }
+}
+
+fn outside(seconds: i64, replicas: i32) -> Outside {
+    Outside { at: at(seconds), target: 0, replicas }
+}
+
 /// What is unmet of one expectation of a workload of 3.
 fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
-    let expectation = Expectation { line: 7, when, what };
-    let mut unmet = evaluate(&[expectation], observations, 3, &[]);
+    let expectation = Expectation { line: 7, hpa: None, when, what };
+    let mut unmet = evaluate(&[expectation], observations, &sizes(), &[]);
     assert!(unmet.iter().all(|unmet| unmet.line == 7));
     unmet.pop().map(|unmet| unmet.what)
 }
@@ -45,12 +54,12 @@ fn sizes_hold_until_somebody_writes_another() {
     }
     let expect = |size| {
         let what = replicas(size, size);
-        [Expectation { line: 1, when: When::Tick(3), what }]
+        [Expectation { line: 1, hpa: None, when: When::Tick(3), what }]
     };
     // A person's size at the tick's own instant is there before the tick.
-    assert_eq!(evaluate(&expect(2), &run, 3, &[(at(30), 2)]), []);
-    assert_eq!(evaluate(&expect(6), &run, 3, &[(at(15), 2)]), []);
-    assert_eq!(evaluate(&expect(6), &run, 3, &[(at(31), 2)]), []);
+    assert_eq!(evaluate(&expect(2), &run, &sizes(), &[outside(30, 2)]), []);
+    assert_eq!(evaluate(&expect(6), &run, &sizes(), &[outside(15, 2)]), []);
+    assert_eq!(evaluate(&expect(6), &run, &sizes(), &[outside(31, 2)]), []);
 }
 
 #[test]

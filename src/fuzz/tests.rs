@@ -57,7 +57,7 @@ fn each_area_makes_what_it_is_named_after() {
     let ticks = |scenario: &Scenario| scenario.until.since_start().0 / scenario.flags.sync_period.0;
     assert!(all(Area::Days).all(|scenario| ticks(&scenario) >= 2000));
     assert!(all(Area::Ratios).all(|scenario| ticks(&scenario) <= 120));
-    let behaves = |made: &Scenario| made.manifest["spec"]["behavior"].is_object();
+    let behaves = |made: &Scenario| made.hpas[0].manifest["spec"]["behavior"].is_object();
     assert!(all(Area::Behavior).filter(behaves).count() > 40);
     assert!(all(Area::Errors).all(|scenario| !scenario.timeline.is_empty()));
     assert_eq!("edits".parse(), Ok(Area::Edits));

@@ -21,11 +21,15 @@ pub fn tick(
     columns: usize,
 ) -> Option<String> {
     let tick = run.ticks.get(index)?;
-    let written = |tick: &FreeTick| tick.observation.status_write.is_some();
+    let of = &tick.observation.hpa;
+    let written =
+        |tick: &FreeTick| tick.observation.status_write.is_some() && tick.observation.hpa == *of;
     let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
     let before = before.and_then(|tick| tick.observation.status_write.as_ref());
     let mut out = table::heading(scenario, release, columns);
-    let moment = format!("tick {} of {}, t={}", index + 1, run.ticks.len(), tick.observation.at);
+    let whose = scenario.has_several_hpas().then(|| format!(", HPA {of}")).unwrap_or_default();
+    let (number, at) = (index + 1, tick.observation.at);
+    let moment = format!("tick {number} of {}, t={at}{whose}", run.ticks.len());
     let _ = writeln!(out, "{}", paint(STRONG, &moment));
     section(&mut out, "What the controller saw");
     out.push_str(&saw(tick, columns));

@@ -182,7 +182,9 @@ pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
 }
 
 fn hpa_line(text: &str) -> usize {
-    text.lines().position(|line| line.starts_with("hpa:")).map_or(1, |index| index + 1)
+    text.lines()
+        .position(|line| line.starts_with("hpa:") || line.starts_with("hpas:"))
+        .map_or(1, |index| index + 1)
 }
 
 /// The last lines: the figures, and what was reached.

@@ -100,6 +100,7 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
     json!({
         "tick": number,
         "at": observation.at.to_string(),
+        "hpa": observation.hpa,
         "replicasBefore": tick.replicas_before,
         "replicasAfter": tick.replicas_after,
         "proposal": derivation.proposal,

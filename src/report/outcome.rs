@@ -1,5 +1,6 @@
 //! One scenario's outcome as text: above all a divergence, which is what users see most.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
@@ -141,7 +142,7 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
     let moment = if is_of_the_api(divergence) {
         format!("the API server's answer, t={at}")
     } else {
-        format!("tick {}, t={at}", divergence.tick)
+        format!("tick {}, t={at}{}", divergence.tick, whose(outcome, divergence))
     };
     let engine = &*outcome.engine;
     if let [only] = divergence.fields.as_slice()
@@ -169,6 +170,20 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
             out.push_str(&below_each_other(field, engine, 6, columns));
         }
     }
+}
+
+/// Which HPA the tick of a divergence is about, if there are several.
+fn whose(outcome: &Outcome, divergence: &Divergence) -> String {
+    let tick = divergence.tick.checked_sub(1).and_then(|index| outcome.trace.ticks.get(index));
+    match tick {
+        Some(tick) if has_several_hpas(outcome) => format!(", HPA {}", tick.hpa),
+        _ => String::new(),
+    }
+}
+
+fn has_several_hpas(outcome: &Outcome) -> bool {
+    let mut hpas = outcome.trace.ticks.iter().map(|tick| &tick.hpa);
+    hpas.next().is_some_and(|first| hpas.any(|hpa| hpa != first))
 }
 
 /// Why the model said what it said, if it did say something of that tick.
@@ -201,15 +216,19 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
     if first >= end {
         return String::new();
     }
-    let align = [Align::Left, Align::Right, Align::Left, Align::Left, Align::Left];
+    let several = has_several_hpas(outcome);
+    let mut align = vec![Align::Left, Align::Right, Align::Left, Align::Left, Align::Left];
+    align.extend(several.then_some(Align::Left));
     let mut table = Columns::new(&align);
-    let head = ["", "tick", "t", "replicas", "what it did"];
-    table.row(head.map(str::to_owned).to_vec(), DIM);
-    let mut size: Option<i32> = None;
+    let head = ["", "tick", "t", "hpa", "replicas", "what it did"];
+    let head = head.iter().filter(|name| several || **name != "hpa");
+    table.row(head.map(|name| (*name).to_owned()).collect(), DIM);
+    let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
     for (index, tick) in ticks[..end].iter().enumerate() {
         let status = tick.status_write.as_ref().map(|write| &write.status);
-        let before = status.and_then(|status| status.current_replicas).or(size);
-        size = tick.scaled_to().or(before);
+        let before = status.and_then(|status| status.current_replicas);
+        let before = before.or(sizes.get(&*tick.hpa).copied());
+        sizes.extend(tick.scaled_to().or(before).map(|size| (&*tick.hpa, size)));
         if index < first {
             continue;
         }
@@ -220,16 +239,11 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
             _ if here => STRONG,
             _ => Style::new(),
         };
-        table.row(
-            vec![
-                if here { ">" } else { "" }.to_owned(),
-                number.to_string(),
-                tick.at.to_string(),
-                replicas(tick, before),
-                did(tick),
-            ],
-            style,
-        );
+        let mark = if here { ">" } else { "" };
+        let mut cells = vec![mark.to_owned(), number.to_string(), tick.at.to_string()];
+        cells.extend(several.then(|| tick.hpa.to_string()));
+        cells.extend([replicas(tick, before), did(tick)]);
+        table.row(cells, style);
     }
     let mut out = format!("    {} did:\n", outcome.engine);
     out.push_str(&table.render(4, columns));

@@ -1,5 +1,6 @@
 //! What the model predicts, as a table: one row a tick, ticks that bring nothing new folded.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anstyle::Style;
@@ -7,7 +8,7 @@ use anstyle::Style;
 use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{chart, counted};
-use crate::expect::Unmet;
+use crate::expect::{Outside, Unmet};
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::quantity::{Format, Quantity};
@@ -34,31 +35,50 @@ struct Row {
 pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
-    let mut points = vec![(Time::ZERO, scenario.workload.replicas)];
-    // At one instant a person comes before the controller, as in the world; sorting keeps that.
-    points.extend(run.outside.iter().copied());
-    points.extend(rescales.clone().map(|tick| (tick.observation.at, tick.replicas_after)));
-    points.sort_by_key(|(at, _)| *at);
+    let points = points(scenario, run, 0);
     let picture = chart::sizes(&points, scenario.until, columns);
     if !picture.is_empty() {
         out.push('\n');
         out.push_str(&picture);
     }
     out.push('\n');
-    out.push_str(&ticks(run, scenario.workload.replicas, columns));
+    out.push_str(&ticks(scenario, run, columns));
     let (least, most) = points
         .iter()
         .fold((i32::MAX, i32::MIN), |(least, most), (_, size)| (least.min(*size), most.max(*size)));
     let last = points.last().map_or(0, |(_, size)| *size);
     let changes = counted(rescales.count(), "change");
-    let ending = format!(
-        "{}, {changes} of size by the controller; size {last} at the end, {least} to {most} on the \
-         way",
+    let whose = if scenario.other_targets.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", scenario.workload.name)
+    };
+    let mut ending = format!(
+        "{}, {changes} of size by the controller; size{whose} {last} at the end, {least} to {most} \
+         on the way",
         counted(run.ticks.len(), "tick"),
     );
+    for (index, target) in scenario.targets().enumerate().skip(1) {
+        let last = self::points(scenario, run, index).last().map_or(0, |(_, size)| *size);
+        let _ = write!(ending, "; size of {} {last} at the end", target.name);
+    }
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
     out
+}
+
+/// The sizes of a target over time.
+fn points(scenario: &Scenario, run: &FreeRun, target: usize) -> Vec<(Time, i32)> {
+    let initial = scenario.targets().nth(target).map(|target| (Time::ZERO, target.replicas));
+    let mut points: Vec<(Time, i32)> = initial.into_iter().collect();
+    // At one instant a person comes before the controller, as in the world; sorting keeps that.
+    let outside = run.outside.iter().filter(|outside| outside.target == target);
+    points.extend(outside.map(|outside| (outside.at, outside.replicas)));
+    let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
+    let rescales = rescales.filter(|tick| tick.target == target);
+    points.extend(rescales.map(|tick| (tick.observation.at, tick.replicas_after)));
+    points.sort_by_key(|(at, _)| *at);
+    points
 }
 
 /// The scenario's name and what it says.
@@ -72,23 +92,33 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 }
 
 /// The table of the ticks.
-fn ticks(run: &FreeRun, initial: i32, columns: usize) -> String {
-    let metrics = metric_columns(run);
+fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
+    let several = scenario.has_several_hpas();
+    let metrics = metric_columns(run, several);
     let mut align = vec![Align::Right, Align::Left];
+    align.extend(several.then_some(Align::Left));
     align.extend(metrics.iter().map(|_| Align::Left));
     align.extend([Align::Left, Align::Right, Align::Left, Align::Left]);
     let mut table = Columns::new(&align);
     let mut head = vec!["tick".to_owned(), "t".to_owned()];
+    head.extend(several.then(|| "hpa".to_owned()));
     head.extend(metrics.iter().cloned());
     head.extend(["counted", "wants", "replicas", "why"].map(str::to_owned));
     table.row(head, DIM);
 
-    let mut notes = notes(run, initial).into_iter().peekable();
-    let mut status: Option<&HpaStatus> = None;
+    let mut notes = notes(scenario, run).into_iter().peekable();
+    let mut statuses: BTreeMap<&str, &HpaStatus> = BTreeMap::new();
     let mut rows: Vec<Row> = Vec::with_capacity(run.ticks.len());
     for tick in &run.ticks {
-        rows.push(row(tick, status, metrics.len()));
-        status = tick.observation.status_write.as_ref().map(|write| &write.status).or(status);
+        let hpa = &*tick.observation.hpa;
+        let mut row = row(tick, statuses.get(hpa).copied(), metrics.len());
+        if several {
+            row.cells.insert(0, hpa.to_owned());
+        }
+        rows.push(row);
+        if let Some(write) = &tick.observation.status_write {
+            statuses.insert(hpa, &write.status);
+        }
     }
     let mut index = 0;
     while let Some(row) = rows.get(index) {
@@ -118,16 +148,19 @@ fn ticks(run: &FreeRun, initial: i32, columns: usize) -> String {
 
 /// What people did, what the API server refused, and when the controller was restarted: in order,
 /// with the number of ticks before.
-fn notes(run: &FreeRun, initial: i32) -> Vec<(usize, Time, String)> {
+fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
+    let initial = |target| scenario.targets().nth(target).map(|target| target.replicas);
     // That the target has a size in the beginning is no news.
-    let news = |(at, size): &&(Time, i32)| *at > Time::ZERO || *size != initial;
-    let sizes = run.outside.iter().filter(news).map(|(at, size)| {
+    let news = |it: &&Outside| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
+    let sizes = run.outside.iter().filter(news).map(|Outside { at, target, replicas }| {
         let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
-        (before, *at, format!("{at}: somebody scales to {size}"))
+        let whose = scenario.other_targets.get(target.wrapping_sub(1));
+        let whose = whose.map(|target| format!(" {}", target.name)).unwrap_or_default();
+        (before, *at, format!("{at}: somebody scales{whose} to {replicas}"))
     });
-    let mut seen = false;
+    let mut seen = BTreeSet::new();
     let answers = run.trace.api.iter().filter_map(|(after, answer)| {
-        let first = !std::mem::replace(&mut seen, true);
+        let first = seen.insert(&answer.name);
         let text = answered(answer, first)?;
         Some((*after, answer.at, text))
     });
@@ -152,11 +185,13 @@ fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
     })
 }
 
-/// One column a metric, up to the most that a tick has.
-fn metric_columns(run: &FreeRun) -> Vec<String> {
+/// One column a metric, up to the most that a tick has. Several HPAs have different metrics.
+fn metric_columns(run: &FreeRun, several: bool) -> Vec<String> {
     let most = run.ticks.iter().max_by_key(|tick| tick.derivation.metrics.len());
     let metrics = most.map(|tick| tick.derivation.metrics.as_slice()).unwrap_or_default();
-    metrics.iter().map(MetricDerivation::title).collect()
+    let titles = metrics.iter().map(MetricDerivation::title).enumerate();
+    let title = |(index, title)| if several { format!("metric {}", index + 1) } else { title };
+    titles.map(title).collect()
 }
 
 fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {

@@ -13,7 +13,7 @@ use super::{KnownHit, Outcome, Verdict};
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::model::Simulation;
 use crate::engine::{Engine, EngineError, Session, Step};
-use crate::expect;
+use crate::expect::{self, Outside, Sizes};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
@@ -34,8 +34,8 @@ pub struct FreeRun {
     pub trace: Trace,
     /// One a tick, with the reasons.
     pub ticks: Vec<FreeTick>,
-    /// Changes of the size that were not the controller's: by a person.
-    pub outside: Vec<(Time, i32)>,
+    /// Changes of a target's size that were not the controller's: by a person.
+    pub outside: Vec<Outside>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not be played to its end, if it could not.
@@ -49,9 +49,11 @@ pub struct FreeTick {
     pub observation: Observation,
     /// Why.
     pub derivation: Derivation,
-    /// `spec.replicas` before.
+    /// Which of the scenario's targets its HPA scales.
+    pub target: usize,
+    /// The target's `spec.replicas` before.
     pub replicas_before: i32,
-    /// `spec.replicas` after.
+    /// The target's `spec.replicas` after.
     pub replicas_after: i32,
 }
 
@@ -66,7 +68,7 @@ struct Lockstep<'a> {
     /// What happens to the HPA or the controller at `now` and is not applied yet. Each has its
     /// whole effect, reconciles included, before the next.
     events: VecDeque<Change>,
-    outside: Vec<(Time, i32)>,
+    outside: Vec<Outside>,
     /// Why the scenario can't be played to its end, if it can't.
     unplayable: Option<String>,
 }
@@ -130,6 +132,10 @@ impl<'a> Lockstep<'a> {
         }
         let mut decisions = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
+            // Of several reconciles at one instant, each sees what the one before it wrote.
+            if let Some(Decision { observation, end, .. }) = decisions.last() {
+                self.simulation.settle(observation, *end);
+            }
             if let Some(decision) = self.simulation.sync(due) {
                 // A reconcile that waits between attempts is seen to its end.
                 if let Some(at) = self.overlap(due, decision.end) {
@@ -162,10 +168,13 @@ impl<'a> Lockstep<'a> {
     fn changes(&mut self, at: Time) -> Vec<Change> {
         let changes = self.world.advance(at);
         for change in &changes {
-            if let Change::SetScale(target) = change
-                && let Some(replicas) = target.replicas
+            if let Change::SetScale(of) = change
+                && let Some(replicas) = of.replicas
+                && let Some(target) = self.scenario.targets().position(|target| {
+                    *target.name == of.name && target.group_resource() == *of.resource
+                })
             {
-                self.outside.push((at, replicas));
+                self.outside.push(Outside { at, target, replicas });
             }
         }
         changes
@@ -173,10 +182,18 @@ impl<'a> Lockstep<'a> {
 
     /// Lets a tick come about, as observed.
     fn settle(&mut self, tick: &Observation, end: Time) {
-        self.simulation.settle(tick, end);
-        if let Some(replicas) = tick.scaled_to() {
-            self.world.scaled(tick.at, replicas);
+        if let Some((target, replicas)) = self.simulation.settle(tick, end) {
+            self.world.scaled(tick.at, target, replicas);
         }
+    }
+
+    /// The target of a tick's HPA.
+    fn target_of(&self, tick: &Observation) -> usize {
+        let hpas = &self.scenario.hpas;
+        self.simulation.target_of(&tick.hpa).unwrap_or_else(|| {
+            let first = hpas.iter().find(|hpa| hpa.name == tick.hpa);
+            first.map_or(0, |hpa| hpa.target)
+        })
     }
 }
 
@@ -201,10 +218,17 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
             ticks: observed.collect(),
         });
         for Decision { observation, derivation, end } in predicted.decisions {
-            let replicas_before = run.world.replicas();
+            let target = run.target_of(&observation);
+            let replicas_before = run.world.replicas(target);
             run.settle(&observation, end);
-            let replicas_after = run.world.replicas();
-            ticks.push(FreeTick { observation, derivation, replicas_before, replicas_after });
+            let replicas_after = run.world.replicas(target);
+            ticks.push(FreeTick {
+                observation,
+                derivation,
+                target,
+                replicas_before,
+                replicas_after,
+            });
         }
     }
     FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable }
@@ -228,7 +252,7 @@ struct Findings<'k> {
     hits: Vec<&'k KnownDisagreement>,
     divergence: Option<Divergence>,
     compared: usize,
-    outside: Vec<(Time, i32)>,
+    outside: Vec<Outside>,
     unplayable: Option<String>,
 }
 
@@ -377,7 +401,7 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
     outcome.unmet = expect::evaluate(
         &scenario.expect,
         &findings.trace.ticks,
-        scenario.workload.replicas,
+        &Sizes::of(scenario),
         &findings.outside,
     );
     outcome.ticks = findings.compared;

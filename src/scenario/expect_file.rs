@@ -33,6 +33,10 @@ use super::scalars::{Duration, ScalarOr, StatusText};
     ],
 ))]
 pub(super) struct Expect {
+    /// Only the reconciles of the HPA of this name are looked at, and counted. Default: those of
+    /// all HPAs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hpa: Option<String>,
     /// At the n-th reconcile, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

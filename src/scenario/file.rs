@@ -5,6 +5,8 @@
 //! be there, and what values make sense, is checked by `lower`. `vpa` and rolling updates in the
 //! timeline will be further optional fields.
 
+use std::borrow::Cow;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -21,7 +23,10 @@ use crate::model::flags::Gate;
 /// A scenario of kube-lockstep: an autoscaler, the world around it over time, and what is expected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
-#[schemars(title = "kube-lockstep scenario")]
+#[schemars(
+    title = "kube-lockstep scenario",
+    extend("oneOf" = [{"required": ["hpa"]}, {"required": ["hpas"]}])
+)]
 pub(super) struct File {
     /// `kube-lockstep.dev/v1alpha1`.
     #[schemars(extend("const" = "kube-lockstep.dev/v1alpha1"))]
@@ -44,11 +49,18 @@ pub(super) struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller: Option<Controller>,
     /// The HorizontalPodAutoscaler, a whole `autoscaling/v2` manifest; or `file`, the path of one.
-    #[schemars(with = "Manifest")]
-    #[serde(deserialize_with = "manifest")]
-    pub(super) hpa: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hpa: Option<AnyManifest>,
+    /// In place of `hpa`: several of them, in one namespace, created in this order. The workload is
+    /// what the first one scales.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub(super) hpas: Vec<AnyManifest>,
     /// What is scaled.
     pub(super) workload: Workload,
+    /// Further objects that HPAs can scale. They have a size and a selector, but no pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) other_targets: Vec<OtherTarget>,
     /// What the metrics APIs answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics: Option<Metrics>,
@@ -63,8 +75,25 @@ pub(super) struct File {
 }
 
 /// Any map: the manifest is checked on its own.
-fn manifest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Entries::<Value>::read(deserializer, MANIFEST).map(object)
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct AnyManifest(pub(super) Value);
+
+impl<'de> Deserialize<'de> for AnyManifest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyManifest, D::Error> {
+        Entries::<Value>::read(deserializer, MANIFEST).map(object).map(AnyManifest)
+    }
+}
+
+impl JsonSchema for AnyManifest {
+    fn inline_schema() -> bool {
+        Manifest::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        Manifest::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Manifest::json_schema(generator)
+    }
 }
 
 fn object(entries: Entries<Value>) -> Value {
@@ -159,6 +188,24 @@ pub(super) struct Workload {
     /// How long a deleted pod stays Terminating. Default 0s: it is gone at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) termination: Option<Duration>,
+}
+
+/// Something that an HPA can scale and that has no pods of its own.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a target, for instance {kind: Deployment, name: api, replicas: 3}")]
+pub(super) struct OtherTarget {
+    /// Its kind, for instance `Deployment`.
+    pub(super) kind: String,
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// The size at the start; `status.replicas` of its scale follows each change at once.
+    #[schemars(range(min = 0))]
+    pub(super) replicas: i32,
+    /// The selector in its scale, as text. Default `app=NAME`. It may select the workload's pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) selector: Option<String>,
 }
 
 /// A container and its requests.
@@ -267,6 +314,12 @@ pub(super) struct Happening {
     /// For how long. Default: until the end of the scenario.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub(super) for_: Option<Duration>,
+    /// Which HPA is edited, deleted or created, by its name. Needed if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hpa: Option<String>,
+    /// Which target is scaled, by its name. Default: the workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
     /// Pods lose readiness, and get it back when it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pods_unready: Option<PodSetText>,

@@ -29,14 +29,14 @@ pub struct Scenario {
     pub gates: FeatureGates,
     /// The gates that the file names, for engines that are told by name.
     pub gate_overrides: BTreeMap<String, bool>,
-    /// The HPA's namespace and name.
+    /// The namespace of everything.
     pub namespace: Arc<str>,
-    /// `metadata.name` of the HPA.
-    pub hpa_name: Arc<str>,
-    /// The HPA's manifest, verbatim.
-    pub manifest: serde_json::Value,
-    /// The scale target and its pods.
+    /// The HPAs, in the order in which they are created at t=0. At least one.
+    pub hpas: Vec<Autoscaler>,
+    /// The scale target of the first HPA, and its pods.
     pub workload: Workload,
+    /// Scale targets without pods.
+    pub other_targets: Vec<OtherTarget>,
     /// What the metrics APIs answer.
     pub metrics: Metrics,
     /// What happens, by time; stable for equal times.
@@ -49,6 +49,94 @@ pub struct Scenario {
     pub hash: String,
     /// Line (from 1) of the most telling part for a divergence: `hpa`, or the file's first line.
     pub line: usize,
+}
+
+impl Scenario {
+    /// The scale targets: the workload, then those without pods.
+    pub fn targets(&self) -> impl Iterator<Item = Target<'_>> {
+        let workload = &self.workload;
+        let first = Target {
+            group: &workload.group,
+            version: &workload.version,
+            kind: &workload.kind,
+            resource: &workload.resource,
+            name: &workload.name,
+            replicas: workload.replicas,
+        };
+        let others = self.other_targets.iter().map(|other| Target {
+            group: &other.group,
+            version: &other.version,
+            kind: &other.kind,
+            resource: &other.resource,
+            name: &other.name,
+            replicas: other.replicas,
+        });
+        std::iter::once(first).chain(others)
+    }
+
+    /// Whether reports have to say which HPA they speak of.
+    #[must_use]
+    pub fn has_several_hpas(&self) -> bool {
+        self.hpas.len() > 1
+    }
+}
+
+/// An HPA of a scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Autoscaler {
+    /// Its `metadata.name`.
+    pub name: Arc<str>,
+    /// Its manifest, verbatim.
+    pub manifest: serde_json::Value,
+    /// Which of [`Scenario::targets`] it scales.
+    pub target: usize,
+}
+
+/// A scale target that has no pods of its own: only its size is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherTarget {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// For instance `Deployment`.
+    pub kind: String,
+    /// For instance `deployments`.
+    pub resource: String,
+    /// Its name.
+    pub name: Arc<str>,
+    /// `spec.replicas` at t=0; `status.replicas` follows at once.
+    pub replicas: i32,
+    /// The text form of its selector, as in `status.selector` of its scale.
+    pub selector: Arc<str>,
+}
+
+/// What the API has of a scale target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// For instance `Deployment`.
+    pub kind: &'a str,
+    /// For instance `deployments`.
+    pub resource: &'a str,
+    /// Its name.
+    pub name: &'a Arc<str>,
+    /// `spec.replicas` at t=0.
+    pub replicas: i32,
+}
+
+impl Target<'_> {
+    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
+    #[must_use]
+    pub fn group_resource(&self) -> String {
+        match self.group {
+            "" => self.resource.to_owned(),
+            group => format!("{}.{group}", self.resource),
+        }
+    }
 }
 
 /// The releases on which a scenario holds; both ends inclusive.
@@ -294,14 +382,16 @@ pub enum What {
     UpdateScaleError(ApiError),
     /// PUT of the HPA's status fails.
     UpdateStatusError(ApiError),
-    /// `kubectl scale` by a person.
+    /// `kubectl scale` of the workload by a person.
     Scale(i32),
-    /// Somebody edits the HPA: a JSON merge patch.
-    EditHpa(serde_json::Value),
-    /// The HPA is deleted.
-    DeleteHpa,
-    /// The HPA is created again from the scenario's manifest.
-    CreateHpa,
+    /// The same of another target, by its index.
+    ScaleOther(usize, i32),
+    /// Somebody edits the HPA of that name: a JSON merge patch.
+    EditHpa(Arc<str>, serde_json::Value),
+    /// The HPA of that name is deleted.
+    DeleteHpa(Arc<str>),
+    /// The HPA of that name is created again from the scenario's manifest.
+    CreateHpa(Arc<str>),
     /// The controller is restarted.
     RestartController,
 }
@@ -328,9 +418,10 @@ impl What {
             What::PodsFailed(_)
             | What::PodsDeleted(_)
             | What::Scale(_)
-            | What::EditHpa(_)
-            | What::DeleteHpa
-            | What::CreateHpa
+            | What::ScaleOther(..)
+            | What::EditHpa(..)
+            | What::DeleteHpa(_)
+            | What::CreateHpa(_)
             | What::RestartController => false,
         }
     }
@@ -341,6 +432,8 @@ impl What {
 pub struct Expectation {
     /// Line in the file, from 1.
     pub line: usize,
+    /// Only the reconciles of the HPA of that name are looked at; None: those of all.
+    pub hpa: Option<Arc<str>>,
     /// When it must hold.
     pub when: When,
     /// What must hold.

@@ -9,10 +9,10 @@ use super::expect_file::{
     AtLeastAtMost, AtMost, Between, Bounds, Condition, Event, Expect, Number,
 };
 use super::file::{
-    ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception, ExternalMetric,
-    File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics, ObjectMetric,
-    PodResources, PodsMetric, Point, ResourceOfPods, ResourceUsage, RestartPolicy, Sampling,
-    Series, Signal, SignalShape, Sine, Startup, Victims, Workload,
+    AnyManifest, ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception,
+    ExternalMetric, File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics,
+    ObjectMetric, OtherTarget, PodResources, PodsMetric, Point, ResourceOfPods, ResourceUsage,
+    RestartPolicy, Sampling, Series, Signal, SignalShape, Sine, Startup, Victims, Workload,
 };
 use super::lower::AGE;
 use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
@@ -41,12 +41,30 @@ fn file(scenario: &Scenario) -> File {
         releases: (!scenario.releases.is_all())
             .then(|| ReleasesText(scenario.releases.to_string())),
         controller: (controller != Controller::default()).then_some(controller),
-        hpa: scenario.manifest.clone(),
+        hpa: match scenario.hpas.as_slice() {
+            [only] => Some(AnyManifest(only.manifest.clone())),
+            _ => None,
+        },
+        hpas: match scenario.hpas.as_slice() {
+            [_] => Vec::new(),
+            several => several.iter().map(|hpa| AnyManifest(hpa.manifest.clone())).collect(),
+        },
         workload: workload(&scenario.workload),
+        other_targets: scenario.other_targets.iter().map(other_target).collect(),
         metrics: (metrics != Metrics::default()).then_some(metrics),
-        timeline: scenario.timeline.iter().map(happening).collect(),
+        timeline: scenario.timeline.iter().map(|it| happening(it, scenario)).collect(),
         until: time(scenario.until),
         expect: scenario.expect.iter().map(|expected| expect(expected, scenario.until)).collect(),
+    }
+}
+
+fn other_target(meant: &meant::OtherTarget) -> OtherTarget {
+    let by_default = format!("app={}", meant.name);
+    OtherTarget {
+        kind: meant.kind.clone(),
+        name: meant.name.to_string(),
+        replicas: meant.replicas,
+        selector: (*meant.selector != *by_default).then(|| meant.selector.to_string()),
     }
 }
 
@@ -268,7 +286,7 @@ fn signal(meant: &meant::Signal) -> Signal {
     Signal(ScalarOr::Map(shape))
 }
 
-fn happening(meant: &meant::Happening) -> Happening {
+fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
     let mut typed =
         Happening { at: time(meant.at), for_: meant.lasts.map(span), ..Happening::default() };
     let pods = |set: &meant::PodSet| PodSetText(set.to_string());
@@ -308,16 +326,26 @@ fn happening(meant: &meant::Happening) -> Happening {
         }
         What::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
         What::Scale(replicas) => typed.scale = Some(*replicas),
-        What::EditHpa(patch) => typed.edit_hpa = Some(patch.clone()),
-        What::DeleteHpa => typed.delete_hpa = Some(Empty {}),
-        What::CreateHpa => typed.create_hpa = Some(Empty {}),
+        What::ScaleOther(other, replicas) => {
+            typed.scale = Some(*replicas);
+            typed.target = scenario.other_targets.get(*other).map(|it| it.name.to_string());
+        }
+        What::EditHpa(_, patch) => typed.edit_hpa = Some(patch.clone()),
+        What::DeleteHpa(_) => typed.delete_hpa = Some(Empty {}),
+        What::CreateHpa(_) => typed.create_hpa = Some(Empty {}),
         What::RestartController => typed.restart_controller = Some(Empty {}),
+    }
+    if let What::EditHpa(hpa, _) | What::DeleteHpa(hpa) | What::CreateHpa(hpa) = &meant.what
+        && scenario.has_several_hpas()
+    {
+        typed.hpa = Some(hpa.to_string());
     }
     typed
 }
 
 fn expect(meant: &Expectation, until: Time) -> Expect {
-    let mut typed = Expect::default();
+    let hpa = meant.hpa.as_ref().map(ToString::to_string);
+    let mut typed = Expect { hpa, ..Expect::default() };
     let between = |from: Time, to: Time| Between {
         from: (from != Time::ZERO).then(|| time(from)),
         to: (to != until).then(|| time(to)),

@@ -45,7 +45,7 @@ fn refused(text: &str) -> String {
 #[test]
 fn defaults_are_filled_in() {
     let scenario = parsed(SHORT);
-    assert_eq!((&*scenario.namespace, &*scenario.hpa_name), ("default", "scaler"));
+    assert_eq!((&*scenario.namespace, &*scenario.hpas[0].name), ("default", "scaler"));
     let workload = &scenario.workload;
     assert_eq!((workload.resource.as_str(), &*workload.name), ("deployments", "web"));
     assert_eq!(&*workload.selector, "app=web");

@@ -1,9 +1,12 @@
 //! The form in which upstream's traces are recorded: one JSON line a tick, small enough to review.
 //!
-//! A line says only what is new: reads that are those of the tick before are left out, a status is
-//! given by the fields that changed, and a tick that only repeats its predecessor is counted.
+//! A line says only what is new: reads that are those of the HPA's tick before are left out, a
+//! status is given by the fields that changed, and a tick that only repeats its predecessor is
+//! counted.
 //! What is written can be read back without loss; a test holds the two together.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -191,7 +194,7 @@ pub fn write(trace: &Trace) -> Result<String, serde_json::Error> {
     text.push('\n');
     let mut api = trace.api.iter().peekable();
     let mut before: Option<&Observation> = None;
-    let mut status = HpaStatus::default();
+    let mut known: BTreeMap<&str, (&Observation, HpaStatus)> = BTreeMap::new();
     let mut index = 0;
     while index < trace.ticks.len() || api.peek().is_some() {
         if let Some((_, answer)) = api.next_if(|(after, _)| *after <= index) {
@@ -205,7 +208,18 @@ pub fn write(trace: &Trace) -> Result<String, serde_json::Error> {
             push(&mut text, &Line::Again(AgainLine { again: times, every: every.to_string() }))?;
             index += times;
         } else {
-            push(&mut text, &Line::Tick(Box::new(tick_line(tick, before, &mut status))))?;
+            let same_hpa = before.is_some_and(|before| before.hpa == tick.hpa);
+            let known = known.entry(&tick.hpa);
+            let line = match &known {
+                Entry::Occupied(known) => tick_line(tick, Some(known.get()), same_hpa),
+                Entry::Vacant(_) => tick_line(tick, None, same_hpa),
+            };
+            let of_hpa = known.or_insert_with(|| (tick, HpaStatus::default()));
+            of_hpa.0 = tick;
+            if let Some(write) = &tick.status_write {
+                of_hpa.1 = write.status.clone();
+            }
+            push(&mut text, &Line::Tick(Box::new(line)))?;
             index += 1;
         }
         before = Some(&trace.ticks[index - 1]);
@@ -256,14 +270,15 @@ fn api_line(answer: &ApiAnswer) -> ApiLine {
     line
 }
 
-fn tick_line(tick: &Observation, before: Option<&Observation>, status: &mut HpaStatus) -> TickLine {
-    let same_reads = before.is_some_and(|before| before.reads == tick.reads);
-    let same_hpa = before.is_some_and(|before| before.hpa == tick.hpa);
+/// `known` is the HPA's tick before, and its status by then.
+fn tick_line(
+    tick: &Observation,
+    known: Option<&(&Observation, HpaStatus)>,
+    same_hpa: bool,
+) -> TickLine {
+    let same_reads = known.is_some_and(|(before, _)| before.reads == tick.reads);
     let write = tick.status_write.as_ref();
-    let form = write.map(|write| status_form(&write.status, before.map(|_| &*status)));
-    if let Some(write) = write {
-        *status = write.status.clone();
-    }
+    let form = write.map(|write| status_form(&write.status, known.map(|(_, status)| status)));
     TickLine {
         t: tick.at.to_string(),
         hpa: (!same_hpa).then(|| tick.hpa.clone()),
@@ -396,19 +411,22 @@ pub fn read(text: &str) -> Result<Trace, TextError> {
         api: Vec::new(),
         ticks: Vec::new(),
     };
-    let mut status = HpaStatus::default();
+    let mut statuses = BTreeMap::new();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let line = serde_json::from_str(line).map_err(|error| fail(number, error.to_string()))?;
-        read_line(&mut trace, &mut status, line).map_err(|what| fail(number, what))?;
+        read_line(&mut trace, &mut statuses, line).map_err(|what| fail(number, what))?;
     }
     Ok(trace)
 }
 
-fn read_line(trace: &mut Trace, status: &mut HpaStatus, line: Line) -> Result<(), String> {
+/// The status of each HPA.
+type Statuses = BTreeMap<Arc<str>, HpaStatus>;
+
+fn read_line(trace: &mut Trace, statuses: &mut Statuses, line: Line) -> Result<(), String> {
     match line {
         Line::Api(line) => trace.api.push((trace.ticks.len(), read_api(line)?)),
         Line::Tick(line) => {
-            let tick = read_tick(*line, trace.ticks.last(), status)?;
+            let tick = read_tick(*line, &trace.ticks, statuses)?;
             trace.ticks.push(tick);
         }
         Line::Again(line) => {
@@ -450,9 +468,13 @@ fn read_api(line: ApiLine) -> Result<ApiAnswer, String> {
 
 fn read_tick(
     line: TickLine,
-    before: Option<&Observation>,
-    status: &mut HpaStatus,
+    ticks: &[Observation],
+    statuses: &mut Statuses,
 ) -> Result<Observation, String> {
+    let last = ticks.last().map(|last| last.hpa.clone());
+    let hpa = line.hpa.or(last).unwrap_or_default();
+    let before = ticks.iter().rev().find(|tick| tick.hpa == hpa);
+    let status = statuses.entry(hpa.clone()).or_default();
     let status_write = match line.status {
         Some(form) => {
             read_status(form, status)?;
@@ -464,7 +486,6 @@ fn read_tick(
         Some(reads) => reads.into_iter().map(read_of).collect::<Result<_, _>>()?,
         None => before.map(|before| before.reads.clone()).unwrap_or_default(),
     };
-    let hpa = line.hpa.or_else(|| before.map(|before| before.hpa.clone())).unwrap_or_default();
     Ok(Observation {
         at: time(&line.t)?,
         hpa,

@@ -86,6 +86,14 @@ struct LogEntry {
     update_status: Option<UpdateStatus>,
     event: Option<EventJson>,
     error: Option<ErrorJson>,
+    reconcile: Option<ReconcileJson>,
+    reconciled: Option<ReconcileJson>,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ReconcileJson {
+    hpa: Arc<str>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -251,20 +259,6 @@ enum ConditionStatusJson {
     False,
 }
 
-/// Reads what an engine answered to a step whose changes were applied at `applied`.
-///
-/// # Errors
-/// A message for people, if the answer has something that no known controller says.
-pub fn stepped(answer: SteppedJson, epoch: Timestamp, applied: Time) -> Result<Stepped, String> {
-    let clock = Clock { epoch };
-    let api = answer.api.into_iter().map(|api| api_answer(api, applied)).collect();
-    let mut log = Log { clock, ticks: Vec::new(), last: None };
-    for entry in answer.log {
-        log.entry(entry)?;
-    }
-    Ok(Stepped { now: answer.now, api, ticks: log.ticks })
-}
-
 fn api_answer(answer: ApiJson, at: Time) -> ApiAnswer {
     let (name, outcome) = match answer {
         ApiJson::Stored { name, generation, spec } => {
@@ -276,7 +270,7 @@ fn api_answer(answer: ApiJson, at: Time) -> ApiAnswer {
     ApiAnswer { at, name, outcome }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Clock {
     epoch: Timestamp,
 }
@@ -289,30 +283,117 @@ impl Clock {
 }
 
 /// What the last entry was, as far as it decides where a reconcile begins.
+#[derive(Debug)]
 struct Last {
     at: Time,
     failed_scale_write: bool,
 }
 
-struct Log {
+/// Cuts the logs of a scenario into reconciles.
+#[derive(Debug)]
+pub struct Log {
     clock: Clock,
+    /// The HPAs that there can be.
+    hpas: Vec<Arc<str>>,
+    /// Reconciles that are over, and not yet handed out.
     ticks: Vec<Observation>,
+    /// Reconciles that have begun, where the log says when they end.
+    open: Vec<Observation>,
+    /// The HPA whose turn it is, where the log says so.
+    turn: Option<Arc<str>>,
     last: Option<Last>,
 }
 
 impl Log {
-    fn entry(&mut self, entry: LogEntry) -> Result<(), String> {
-        if self.begins_tick(&entry) {
+    /// The log of a scenario with these HPAs.
+    #[must_use]
+    pub fn new(epoch: Timestamp, hpas: impl Iterator<Item = Arc<str>>) -> Log {
+        Log {
+            clock: Clock { epoch },
+            hpas: hpas.collect(),
+            ticks: Vec::new(),
+            open: Vec::new(),
+            turn: None,
+            last: None,
+        }
+    }
+
+    /// Reads what an engine answered to a step whose changes were applied at `applied`.
+    ///
+    /// # Errors
+    /// A message for people, if the answer has something that no known controller says.
+    pub fn stepped(&mut self, answer: SteppedJson, applied: Time) -> Result<Stepped, String> {
+        let api = answer.api.into_iter().map(|api| api_answer(api, applied)).collect();
+        self.last = None;
+        for entry in answer.log {
+            self.entry(entry)?;
+        }
+        let mut ticks = std::mem::take(&mut self.ticks);
+        if let [only] = self.hpas.as_slice() {
+            // A reconcile that wrote and recorded nothing does not say whose it was.
+            for tick in ticks.iter_mut().filter(|tick| tick.hpa.is_empty()) {
+                tick.hpa = only.clone();
+            }
+        }
+        if ticks.iter().any(|tick| tick.hpa.is_empty()) {
+            let why = "there are several HPAs, and the log does not say whose a reconcile is: it \
+                       needs `reconcile` and `reconciled`";
+            return Err(why.to_owned());
+        }
+        Ok(Stepped { now: answer.now, api, ticks })
+    }
+
+    fn entry(&mut self, mut entry: LogEntry) -> Result<(), String> {
+        if let Some(mark) = entry.reconcile.take() {
+            self.turn = Some(self.known(mark.hpa)?);
+            return Ok(());
+        }
+        if let Some(mark) = entry.reconciled.take() {
+            self.turn = None;
+            let over = self.open.iter().position(|tick| tick.hpa == mark.hpa);
+            self.ticks.extend(over.map(|index| self.open.remove(index)));
+            return Ok(());
+        }
+        let clock = self.clock;
+        let tick = if let Some(event) = entry.event.as_ref().filter(|_| self.hpas.len() > 1) {
+            self.of_hpa(event.hpa.clone())?
+        } else if let Some(hpa) = self.turn.clone() {
+            self.begun(hpa, entry.at)
+        } else {
+            self.of_the_only_hpa(&entry)?
+        };
+        add(tick, entry, clock)
+    }
+
+    fn known(&self, hpa: Arc<str>) -> Result<Arc<str>, String> {
+        let known = self.hpas.iter().find(|known| **known == hpa).cloned();
+        known.ok_or_else(|| format!("the log speaks of an HPA {hpa}, which is not the scenario's"))
+    }
+
+    /// The reconcile of an HPA that goes on; it begins with what it does first.
+    fn begun(&mut self, hpa: Arc<str>, at: Time) -> &mut Observation {
+        let index = self.open.iter().position(|tick| tick.hpa == hpa).unwrap_or_else(|| {
+            self.open.push(Observation { at, hpa, ..Observation::default() });
+            self.open.len() - 1
+        });
+        &mut self.open[index]
+    }
+
+    /// The reconcile that an event belongs to, which is mostly over when it is recorded.
+    fn of_hpa(&mut self, hpa: Arc<str>) -> Result<&mut Observation, String> {
+        let open = self.open.iter_mut().find(|tick| tick.hpa == hpa);
+        let over = self.ticks.iter_mut().rev().find(|tick| tick.hpa == hpa);
+        open.or(over).ok_or_else(|| format!("an event of {hpa}, which was not reconciled"))
+    }
+
+    fn of_the_only_hpa(&mut self, entry: &LogEntry) -> Result<&mut Observation, String> {
+        if self.begins_tick(entry) {
             self.ticks.push(Observation { at: entry.at, ..Observation::default() });
         }
         let failed_scale_write =
             entry.update_scale.as_ref().is_some_and(|write| write.error.is_some());
         self.last = Some(Last { at: entry.at, failed_scale_write });
-        let clock = self.clock;
-        let Some(tick) = self.ticks.last_mut() else {
-            return Err("the log has no reconcile".to_owned());
-        };
-        add(tick, entry, clock)
+        self.ticks.last_mut().ok_or_else(|| "the log has no reconcile".to_owned())
     }
 
     /// A reconcile begins with a read of the scale, or, if its target can't even be named, with

@@ -62,6 +62,18 @@ pub enum Change {
     RestartController,
 }
 
+impl Change {
+    /// The name of the HPA that somebody does something to.
+    #[must_use]
+    pub fn hpa_name(&self) -> Option<&str> {
+        match self {
+            Change::CreateHpa(manifest) => manifest["metadata"]["name"].as_str(),
+            Change::PatchHpa { name, .. } | Change::DeleteHpa { name } => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// The scale subresource of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

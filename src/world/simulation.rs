@@ -30,8 +30,10 @@ pub struct World {
     pub(super) scenario: Arc<Scenario>,
     /// Until when everything has happened.
     now: Time,
-    /// `spec.replicas`.
+    /// `spec.replicas` of the workload.
     pub(super) replicas: i32,
+    /// `spec.replicas` of the other targets.
+    pub(super) others: Vec<i32>,
     /// By ordinal.
     pub(super) pods: BTreeMap<u32, SimPod>,
     next_ordinal: u32,
@@ -43,8 +45,8 @@ pub struct World {
     queue: BinaryHeap<Reverse<(Time, Due)>>,
     /// The next happening of the timeline.
     next_happening: usize,
-    /// HPA events and restarts by time; `None` stands for the first creation.
-    api: Arc<[(Time, Option<usize>)]>,
+    /// HPA events and restarts by time.
+    api: Arc<[(Time, ApiEvent)]>,
     next_api: usize,
     /// Failing requests and empty answers that last, in the timeline's order.
     pub(super) disturbances: Vec<usize>,
@@ -54,6 +56,15 @@ pub struct World {
     unsettled: Vec<u32>,
     /// Ordinals of pods of which something may have to be told.
     pub(super) dirty: Vec<u32>,
+}
+
+/// What is done to an HPA or to the controller.
+#[derive(Clone, Copy, Debug)]
+enum ApiEvent {
+    /// The first creation of an HPA, by its index.
+    First(usize),
+    /// A happening of the timeline, by its index.
+    Happening(usize),
 }
 
 /// What comes of itself.
@@ -72,15 +83,16 @@ impl World {
     pub fn new(scenario: &Arc<Scenario>) -> World {
         debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
         let of_hpa = |(index, happening): (usize, &crate::scenario::meant::Happening)| {
-            happening.what.is_api_event().then_some((happening.at, Some(index)))
+            let event = (happening.at, ApiEvent::Happening(index));
+            happening.what.is_api_event().then_some(event)
         };
-        let api = std::iter::once((Time::ZERO, None))
-            .chain(scenario.timeline.iter().enumerate().filter_map(of_hpa))
-            .collect();
+        let first = (0..scenario.hpas.len()).map(|index| (Time::ZERO, ApiEvent::First(index)));
+        let api = first.chain(scenario.timeline.iter().enumerate().filter_map(of_hpa)).collect();
         let mut world = World {
             scenario: scenario.clone(),
             now: Time(i64::MIN),
             replicas: scenario.workload.replicas,
+            others: scenario.other_targets.iter().map(|target| target.replicas).collect(),
             pods: BTreeMap::new(),
             next_ordinal: 0,
             active: 0,
@@ -119,36 +131,64 @@ impl World {
         self.tell(at)
     }
 
-    /// What is done to the HPA and to the controller at `at` (or before and was not asked for), in
+    /// What is done to the HPAs and to the controller at `at` (or before and was not asked for), in
     /// the scenario's order; to be applied after a reconcile that is due at that same instant.
     pub fn api_events(&mut self, at: Time) -> Vec<Change> {
         let mut changes = Vec::new();
-        while let Some((_, happening)) = self.api.get(self.next_api).filter(|(t, _)| *t <= at) {
-            let name = self.scenario.hpa_name.clone();
-            let what = happening.map(|index| &self.scenario.timeline[index].what);
-            changes.push(match what {
-                Some(What::EditHpa(patch)) => Change::PatchHpa { name, patch: patch.clone() },
-                Some(What::DeleteHpa) => Change::DeleteHpa { name },
-                Some(What::RestartController) => Change::RestartController,
-                _ => Change::CreateHpa(self.scenario.manifest.clone()),
+        while let Some((_, event)) = self.api.get(self.next_api).filter(|(t, _)| *t <= at) {
+            changes.extend(match event {
+                ApiEvent::First(index) => {
+                    let hpa = self.scenario.hpas.get(*index);
+                    hpa.map(|hpa| Change::CreateHpa(hpa.manifest.clone()))
+                }
+                ApiEvent::Happening(index) => self.api_change(&self.scenario.timeline[*index].what),
             });
             self.next_api += 1;
         }
         changes
     }
 
-    /// The controller wrote `spec.replicas` at that time, with success.
-    pub fn scaled(&mut self, at: Time, replicas: i32) {
-        self.run_until(at);
-        self.replicas = replicas;
-        self.told.overwritten();
-        self.act_and_follow();
+    fn api_change(&self, what: &What) -> Option<Change> {
+        Some(match what {
+            What::EditHpa(name, patch) => {
+                Change::PatchHpa { name: name.clone(), patch: patch.clone() }
+            }
+            What::DeleteHpa(name) => Change::DeleteHpa { name: name.clone() },
+            What::CreateHpa(name) => {
+                let hpa = self.scenario.hpas.iter().find(|hpa| hpa.name == *name)?;
+                Change::CreateHpa(hpa.manifest.clone())
+            }
+            What::RestartController => Change::RestartController,
+            _ => return None,
+        })
     }
 
-    /// `spec.replicas` as it is now.
+    /// The controller wrote `spec.replicas` of a target (by its index: 0 is the workload) at that
+    /// time, with success.
+    pub fn scaled(&mut self, at: Time, target: usize, replicas: i32) {
+        self.run_until(at);
+        match target.checked_sub(1) {
+            None => {
+                self.replicas = replicas;
+                self.told.overwritten();
+                self.act_and_follow();
+            }
+            Some(other) => {
+                if let Some(size) = self.others.get_mut(other) {
+                    *size = replicas;
+                    self.told.overwritten_other(other);
+                }
+            }
+        }
+    }
+
+    /// `spec.replicas` of a target (by its index: 0 is the workload) as it is now.
     #[must_use]
-    pub fn replicas(&self) -> i32 {
-        self.replicas
+    pub fn replicas(&self, target: usize) -> i32 {
+        match target.checked_sub(1) {
+            None => self.replicas,
+            Some(other) => self.others.get(other).copied().unwrap_or_default(),
+        }
     }
 
     /// The requests that fail now: of each kind the one that began last.
@@ -258,9 +298,17 @@ impl World {
                 self.replicas = *replicas;
                 return false;
             }
-            What::EditHpa(_) | What::DeleteHpa | What::CreateHpa | What::RestartController => {
+            What::ScaleOther(other, replicas) => {
+                if let Some(size) = self.others.get_mut(*other) {
+                    self.told.others[*other].person |= *size != *replicas;
+                    *size = *replicas;
+                }
                 return false;
             }
+            What::EditHpa(..)
+            | What::DeleteHpa(_)
+            | What::CreateHpa(_)
+            | What::RestartController => return false,
         }
         true
     }
@@ -471,7 +519,7 @@ impl What {
     fn is_api_event(&self) -> bool {
         matches!(
             self,
-            What::EditHpa(_) | What::DeleteHpa | What::CreateHpa | What::RestartController
+            What::EditHpa(..) | What::DeleteHpa(_) | What::CreateHpa(_) | What::RestartController
         )
     }
 }

@@ -35,18 +35,34 @@ pub(super) struct Told {
     freshly_frozen: Vec<u32>,
     /// A person changed `spec.replicas`.
     pub(super) person: bool,
+    /// The same of the other targets.
+    pub(super) others: Vec<OtherTold>,
     /// All samples have to be looked at.
     pub(super) everything: bool,
     pub(super) lost_pods: Vec<Arc<str>>,
     pub(super) lost_samples: Vec<Arc<str>>,
 }
 
+/// What was told of a target without pods.
+#[derive(Clone, Debug)]
+pub(super) struct OtherTold {
+    resource: Arc<str>,
+    /// Its size was told, which is the status's, too.
+    status_replicas: Option<i32>,
+    /// A person changed `spec.replicas`.
+    pub(super) person: bool,
+}
+
 impl Told {
     pub(super) fn new(scenario: &Scenario) -> Told {
-        let workload = &scenario.workload;
+        let mut resources = scenario.targets().map(|target| Arc::from(target.group_resource()));
+        let resource = resources.next().unwrap_or_default();
+        let others =
+            resources.map(|resource| OtherTold { resource, status_replicas: None, person: true });
+        let others = others.collect();
         Told {
             template: "t0".into(),
-            resource: with_group(&workload.resource, &workload.group).into(),
+            resource,
             started: false,
             status_replicas: None,
             timestamp: None,
@@ -56,6 +72,7 @@ impl Told {
             following: 0,
             freshly_frozen: Vec::new(),
             person: true,
+            others,
             everything: false,
             lost_pods: Vec::new(),
             lost_samples: Vec::new(),
@@ -65,6 +82,11 @@ impl Told {
     /// The controller wrote `spec.replicas`: what a person wanted before no longer matters.
     pub(super) fn overwritten(&mut self) {
         self.person &= !self.started;
+    }
+
+    /// The same of another target.
+    pub(super) fn overwritten_other(&mut self, other: usize) {
+        self.others[other].person &= !self.started;
     }
 
     /// A sample that was told is no more.
@@ -124,6 +146,21 @@ impl World {
                 status_replicas,
                 selector: self.scenario.workload.selector.clone(),
             }));
+        }
+        let others =
+            self.scenario.other_targets.iter().zip(&self.others).zip(&mut self.told.others);
+        for ((target, &replicas), told) in others {
+            let person = std::mem::take(&mut told.person);
+            if person || told.status_replicas != Some(replicas) {
+                told.status_replicas = Some(replicas);
+                changes.push(Change::SetScale(ScaleTarget {
+                    resource: told.resource.clone(),
+                    name: target.name.clone(),
+                    replicas: person.then_some(replicas),
+                    status_replicas: replicas,
+                    selector: target.selector.clone(),
+                }));
+            }
         }
     }
 

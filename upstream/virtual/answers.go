@@ -116,6 +116,10 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"message":`...), e.message)
 	case reconcileError:
 		b = appendString(append(b, `,"error":{"message":`...), e.message)
+	case reconcile:
+		b = appendString(append(b, `,"reconcile":{"hpa":`...), e.name)
+	case reconciled:
+		b = appendString(append(b, `,"reconciled":{"hpa":`...), e.name)
 	}
 	if e.err != nil {
 		b = appendString(append(b, `,"error":`...), e.err.Error())

@@ -63,9 +63,9 @@ func (l podNamespaceLister) List(selector labels.Selector) ([]*v1.Pod, error) {
 func init() { retry.DefaultRetry.Jitter = 0 }
 
 // startController starts a controller with informers of its own. The function returned stops them
-// and waits for their end.
+// and waits for their end. Turns are taken if there are any to be taken.
 func startController(
-	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper,
+	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper, t *turns,
 ) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	client := clientset{cluster: c}
@@ -79,12 +79,18 @@ func startController(
 		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
 		f.cpuInitializationPeriod, f.initialReadinessDelay,
 	)
+	if t != nil {
+		t.takeOver(controller)
+	}
 	var running sync.WaitGroup
 	running.Go(func() { hpas.Run(ctx.Done()) })
 	running.Go(func() { pods.Run(ctx.Done()) })
 	running.Go(func() { controller.Run(ctx, f.workers) })
 	return func() {
 		cancel()
+		if t != nil {
+			t.end()
+		}
 		running.Wait()
 	}
 }

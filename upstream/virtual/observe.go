@@ -27,6 +27,8 @@ const (
 	updateScale
 	updateStatus
 	reconcileError
+	reconcile  // an HPA's turn begins; told if there are several
+	reconciled // its reconcile is over
 	event
 )
 

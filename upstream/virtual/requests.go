@@ -18,6 +18,7 @@ type openRequest struct {
 	flags               flags
 	featureGates        map[string]bool
 	targets             []target
+	hpas                int // how many there will be
 }
 
 // flags of the kube-controller-manager that concern the HPA controller.
@@ -138,6 +139,8 @@ func (r *reader) open() *openRequest {
 			r.object(func(gate string) { q.featureGates[gate] = r.bool() })
 		case "targets":
 			r.array(func() { q.targets = append(q.targets, r.target()) })
+		case "hpas":
+			q.hpas = int(r.int32())
 		default:
 			r.unknown(key)
 		}

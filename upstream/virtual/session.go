@@ -22,6 +22,8 @@ type session struct {
 	ctx       context.Context
 	observed  *observed
 	cluster   *cluster
+	several   bool   // HPAs
+	turns     *turns // of the controller's workers, if there are several HPAs
 	stop      func() // the controller
 	gatesBack func()
 }
@@ -53,13 +55,47 @@ func openSession(q *openRequest) (*session, error) {
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,
+		several:   q.hpas > 1,
 	}
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
-	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper)
+	s.start()
 	time.Sleep(lead)
 	synctest.Wait()
 	return s, nil
+}
+
+// start starts a controller.
+func (s *session) start() {
+	if s.several {
+		s.turns = newTurns(s.observed)
+	}
+	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper, s.turns)
+}
+
+// wait waits until nothing moves any more at the present instant.
+func (s *session) wait() {
+	synctest.Wait()
+	for s.turns != nil && s.turns.next() {
+		synctest.Wait()
+	}
+}
+
+// pass lets time pass. Whoever wants a turn meanwhile gets it at its time.
+func (s *session) pass(span time.Duration) {
+	if s.turns == nil {
+		time.Sleep(span)
+		return
+	}
+	end := time.NewTimer(span)
+	for {
+		select {
+		case <-end.C:
+			return
+		case <-s.turns.wanted:
+			s.wait()
+		}
+	}
 }
 
 func newMapper(targets []target) meta.RESTMapper {
@@ -114,7 +150,7 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 	s.observed.reset()
 	settled := 0
 	settle := func() {
-		synctest.Wait()
+		s.wait()
 		settled = s.observed.settled(settled)
 	}
 	for i := range q.apply {
@@ -125,7 +161,7 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 		} else if change.restart {
 			s.stop()
 			settle()
-			s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper)
+			s.start()
 			settle()
 		} else if err := s.cluster.apply(change); err != nil {
 			return nil, nil, err
@@ -138,7 +174,7 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 		return nil, nil, fmt.Errorf("it is %v: too late for %v", s.now(), q.until)
 	}
 	if ahead > 0 {
-		time.Sleep(ahead)
+		s.pass(ahead)
 		settle()
 	}
 	return answers, s.observed.entries, nil

@@ -11,16 +11,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 use self::process::Process;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::Release;
 use crate::model::time::Time;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, meant};
 use crate::trace::Stepped;
-use crate::trace::wire::{self, Answer, Hello};
+use crate::trace::wire::{self, Answer, Hello, Log};
 
 /// The engine's name.
 pub const NAME: &str = "upstream";
@@ -108,10 +107,13 @@ struct Open<'a> {
     namespace: &'a str,
     flags: FlagsJson,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
-    targets: [TargetJson<'a>; 1],
+    targets: Vec<TargetJson<'a>>,
+    /// How many HPAs there will be.
+    hpas: usize,
 }
 
-#[derive(Serialize)]
+/// A kind of targets.
+#[derive(PartialEq, Serialize)]
 struct TargetJson<'a> {
     group: &'a str,
     version: &'a str,
@@ -125,6 +127,19 @@ enum Request<'a> {
     Open(Open<'a>),
     Step(&'a Step),
     Close {},
+}
+
+/// The kinds of the targets, each once.
+fn kinds(scenario: &Scenario) -> Vec<TargetJson<'_>> {
+    let mut kinds = Vec::new();
+    for target in scenario.targets() {
+        let meant::Target { group, version, kind, resource, .. } = target;
+        let kind = TargetJson { group, version, kind, resource };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
 }
 
 impl<'a> Open<'a> {
@@ -142,12 +157,8 @@ impl<'a> Open<'a> {
                 concurrent_horizontal_pod_autoscaler_syncs: flags.concurrent_syncs,
             },
             feature_gates: &scenario.gate_overrides,
-            targets: [TargetJson {
-                group: &scenario.workload.group,
-                version: &scenario.workload.version,
-                kind: &scenario.workload.kind,
-                resource: &scenario.workload.resource,
-            }],
+            targets: kinds(scenario),
+            hpas: scenario.hpas.len(),
         }
     }
 }
@@ -169,9 +180,9 @@ impl Engine for Upstream {
         };
         match opened {
             Ok(Answer::Opened { epoch }) => {
-                let hpa = scenario.hpa_name.clone();
+                let log = Log::new(epoch, scenario.hpas.iter().map(|hpa| hpa.name.clone()));
                 let now = Time::ZERO;
-                Ok(Box::new(UpstreamSession { engine: self, epoch, now, hpa, closed: false }))
+                Ok(Box::new(UpstreamSession { engine: self, now, log, closed: false }))
             }
             Ok(Answer::Failed { why }) => Err(self.give_up(&why)),
             Ok(answer) => Err(self.give_up(&format!("it answered {answer:?} to `open`"))),
@@ -199,10 +210,9 @@ impl Upstream {
 
 struct UpstreamSession<'a> {
     engine: &'a mut Upstream,
-    epoch: Timestamp,
     /// The instant that the last answer reached.
     now: Time,
-    hpa: Arc<str>,
+    log: Log,
     closed: bool,
 }
 
@@ -234,16 +244,11 @@ impl Session for UpstreamSession<'_> {
     }
 
     fn receive(&mut self) -> Result<Stepped, EngineError> {
-        let epoch = self.epoch;
         match self.answer()? {
             Answer::Stepped(answer) => {
-                let stepped = wire::stepped(answer, epoch, self.now);
-                let mut stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
+                let stepped = self.log.stepped(answer, self.now);
+                let stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
                 self.now = stepped.now;
-                // A reconcile that wrote and recorded nothing does not say whose it was.
-                for tick in stepped.ticks.iter_mut().filter(|tick| tick.hpa.is_empty()) {
-                    tick.hpa = self.hpa.clone();
-                }
                 Ok(stepped)
             }
             answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `step`"))),

@@ -21,7 +21,7 @@ use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::meant::{Metrics, ReleaseRange};
+use crate::scenario::meant::{Autoscaler, Metrics, ReleaseRange};
 
 /// The scenario of that index. `areas` are those that it may dwell on; none given: any.
 #[must_use]
@@ -52,9 +52,9 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         gates,
         gate_overrides,
         namespace: Arc::from("default"),
-        hpa_name: Arc::from(hpa::NAME),
-        manifest,
+        hpas: vec![Autoscaler { name: Arc::from(hpa::NAME), manifest, target: 0 }],
         workload,
+        other_targets: Vec::new(),
         metrics,
         timeline,
         until: draft.until(),

@@ -102,8 +102,8 @@ fn of_people(draft: &mut Draft) -> What {
             What::Scale(draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]))
         }
         2 => What::RestartController,
-        3 | 4 => What::EditHpa(refused(draft)),
-        _ => What::EditHpa(edit(draft)),
+        3 | 4 => What::EditHpa(hpa::NAME.into(), refused(draft)),
+        _ => What::EditHpa(hpa::NAME.into(), edit(draft)),
     }
 }
 
@@ -175,12 +175,22 @@ fn deletion(draft: &mut Draft, happenings: &mut Vec<Happening>) {
     }
     let at = draft.instant();
     let until = draft.until();
-    happenings.push(Happening { at, lasts: None, what: What::DeleteHpa, line: 0 });
+    happenings.push(Happening {
+        at,
+        lasts: None,
+        what: What::DeleteHpa(hpa::NAME.into()),
+        line: 0,
+    });
     if draft.dice.percent(85) {
         let back = draft.dice.weighted(&[(2, Span::ZERO), (3, Span::from_secs(1))]);
         let back = if draft.dice.percent(40) { draft.span() } else { back };
         let at = Time((at + back).0.min(until.0));
-        happenings.push(Happening { at, lasts: None, what: What::CreateHpa, line: 0 });
+        happenings.push(Happening {
+            at,
+            lasts: None,
+            what: What::CreateHpa(hpa::NAME.into()),
+            line: 0,
+        });
     }
 }
 
@@ -190,9 +200,9 @@ fn possible(happenings: Vec<Happening>) -> Vec<Happening> {
     let mut there = true;
     let mut restarted: Option<Time> = None;
     let keep = |happening: &Happening| match happening.what {
-        What::EditHpa(_) => there,
-        What::DeleteHpa => std::mem::replace(&mut there, false),
-        What::CreateHpa => !std::mem::replace(&mut there, true),
+        What::EditHpa(..) => there,
+        What::DeleteHpa(_) => std::mem::replace(&mut there, false),
+        What::CreateHpa(_) => !std::mem::replace(&mut there, true),
         What::RestartController => {
             let apart = restarted.is_none_or(|at| happening.at - at >= Span::from_secs(1));
             restarted = if apart { Some(happening.at) } else { restarted };

@@ -206,6 +206,11 @@ impl Controller {
         self.queue.next().map(|(at, _)| at)
     }
 
+    /// The key that is processed first at that instant, if one is due by then.
+    pub fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
+        self.queue.up_next(now)
+    }
+
     /// The key that is processed next, and when.
     #[must_use]
     pub fn due(&self) -> Option<(Time, Arc<str>)> {

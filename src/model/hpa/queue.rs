@@ -6,7 +6,10 @@
 //! instant are handed out in the order in which they became so, one after another. Upstream has
 //! several workers, and their order within one instant is not determined.
 //!
-//! Upstream: client-go, `util/workqueue`.
+//! Keys that wait are a heap, moved about exactly as upstream moves its own: of several that wait
+//! for the same instant, not the one that was queued first becomes ready first.
+//!
+//! Upstream: client-go, `util/workqueue`; Go, `container/heap`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +20,7 @@ use crate::model::time::{Span, Time};
 /// The work queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// Keys with the time at which they become ready, at most one entry a key.
+    /// Keys with the time at which they become ready, at most one entry a key: a heap.
     waiting: Vec<(Time, Arc<str>)>,
     /// Keys that are ready, with the time since when they are.
     ready: VecDeque<(Time, Arc<str>)>,
@@ -48,15 +51,23 @@ impl Queue {
             return self.add(key, now);
         }
         let at = now + interval;
-        match self.waiting.iter_mut().find(|(_, queued)| same_text(queued, &key)) {
-            Some((queued_at, _)) => *queued_at = at.min(*queued_at),
-            None => self.waiting.push((at, key)),
+        match self.waiting.iter().position(|(_, queued)| same_text(queued, &key)) {
+            Some(index) if at < self.waiting[index].0 => {
+                self.waiting[index].0 = at;
+                // Earlier than before: it can only go up.
+                self.up(index);
+            }
+            Some(_) => {}
+            None => {
+                self.waiting.push((at, key));
+                self.up(self.waiting.len() - 1);
+            }
         }
     }
 
     /// The key that is handed out next, and when.
     pub(super) fn next(&self) -> Option<(Time, &Arc<str>)> {
-        let waiting = self.waiting.iter().min_by_key(|(at, _)| *at);
+        let waiting = self.waiting.first();
         // What waits for an instant that has come by then is behind what is ready already.
         let (at, key) = match (self.ready.front(), waiting) {
             (Some(ready), Some(waiting)) if waiting.0 < ready.0 => waiting,
@@ -71,28 +82,71 @@ impl Queue {
         if self.workers_start.is_some_and(|start| start > now) {
             return None;
         }
-        self.workers_start = None;
+        self.start_workers();
         self.wake(now);
         self.ready.pop_front().map(|(_, key)| key)
     }
 
     /// Takes a key out as if it had been handed out at `now`.
     pub(super) fn take(&mut self, key: &str, now: Time) {
-        self.workers_start = None;
+        self.start_workers();
         self.wake(now);
         self.ready.retain(|(_, queued)| queued.as_ref() != key);
     }
 
+    /// The key that [`Queue::get`] would take.
+    pub(super) fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
+        if self.workers_start.is_some_and(|start| start > now) {
+            return None;
+        }
+        self.wake(now);
+        self.ready.front().map(|(_, key)| key)
+    }
+
+    /// From now on keys are handed out; none was before.
+    fn start_workers(&mut self) {
+        if let Some(start) = self.workers_start.take() {
+            self.ready.iter_mut().for_each(|(at, _)| *at = start.max(*at));
+        }
+    }
+
     /// Makes ready what has waited until now.
     fn wake(&mut self, now: Time) {
-        while let Some(index) = self.first_waiting().filter(|i| self.waiting[*i].0 <= now) {
-            let (at, key) = self.waiting.remove(index);
+        while self.waiting.first().is_some_and(|(at, _)| *at <= now) {
+            let (at, key) = self.pop_waiting();
             self.add(key, at);
         }
     }
 
-    fn first_waiting(&self) -> Option<usize> {
-        (0..self.waiting.len()).min_by_key(|index| self.waiting[*index].0)
+    /// Takes the first one out of the heap, which must not be empty.
+    ///
+    /// Upstream: container/heap, Pop and down
+    fn pop_waiting(&mut self) -> (Time, Arc<str>) {
+        let first = self.waiting.swap_remove(0);
+        let (heap, mut parent) = (&mut self.waiting, 0);
+        loop {
+            let mut child = 2 * parent + 1;
+            if child + 1 < heap.len() && heap[child + 1].0 < heap[child].0 {
+                child += 1;
+            }
+            if child >= heap.len() || heap[child].0 >= heap[parent].0 {
+                return first;
+            }
+            heap.swap(parent, child);
+            parent = child;
+        }
+    }
+
+    /// Upstream: container/heap, up
+    fn up(&mut self, mut child: usize) {
+        while child > 0 {
+            let parent = (child - 1) / 2;
+            if self.waiting[child].0 >= self.waiting[parent].0 {
+                return;
+            }
+            self.waiting.swap(parent, child);
+            child = parent;
+        }
     }
 }
 
@@ -124,6 +178,21 @@ mod tests {
         assert_eq!(run(&mut queue, Time::from_secs(7)), [0]);
         queue.add(web.clone(), Time::from_secs(7));
         assert_eq!(run(&mut queue, Time::from_secs(45)), [7, 15, 30, 45]);
+    }
+
+    #[test]
+    fn of_three_that_wait_for_one_instant_the_last_is_the_second() {
+        let mut queue = Queue::default();
+        for name in ["a", "b", "c"] {
+            queue.add_rate_limited(key(name), Time::ZERO, PERIOD);
+        }
+        let at = Time::from_secs(15);
+        let mut order = Vec::new();
+        while let Some(key) = queue.get(at) {
+            order.push(key.to_string());
+        }
+        // What `container/heap` of Go does with equal keys.
+        assert_eq!(order, ["a", "c", "b"]);
     }
 
     #[test]

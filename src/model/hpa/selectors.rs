@@ -6,13 +6,14 @@ use std::sync::Arc;
 use super::by_key::ByKey;
 use super::reconcile::Reconcile;
 use crate::model::api::{ConditionType, Labels, Pod, Text, same_text};
+use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::selector::Selector;
 
 /// The selectors of all HPAs that the controller knows, by key.
 ///
-/// Upstream: hpa_selector_store.go, hpaSelectorStore. The older store behind the feature gate
-/// HPAOptimizedSelectorStore gives the same answers.
+/// Upstream: hpa_selector_store.go, hpaSelectorStore. The older store, without the feature gate
+/// HPAOptimizedSelectorStore, names all HPAs where the newer one stops at two.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HpaSelectorStore {
     selectors: ByKey<Option<Arc<ParsedSelector>>>,
@@ -40,40 +41,34 @@ impl HpaSelectorStore {
         self.selectors.remove(key);
     }
 
-    /// Up to two HPAs of the namespace that select one of these pods. Upstream names any two, in
-    /// any order; here they are the first ones found, sorted by key.
+    /// HPAs of the namespace that select one of these pods, by key: two at most, or all. Which
+    /// two, and in which order, is up to chance upstream; the host of upstream's code sorts them,
+    /// too.
     ///
     /// Upstream: hpa_selector_store.go, HPAsMatchingPods
     fn hpas_matching_pods(
         &self,
         namespace: &str,
         pods: &[Arc<Pod>],
-        selector: &Selector,
+        (selector, all): (&Selector, bool),
     ) -> Vec<Arc<str>> {
-        let mut hpas = Vec::new();
-        let of_namespace = |key: &str| key.split_once('/').is_some_and(|(ns, _)| ns == namespace);
         if self.selectors.len() < 2 {
-            return hpas;
+            return Vec::new();
         }
+        let mut labels: Vec<&Labels> = Vec::new();
         let mut listed = Matcher::new(selector);
-        let mut seen: Option<&Labels> = None;
         for pod in pods.iter().filter(|pod| listed.matches(&pod.labels)) {
-            if seen.is_some_and(|seen| Arc::ptr_eq(seen, &pod.labels)) {
-                continue;
-            }
-            seen = Some(&pod.labels);
-            for (key, selector) in self.selectors.iter().filter(|(key, _)| of_namespace(key)) {
-                let matches = selector.as_ref().is_some_and(|it| it.selector.matches(&pod.labels));
-                if matches && !hpas.contains(key) {
-                    hpas.push(key.clone());
-                    if hpas.len() == 2 {
-                        hpas.sort();
-                        return hpas;
-                    }
-                }
+            if !labels.iter().any(|seen| Arc::ptr_eq(seen, &pod.labels)) {
+                labels.push(&pod.labels);
             }
         }
-        hpas
+        let of_namespace = |key: &str| key.split_once('/').is_some_and(|(ns, _)| ns == namespace);
+        let selects = |selector: &Selector| labels.iter().any(|labels| selector.matches(labels));
+        let matching = self.selectors.iter().filter(|(key, selector)| {
+            of_namespace(key) && selector.as_ref().is_some_and(|it| selects(&it.selector))
+        });
+        let limit = if all { usize::MAX } else { 2 };
+        matching.take(limit).map(|(key, _)| key.clone()).collect()
     }
 }
 
@@ -150,11 +145,12 @@ impl Reconcile<'_> {
         let hpas = self.selectors.hpas_matching_pods(
             &self.hpa.namespace,
             self.input.pods,
-            &parsed.selector,
+            (&parsed.selector, !self.knobs.gates.enabled(Gate::HpaOptimizedSelectorStore)),
         );
-        if let [a, b] = hpas.as_slice() {
+        if hpas.len() > 1 {
+            let hpas = hpas.join(" ");
             let error = format!(
-                "pods by selector {text} are controlled by more than one HPA (e.g. [{a} {b}])"
+                "pods by selector {text} are controlled by more than one HPA (e.g. [{hpas}])"
             );
             return Err(self.invalid_selector("AmbiguousSelector", error));
         }

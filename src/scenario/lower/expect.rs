@@ -1,6 +1,7 @@
 //! What the author expects.
 
 use super::cursor::{At, Problems};
+use super::hpa::Hpas;
 use super::values::{positive, span, time};
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
@@ -25,23 +26,29 @@ const WHATS: [&str; 7] =
 /// restarts cause.
 pub(super) fn most_ticks(file: &File, until: Option<Time>, period: Span) -> Option<usize> {
     let periods = until?.since_start().0.checked_div(period.0)?;
-    usize::try_from(periods).ok().map(|periods| periods + 1 + file.timeline.len())
+    let of_one = usize::try_from(periods).ok()? + 1 + file.timeline.len();
+    Some(of_one.saturating_mul(file.hpas.len().max(1)))
 }
 
 pub(super) fn lower(
     file: &File,
+    hpas: &Hpas,
     at: At<'_>,
-    until: Option<Time>,
-    most_ticks: Option<usize>,
+    (until, most_ticks): (Option<Time>, Option<usize>),
     problems: &mut Problems,
 ) -> Vec<Expectation> {
     let mut expectations = Vec::with_capacity(file.expect.len());
     for (index, typed) in file.expect.iter().enumerate() {
         let at = at.index(index);
+        let hpa = typed.hpa.as_deref().map(|name| hpas.named(name, at.key("hpa"), problems));
+        if typed.at_most.is_some() && hpa.is_none() && hpas.scale_different_targets() {
+            let hint = "say of which HPA by `hpa: NAME`";
+            problems.hint(at.key("atMost"), "the HPAs scale different targets", hint);
+        }
         let when = when(typed, at, until, most_ticks, problems);
         let what = what(typed, at, problems);
         if let (Some(when), Some(what)) = (when, what) {
-            expectations.push(Expectation { line: at.line, when, what });
+            expectations.push(Expectation { line: at.line, hpa: hpa.flatten(), when, what });
         }
     }
     expectations

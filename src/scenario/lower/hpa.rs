@@ -11,22 +11,27 @@ use super::{Reader, metadata};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{set_defaults, validate};
+use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
-use crate::scenario::error::suggest;
+use crate::scenario::error::{Problem, suggest};
+use crate::scenario::file::File;
 use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
+use crate::scenario::meant::{Autoscaler, OtherTarget};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
 
 /// What the scenario takes from the manifest.
-pub(super) struct Hpa {
-    pub(super) namespace: Arc<str>,
-    pub(super) name: Arc<str>,
-    pub(super) manifest: Value,
-    pub(super) target: Target,
-    pub(super) max_replicas: i32,
+struct Hpa {
+    namespace: Arc<str>,
+    name: Arc<str>,
+    manifest: Value,
+    target: Target,
+    /// The target among all of the scenario's.
+    target_index: usize,
+    max_replicas: i32,
     /// The metrics that it scales on.
-    pub(super) asked: Vec<Asked>,
+    asked: Vec<Asked>,
 }
 
 /// The target as its reference names it.
@@ -47,8 +52,210 @@ const KINDS: [(&str, &str, &str, &str); 4] = [
     ("ReplicationController", "", "v1", "replicationcontrollers"),
 ];
 
+/// The HPAs of a scenario.
+#[derive(Default)]
+pub(super) struct Hpas {
+    list: Vec<Hpa>,
+    /// Where each stands: its position in the file.
+    places: Vec<Problem>,
+}
+
+impl Hpas {
+    /// Lowers `hpa`, or each of `hpas`.
+    pub(super) fn lower(
+        file: &File,
+        at: At<'_>,
+        read: Reader<'_>,
+        gates: &FeatureGates,
+        problems: &mut Problems,
+    ) -> Option<Hpas> {
+        let several = at.key("hpas");
+        let places: Vec<At<'_>> = match (&file.hpa, several.node()) {
+            (Some(_), None) => vec![at.key("hpa")],
+            (None, Some(_)) => (0..file.hpas.len()).map(|index| several.index(index)).collect(),
+            (Some(_), Some(_)) => {
+                let what = "expected either `hpa` or `hpas`, found both";
+                problems.hint(at.key_position("hpas"), what, "list them all in `hpas`");
+                return None;
+            }
+            (None, None) => {
+                problems.hint(at, "missing field `hpa`", "or `hpas`, if there are several");
+                return None;
+            }
+        };
+        if places.is_empty() {
+            problems.plain(at.key("hpas"), "expected at least one HPA");
+        }
+        let mut hpas = Hpas::default();
+        for at in &places {
+            if let Some(hpa) = lower(*at, read, gates, problems) {
+                hpas.list.push(hpa);
+                hpas.places.push(at.problem("", None));
+            }
+        }
+        if hpas.list.len() < places.len() || places.is_empty() {
+            return None;
+        }
+        hpas.fit_together(problems);
+        Some(hpas)
+    }
+
+    /// One namespace, and each name once.
+    fn fit_together(&self, problems: &mut Problems) {
+        for (index, hpa) in self.list.iter().enumerate().skip(1) {
+            let before = &self.list[..index];
+            if before.iter().any(|other| other.name == hpa.name) {
+                let what = format!("another HPA is named `{}`, too", hpa.name);
+                problems.add(Problem { what, ..self.places[index].clone() });
+            }
+            let first = &self.list[0].namespace;
+            if hpa.namespace != *first {
+                let what = format!("expected namespace {first}, found {}", hpa.namespace);
+                let hint = Some("a scenario has one namespace for all its HPAs".to_owned());
+                problems.add(Problem { what, hint, ..self.places[index].clone() });
+            }
+        }
+    }
+
+    /// Which target each scales: the workload is that of the first.
+    pub(super) fn find_targets(&mut self, others: &[OtherTarget], problems: &mut Problems) {
+        let Some(workload) = self.list.first().map(|hpa| hpa.target.clone()) else { return };
+        for (hpa, place) in self.list.iter_mut().zip(&self.places) {
+            let Target { kind, name, .. } = &hpa.target;
+            let same = |of: &str, it: &Arc<str>| of == kind && it == name;
+            hpa.target_index = if same(&workload.kind, &workload.name) {
+                0
+            } else if let Some(index) = others.iter().position(|it| same(&it.kind, &it.name)) {
+                index + 1
+            } else {
+                let what = format!(
+                    "the HPA `{}` scales {kind} {name}, which is neither the workload nor among \
+                     `otherTargets`",
+                    hpa.name
+                );
+                let entry = format!("{{kind: {kind}, name: {name}, replicas: …}}");
+                let hint = Some(format!("add {entry} to `otherTargets`"));
+                problems.add(Problem { what, hint, ..place.clone() });
+                continue;
+            };
+        }
+    }
+
+    /// The HPA of that name, which somebody speaks of.
+    pub(super) fn named(
+        &self,
+        name: &str,
+        at: At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Arc<str>> {
+        let known = self.list.iter().find(|hpa| *hpa.name == *name);
+        if known.is_none() && !self.list.is_empty() {
+            let names = self.list.iter().map(|hpa| &*hpa.name);
+            let what = format!("there is no HPA `{name}`");
+            problems.add(at.problem(what, suggest(name, names)));
+        }
+        known.map(|hpa| hpa.name.clone())
+    }
+
+    /// The only one.
+    pub(super) fn only(&self) -> Option<Arc<str>> {
+        if let [only] = self.list.as_slice() { Some(only.name.clone()) } else { None }
+    }
+
+    /// Their names, for messages.
+    pub(super) fn names(&self) -> String {
+        let names: Vec<&str> = self.list.iter().map(|hpa| &*hpa.name).collect();
+        names.join(", ")
+    }
+
+    /// Whether they have more than one target.
+    pub(super) fn scale_different_targets(&self) -> bool {
+        self.list.iter().any(|hpa| hpa.target_index != self.list[0].target_index)
+    }
+
+    /// The target of the first.
+    pub(super) fn target(&self) -> Option<&Target> {
+        self.list.first().map(|hpa| &hpa.target)
+    }
+
+    pub(super) fn namespace(&self) -> Arc<str> {
+        self.list.first().map(|hpa| hpa.namespace.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn max_replicas(&self) -> Option<i32> {
+        self.list.iter().map(|hpa| hpa.max_replicas).max()
+    }
+
+    /// The metrics that they scale on.
+    pub(super) fn asked(&mut self) -> Vec<Asked> {
+        self.list.iter_mut().flat_map(|hpa| std::mem::take(&mut hpa.asked)).collect()
+    }
+
+    /// As they are meant.
+    pub(super) fn into_meant(self) -> Vec<Autoscaler> {
+        let meant = |hpa: Hpa| Autoscaler {
+            name: hpa.name,
+            manifest: hpa.manifest,
+            target: hpa.target_index,
+        };
+        self.list.into_iter().map(meant).collect()
+    }
+}
+
+/// The targets without pods.
+pub(super) fn other_targets(
+    file: &File,
+    at: At<'_>,
+    workload: Option<&Target>,
+    problems: &mut Problems,
+) -> Vec<OtherTarget> {
+    let mut targets: Vec<OtherTarget> = Vec::new();
+    for (index, typed) in file.other_targets.iter().enumerate() {
+        let at = at.index(index);
+        let Some((_, group, version, resource)) = KINDS.into_iter().find(|it| it.0 == typed.kind)
+        else {
+            unknown_kind(&typed.kind, at, problems);
+            continue;
+        };
+        if typed.replicas < 0 {
+            let what = format!("expected 0 or more replicas, found {}", typed.replicas);
+            problems.plain(at.key("replicas"), what);
+        }
+        let name = typed.name.as_str();
+        if workload.is_some_and(|workload| *workload.name == *name) {
+            let what = format!("`{name}` is the workload: other targets have other names");
+            problems.plain(at.key("name"), what);
+        }
+        if targets.iter().any(|target| *target.name == *name) {
+            problems.plain(at.key("name"), format!("another target is named `{name}`, too"));
+        }
+        if let Some(text) = &typed.selector
+            && let Err(error) = Selector::parse(text)
+        {
+            problems.plain(at.key("selector"), format!("{text:?} is no selector: {error}"));
+        }
+        let selector = typed.selector.clone().unwrap_or_else(|| format!("app={name}"));
+        targets.push(OtherTarget {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: typed.kind.clone(),
+            resource: resource.to_owned(),
+            name: name.into(),
+            replicas: typed.replicas,
+            selector: selector.into(),
+        });
+    }
+    targets
+}
+
+fn unknown_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
+    let known = KINDS.map(|(kind, ..)| kind);
+    let what = format!("targets of kind {kind} are not supported");
+    problems.add(at.key("kind").problem(what, suggest(kind, known)));
+}
+
 /// Lowers the manifest, inline or from the file that `hpa.file` names.
-pub(super) fn lower(
+fn lower(
     at: At<'_>,
     read: Reader<'_>,
     gates: &FeatureGates,
@@ -176,6 +383,7 @@ fn manifest(
         name: metadata.name.as_deref()?.into(),
         manifest: node.to_json(),
         target: target?,
+        target_index: 0,
         max_replicas: typed.spec.as_ref()?.max_replicas?,
         asked,
     })
@@ -271,9 +479,7 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
     let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
     let Some((_, group, version, resource)) = KINDS.into_iter().find(|(known, ..)| *known == kind)
     else {
-        let known = KINDS.map(|(kind, ..)| kind);
-        let what = format!("targets of kind {kind} are not supported");
-        problems.add(at.key("kind").problem(what, suggest(kind, known)));
+        unknown_kind(kind, at, problems);
         return None;
     };
     let wanted = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };

@@ -15,7 +15,9 @@ mod values;
 mod workload;
 
 use self::cursor::{At, Problems};
+use self::hpa::Hpas;
 use self::reach::Reach;
+use self::timeline::Scene;
 pub(super) use self::workload::AGE;
 use super::error::{Problem, suggest};
 use super::file::File;
@@ -41,29 +43,36 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let releases = releases(&file, at, &mut problems);
     let until = until(&file, at, &mut problems);
     let (flags, gates, gate_overrides) = controller::lower(&file, at, releases, &mut problems);
-    let mut hpa = hpa::lower(at.key("hpa"), read, &gates, &mut problems);
-    let target = hpa.as_ref().map(|hpa| &hpa.target);
+    let mut hpas = Hpas::lower(&file, at, read, &gates, &mut problems);
+    let target = hpas.as_ref().and_then(Hpas::target);
     let workload = workload::lower(&file.workload, at.key("workload"), target, &mut problems);
-    let max_replicas = hpa.as_ref().map(|hpa| hpa.max_replicas);
+    let others = hpa::other_targets(&file, at.key("otherTargets"), target, &mut problems);
+    if let Some(hpas) = &mut hpas {
+        hpas.find_targets(&others, &mut problems);
+    }
+    let max_replicas = hpas.as_ref().and_then(Hpas::max_replicas);
+    let none = Hpas::default();
+    let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(&file, max_replicas, flags.sync_period);
     let before = problems.len();
     let metrics = metrics::lower(&file, at.key("metrics"), (reach, until), &mut problems);
     let metrics_are_sound = problems.len() == before;
-    let timeline = timeline::lower(&file, at.key("timeline"), (reach, until), &mut problems);
+    let scene = Scene { file: &file, hpas: known, others: &others, reach, until };
+    let timeline = timeline::lower(&scene, at.key("timeline"), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
     if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
         let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
         problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
     }
-    let expect = expect::lower(&file, at.key("expect"), until, ticks, &mut problems);
-    if let Some(hpa) = &mut hpa
+    let expect = expect::lower(&file, known, at.key("expect"), (until, ticks), &mut problems);
+    if let Some(hpas) = &mut hpas
         && metrics_are_sound
     {
-        let asked = std::mem::take(&mut hpa.asked);
+        let asked = hpas.asked();
         served::check(asked, &metrics, &file.workload, &expect, &mut problems);
     }
     problems.into_result()?;
-    let (Some(hpa), Some(workload), Some(until)) = (hpa, workload, until) else {
+    let (Some(hpas), Some(workload), Some(until)) = (hpas, workload, until) else {
         let what = "a problem without a message: please report this file";
         return Err(vec![at.problem(what, None)]);
     };
@@ -76,16 +85,16 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         flags,
         gates,
         gate_overrides,
-        namespace: hpa.namespace,
-        hpa_name: hpa.name,
-        manifest: hpa.manifest,
+        namespace: hpas.namespace(),
+        hpas: hpas.into_meant(),
         workload,
+        other_targets: others,
         metrics,
         timeline,
         until,
         expect,
         hash: String::new(),
-        line: at.key_position("hpa").line,
+        line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
     };
     scenario.hash = hash::of(&scenario);
     Ok(scenario)

@@ -20,17 +20,19 @@ pub(super) struct Reach {
     /// Happenings that replace pods, write the size or cause a reconcile.
     happenings: u64,
     period: Span,
+    hpas: u64,
 }
 
 impl Reach {
-    /// The maxReplicas is the manifest's, if it is known.
+    /// The maxReplicas is the largest of the manifests', if they are known.
     pub(super) fn of(file: &File, max_replicas: Option<i32>, period: Span) -> Option<Reach> {
         let initial = u64::try_from(file.workload.replicas).unwrap_or(0);
         let sizes = file.timeline.iter().filter_map(size);
         let sizes = sizes.chain([i64::from(max_replicas?)]);
         let largest = sizes.filter_map(|size| u64::try_from(size).ok()).fold(initial, u64::max);
         let happenings = u64::try_from(file.timeline.len()).unwrap_or(u64::MAX);
-        Some(Reach { initial, largest, happenings, period })
+        let hpas = u64::try_from(file.hpas.len().max(1)).unwrap_or(u64::MAX);
+        Some(Reach { initial, largest, happenings, period, hpas })
     }
 
     /// More pods than this can't have been created when it is that time. What happens at the very
@@ -40,8 +42,9 @@ impl Reach {
             return self.initial;
         }
         let periods = at.since_start().0.checked_div(self.period.0).unwrap_or(i64::MAX);
-        // The controller reconciles once a period and with what happens: a restart counts twice.
+        // Each HPA is reconciled once a period and with what happens: a restart counts twice.
         let reconciles = u64::try_from(periods).unwrap_or(0) + 2 + 2 * self.happenings;
+        let reconciles = reconciles.saturating_mul(self.hpas);
         // Each happening may replace all pods or write a size; of writes every other goes up.
         let upwards = (reconciles + self.happenings).div_ceil(2) + 1 + self.happenings;
         self.initial.saturating_add(upwards.saturating_mul(self.largest))

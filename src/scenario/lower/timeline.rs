@@ -1,7 +1,9 @@
 //! What happens, in order of time.
 
+use std::sync::Arc;
+
 use super::cursor::{At, Problems};
-use super::hpa::quantities;
+use super::hpa::{Hpas, quantities};
 use super::metadata;
 use super::reach::{Reach, reachable};
 use super::values::{positive, resource, time};
@@ -12,21 +14,27 @@ use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::suggest;
 use crate::scenario::file::{ApiError, File, Happening as Typed};
 use crate::scenario::manifest::Patch;
-use crate::scenario::meant::{Happening, What};
+use crate::scenario::meant::{Happening, OtherTarget, What};
 use crate::scenario::node::Kind;
 
-pub(super) fn lower(
-    file: &File,
-    at: At<'_>,
-    (reach, until): (Option<Reach>, Option<Time>),
-    problems: &mut Problems,
-) -> Vec<Happening> {
+/// All that an entry may speak of.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'s> {
+    pub(super) file: &'s File,
+    pub(super) hpas: &'s Hpas,
+    pub(super) others: &'s [OtherTarget],
+    pub(super) reach: Option<Reach>,
+    pub(super) until: Option<Time>,
+}
+
+pub(super) fn lower(scene: &Scene<'_>, at: At<'_>, problems: &mut Problems) -> Vec<Happening> {
+    let Scene { file, reach, until, .. } = *scene;
     let mut happenings = Vec::with_capacity(file.timeline.len());
     for (index, typed) in file.timeline.iter().enumerate() {
         let at = at.index(index);
         let start = time(&typed.at, until, at.key("at"), problems);
         let lasts = typed.for_.as_ref().map(|text| positive(text, at.key("for"), problems));
-        let what = what(file, typed, (reach, start), at, problems);
+        let what = what(scene, typed, (reach, start), at, problems);
         if let Some(what) = &what
             && lasts.is_some()
             && !what.can_end()
@@ -58,19 +66,22 @@ fn restarts_are_apart(happenings: &[Happening], at: At<'_>, problems: &mut Probl
     }
 }
 
+/// The fields that don't say what happens.
+const BESIDES: [&str; 4] = ["at", "for", "hpa", "target"];
+
 /// The fields that say what happens, in the order of the file.
 fn actions(at: At<'_>) -> Vec<&str> {
     match at.node().map(|node| &node.kind) {
         Some(Kind::Map(entries)) => {
             let names = entries.iter().map(|(key, _)| key.text.as_str());
-            names.filter(|name| !matches!(*name, "at" | "for")).collect()
+            names.filter(|name| !BESIDES.contains(name)).collect()
         }
         _ => Vec::new(),
     }
 }
 
 fn what(
-    file: &File,
+    scene: &Scene<'_>,
     typed: &Typed,
     reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
@@ -90,6 +101,15 @@ fn what(
         return None;
     };
     let value = at.key(name);
+    let file = scene.file;
+    let besides = [("hpa", OF_AN_HPA.as_slice()), ("target", OF_A_TARGET.as_slice())];
+    for (field, goes_with) in besides {
+        if at.key(field).node().is_some() && !goes_with.contains(name) {
+            let what = format!("`{field}` does not go with `{name}`");
+            let hint = format!("it goes with {}", goes_with.join(", "));
+            problems.hint(at.key_position(field), what, hint);
+        }
+    }
     let sets = [
         (&typed.pods_unready, What::PodsUnready as fn(_) -> _),
         (&typed.pods_failed, What::PodsFailed),
@@ -116,15 +136,20 @@ fn what(
         if replicas < 0 {
             problems.plain(value, format!("expected 0 or more replicas, found {replicas}"));
         }
-        return Some(What::Scale(replicas));
+        return scale(scene, typed, replicas, at.key("target"), problems);
     }
-    if typed.edit_hpa.is_some() {
-        return edit(value, problems);
+    if OF_AN_HPA.contains(name) {
+        let hpa = hpa(scene, typed, at, problems);
+        let patch = typed.edit_hpa.is_some().then(|| edit(value, problems));
+        return match (patch, hpa) {
+            (Some(patch), Some(hpa)) => Some(What::EditHpa(hpa, patch?)),
+            (None, Some(hpa)) if typed.delete_hpa.is_some() => Some(What::DeleteHpa(hpa)),
+            (None, Some(hpa)) => Some(What::CreateHpa(hpa)),
+            (_, None) => None,
+        };
     }
     let simple = [
         (typed.metrics_empty, What::MetricsEmpty),
-        (typed.delete_hpa, What::DeleteHpa),
-        (typed.create_hpa, What::CreateHpa),
         (typed.restart_controller, What::RestartController),
     ];
     if let Some(what) = simple.into_iter().find_map(|(given, what)| given.map(|_| what)) {
@@ -132,6 +157,45 @@ fn what(
     }
     of_one_metric(file, typed, reach, value, problems)
         .unwrap_or_else(|| parts_of_pods(file, typed, reach, value, problems))
+}
+
+/// What is done to one HPA.
+const OF_AN_HPA: [&str; 3] = ["editHpa", "deleteHpa", "createHpa"];
+/// What is done to one target.
+const OF_A_TARGET: [&str; 1] = ["scale"];
+
+/// The HPA that an entry speaks of.
+fn hpa(scene: &Scene<'_>, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Arc<str>> {
+    match &typed.hpa {
+        Some(name) => scene.hpas.named(name, at.key("hpa"), problems),
+        None if scene.hpas.names().is_empty() => None,
+        None => scene.hpas.only().or_else(|| {
+            let hint = format!("add `hpa: NAME`, one of {}", scene.hpas.names());
+            problems.hint(at, "which HPA is meant? there are several", hint);
+            None
+        }),
+    }
+}
+
+/// Somebody scales the workload, or another target.
+fn scale(
+    scene: &Scene<'_>,
+    typed: &Typed,
+    replicas: i32,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<What> {
+    let Some(name) = &typed.target else { return Some(What::Scale(replicas)) };
+    let workload = scene.hpas.target()?;
+    if *workload.name == **name {
+        return Some(What::Scale(replicas));
+    }
+    let other = scene.others.iter().position(|target| *target.name == **name);
+    if other.is_none() {
+        let known = scene.others.iter().map(|target| &*target.name).chain([&*workload.name]);
+        problems.add(at.problem(format!("there is no target `{name}`"), suggest(name, known)));
+    }
+    other.map(|other| What::ScaleOther(other, replicas))
 }
 
 /// What happens to one custom or external metric. The outer None: it is something else.
@@ -250,7 +314,7 @@ fn api_error(typed: &ApiError, at: At<'_>, problems: &mut Problems) -> Option<ap
 }
 
 /// A merge patch: its shape is checked, and that it leaves the name alone.
-fn edit(at: At<'_>, problems: &mut Problems) -> Option<What> {
+fn edit(at: At<'_>, problems: &mut Problems) -> Option<serde_json::Value> {
     let node = at.node()?;
     let patch: Patch = match decode(node, Nulls::Absent) {
         Ok(patch) => patch,
@@ -274,20 +338,21 @@ fn edit(at: At<'_>, problems: &mut Problems) -> Option<What> {
     if problems.len() > before {
         return None;
     }
-    Some(What::EditHpa(node.to_json()))
+    Some(node.to_json())
 }
 
 /// Nobody can edit what is not there, or create what is.
 fn hpa_is_there(happenings: &[Happening], timeline: At<'_>, problems: &mut Problems) {
-    let mut there = true;
+    let mut gone: Vec<&Arc<str>> = Vec::new();
     for happening in happenings {
-        let wrong = match (&happening.what, there) {
-            (What::EditHpa(_), false) => Some("there is no HPA to edit at"),
-            (What::DeleteHpa, false) => Some("there is no HPA to delete at"),
-            (What::CreateHpa, true) => Some("the HPA is there already at"),
-            _ => None,
+        let (hpa, wrong) = match &happening.what {
+            What::EditHpa(hpa, _) => (hpa, "there is no HPA to edit at"),
+            What::DeleteHpa(hpa) => (hpa, "there is no HPA to delete at"),
+            What::CreateHpa(hpa) => (hpa, "the HPA is there already at"),
+            _ => continue,
         };
-        if let Some(wrong) = wrong {
+        let creates = matches!(happening.what, What::CreateHpa(_));
+        if gone.contains(&hpa) != creates {
             let entries = match timeline.node().map(|node| &node.kind) {
                 Some(Kind::List(entries)) => entries.as_slice(),
                 _ => &[],
@@ -296,10 +361,10 @@ fn hpa_is_there(happenings: &[Happening], timeline: At<'_>, problems: &mut Probl
             let at = at.map_or(timeline, |index| timeline.index(index));
             problems.plain(at, format!("{wrong} {}", happening.at));
         }
-        there = match happening.what {
-            What::DeleteHpa => false,
-            What::CreateHpa => true,
-            _ => there,
-        };
+        match happening.what {
+            What::DeleteHpa(_) => gone.push(hpa),
+            What::CreateHpa(_) => gone.retain(|other| *other != hpa),
+            _ => {}
+        }
     }
 }

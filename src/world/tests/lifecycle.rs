@@ -65,7 +65,7 @@ fn times_are_told_in_whole_seconds_rounded_down() {
         };
     }));
     run.at(0);
-    run.world.scaled(t(0), 1);
+    run.world.scaled(t(0), 0, 1);
     assert_eq!(run.pods(10), ["web-0 Running 1s ready 3s"]);
 }
 
@@ -232,13 +232,13 @@ fn a_person_scales() {
     run.at(0);
     assert_eq!(replicas(&run.at(15)), None);
     assert_eq!(replicas(&run.at(30)), Some((Some(4), 4)));
-    run.world.scaled(t(30), 6);
-    assert_eq!(run.world.replicas(), 6);
+    run.world.scaled(t(30), 0, 6);
+    assert_eq!(run.world.replicas(0), 6);
     // What the controller wrote is not said again.
     assert_eq!(replicas(&run.at(30)), Some((None, 6)));
     assert_eq!(replicas(&run.at(39)), None);
     assert_eq!(replicas(&run.at(45)), Some((Some(2), 2)));
-    assert_eq!(run.world.replicas(), 2);
+    assert_eq!(run.world.replicas(0), 2);
 }
 
 #[test]
@@ -255,11 +255,11 @@ fn the_size_is_bounded_by_what_the_cluster_holds() {
 fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
     let scenario = scenario(1, |s| {
         let patch = json!({"spec": {"maxReplicas": 3}});
-        s.happens(20, None, What::EditHpa(patch));
+        s.happens(20, None, What::EditHpa("web".into(), patch));
         s.happens(20, None, What::PodsUnready(PodSet::All));
         s.happens(20, None, What::RestartController);
-        s.happens(40, None, What::DeleteHpa);
-        s.happens(50, None, What::CreateHpa);
+        s.happens(40, None, What::DeleteHpa("web".into()));
+        s.happens(50, None, What::CreateHpa("web".into()));
     });
     let mut world = World::new(&scenario);
     let create = Change::CreateHpa(json!({"metadata": {"name": "web"}}));

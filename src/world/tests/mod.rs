@@ -15,8 +15,8 @@ use crate::model::flags::{FeatureGates, Flags};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{
-    Happening, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, Scenario, Signal, Startup,
-    UsageSource, Victims, What, Workload,
+    Autoscaler, Happening, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, Scenario,
+    Signal, Startup, UsageSource, Victims, What, Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -44,8 +44,12 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         gates: FeatureGates::default(),
         gate_overrides: BTreeMap::new(),
         namespace: "default".into(),
-        hpa_name: "web".into(),
-        manifest: serde_json::json!({"metadata": {"name": "web"}}),
+        hpas: vec![Autoscaler {
+            name: "web".into(),
+            manifest: serde_json::json!({"metadata": {"name": "web"}}),
+            target: 0,
+        }],
+        other_targets: Vec::new(),
         workload: Workload {
             group: "apps".to_owned(),
             version: "v1".to_owned(),
@@ -122,7 +126,7 @@ impl Run {
     /// A query at that second, at which the controller writes a size.
     fn scale(&mut self, second: i64, replicas: i32) {
         self.at(second);
-        self.world.scaled(t(second), replicas);
+        self.world.scaled(t(second), 0, replicas);
         assert!(self.cluster.write_scale("deployments.apps", "web", replicas));
     }
 

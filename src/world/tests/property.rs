@@ -471,7 +471,7 @@ proptest! {
             prop_assert_eq!(run.at(now), vec![], "nothing more to say at t={}s", now);
             if let Some(replicas) = *written {
                 run.scale(now, replicas);
-                quiet.scaled(t(now), replicas);
+                quiet.scaled(t(now), 0, replicas);
                 simple.replicas = replicas;
                 simple.act(now);
             }
