@@ -265,6 +265,8 @@ pub enum What {
     PodsUnready(PodSet),
     /// Pods go to phase Failed and are replaced, as evicted ones are.
     PodsFailed(PodSet),
+    /// Pods go to phase Succeeded and are replaced, as those whose containers have ended well.
+    PodsSucceeded(PodSet),
     /// Pods are deleted: Terminating for the workload's termination time, then gone; replaced.
     PodsDeleted(PodSet),
     /// Pods are deleted but held (by a finalizer): Terminating until it ends; replaced.
@@ -326,6 +328,7 @@ impl What {
             | What::UpdateScaleError(_)
             | What::UpdateStatusError(_) => true,
             What::PodsFailed(_)
+            | What::PodsSucceeded(_)
             | What::PodsDeleted(_)
             | What::Scale(_)
             | What::EditHpa(_)
