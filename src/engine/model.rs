@@ -123,6 +123,12 @@ impl Simulation {
         self.controller.next_sync()
     }
 
+    /// Whether the controller's informer resyncs at this very instant.
+    #[must_use]
+    pub fn resyncs_at(&self, instant: Time) -> bool {
+        self.controller.resyncs_at(instant)
+    }
+
     /// Reconciles what is due at this instant. The cluster is not changed by it: see
     /// [`Simulation::settle`].
     pub fn sync(&mut self, now: Time) -> Option<Decision> {

@@ -147,6 +147,15 @@ impl<'a> Lockstep<'a> {
                     ));
                     return None;
                 }
+                if decision.end > due && due > self.now && self.simulation.resyncs_at(due) {
+                    self.unplayable = Some(format!(
+                        "the reconcile of {due} waits between its attempts to update the scale, \
+                         and the controller's informer resyncs at the very instant at which it \
+                         begins: chance decides when the next one comes; let things happen at \
+                         other times"
+                    ));
+                    return None;
+                }
                 step.until = step.until.max(decision.end);
                 decisions.push(decision);
             }

@@ -288,6 +288,7 @@ pub(super) enum Victims {
 #[schemars(extend("oneOf" = [
     {"required": ["podsUnready"]},
     {"required": ["podsFailed"], "properties": {"for": false}},
+    {"required": ["podsSucceeded"], "properties": {"for": false}},
     {"required": ["podsDeleted"], "properties": {"for": false}},
     {"required": ["podsStuckTerminating"]},
     {"required": ["metricsMissing"]},
@@ -326,6 +327,9 @@ pub(super) struct Happening {
     /// Pods go to phase Failed and are replaced, as evicted ones are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pods_failed: Option<PodSetText>,
+    /// Pods go to phase Succeeded and are replaced, as those whose containers have ended well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pods_succeeded: Option<PodSetText>,
     /// Pods are deleted, and replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pods_deleted: Option<PodSetText>,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::api::{ApiError, PodSpec};
+use crate::model::api::{ApiError, PodSpec, with_group};
 use crate::model::flags::{FeatureGates, Flags};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
@@ -132,10 +132,7 @@ impl Target<'_> {
     /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
     #[must_use]
     pub fn group_resource(&self) -> String {
-        match self.group {
-            "" => self.resource.to_owned(),
-            group => format!("{}.{group}", self.resource),
-        }
+        with_group(self.resource, self.group)
     }
 }
 
@@ -353,6 +350,8 @@ pub enum What {
     PodsUnready(PodSet),
     /// Pods go to phase Failed and are replaced, as evicted ones are.
     PodsFailed(PodSet),
+    /// Pods go to phase Succeeded and are replaced, as those whose containers have ended well.
+    PodsSucceeded(PodSet),
     /// Pods are deleted: Terminating for the workload's termination time, then gone; replaced.
     PodsDeleted(PodSet),
     /// Pods are deleted but held (by a finalizer): Terminating until it ends; replaced.
@@ -416,6 +415,7 @@ impl What {
             | What::UpdateScaleError(_)
             | What::UpdateStatusError(_) => true,
             What::PodsFailed(_)
+            | What::PodsSucceeded(_)
             | What::PodsDeleted(_)
             | What::Scale(_)
             | What::ScaleOther(..)

@@ -298,6 +298,7 @@ fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
     match &meant.what {
         What::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
         What::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
+        What::PodsSucceeded(set) => typed.pods_succeeded = Some(pods(set)),
         What::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),
         What::PodsStuckTerminating(set) => typed.pods_stuck_terminating = Some(pods(set)),
         What::MetricsMissing(set) => typed.metrics_missing = Some(pods(set)),

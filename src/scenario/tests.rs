@@ -98,7 +98,7 @@ fn everything_is_read() {
     let times: Vec<Time> = scenario.timeline.iter().map(|happening| happening.at).collect();
     assert!(times.is_sorted());
     let kinds = scenario.timeline.iter().map(|happening| std::mem::discriminant(&happening.what));
-    assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 21);
+    assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 22);
     assert!(matches!(&scenario.timeline[0].what, What::PodsUnready(PodSet::All)));
     assert_eq!(scenario.expect[0].when, When::Tick(1));
     assert_eq!(scenario.expect.len(), 9);

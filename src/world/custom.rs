@@ -137,7 +137,7 @@ impl SimPod {
             let what = &timeline[i].what;
             matches!(what, What::MetricMissing(name, _) if **name == *metric)
         };
-        let runs = self.started.is_some() && !self.failed && !self.gone;
+        let runs = self.started.is_some() && self.ended.is_none() && !self.gone;
         runs && self.reports && !self.holds.iter().any(missing)
     }
 }

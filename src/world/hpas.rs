@@ -117,6 +117,7 @@ impl Hpas {
             Ok(spec) => spec,
             Err(error) => return refused(name, error.to_string()),
         };
+        let before = spec.clone();
         let mut object = Value::Object(Map::from_iter([("spec".to_owned(), spec)]));
         merge(&mut object, patch);
         let spec = match admit(&object, admission) {
@@ -129,6 +130,10 @@ impl Hpas {
         if spec != *hpa.spec {
             hpa.spec = Arc::new(spec);
             hpa.generation += i64::from(self.generations);
+            self.edits += 1;
+        } else if serde_json::to_value(&spec).is_ok_and(|spec| spec != before) {
+            // The same in other words: it is stored as it is written, but is no change of the spec.
+            hpa.spec = Arc::new(spec);
             self.edits += 1;
         } else if edited != *metadata {
             self.edits += 1;

@@ -4,7 +4,7 @@
 //!   appear, the condition as False unless the pod is ready at that very instant.
 //! - A deleted pod loses its readiness at once, as if its containers had got the signal to stop.
 //!   Its `deletionTimestamp` is when its grace period ends, as the API server sets it.
-//! - A deleted pod that has not started, or that failed, needs no grace and is gone at once.
+//! - A deleted pod that has not started, or that has ended, needs no grace and is gone at once.
 //! - Of a pod that goes while its sample is stale, the sample stays until that ends: the metrics
 //!   API has not noticed yet.
 
@@ -26,7 +26,8 @@ pub(super) struct SimPod {
     pub(super) warm: bool,
     /// Whether it has run for long enough to report metrics.
     pub(super) reports: bool,
-    pub(super) failed: bool,
+    /// The phase that it has ended with: Failed or Succeeded.
+    pub(super) ended: Option<PodPhase>,
     pub(super) deletion: Option<Deletion>,
     /// The object is gone; only its stale sample is left.
     pub(super) gone: bool,
@@ -96,7 +97,7 @@ impl SimPod {
             started: None,
             warm: false,
             reports: false,
-            failed: false,
+            ended: None,
             deletion: None,
             gone: false,
             ready: None,
@@ -110,7 +111,7 @@ impl SimPod {
 
     /// Whether the workload's controller counts it.
     pub(super) fn active(&self) -> bool {
-        !self.failed && self.deletion.is_none()
+        self.ended.is_none() && self.deletion.is_none()
     }
 
     /// Whether it takes its share of a load.
@@ -127,10 +128,15 @@ impl SimPod {
         starts
     }
 
+    /// Its containers end, for ever.
+    pub(super) fn end(&mut self, phase: PodPhase) {
+        self.ended.get_or_insert(phase);
+    }
+
     /// Somebody deletes it.
     pub(super) fn delete(&mut self, at: Time, termination: Span) {
         if self.deletion.is_none() {
-            let graceful = self.started.is_some() && !self.failed;
+            let graceful = self.started.is_some() && self.ended.is_none();
             let due = if graceful { at + termination } else { at };
             self.deletion = Some(Deletion { due });
         }
@@ -161,7 +167,8 @@ impl SimPod {
     /// Whether metrics.k8s.io has an entry of it; a terminating pod still has one.
     pub(super) fn has_entry(&self, timeline: &[Happening]) -> bool {
         let missing = |&i: &usize| matches!(timeline[i].what, What::MetricsMissing(_));
-        self.started.is_some() && self.reports && !self.failed && !self.holds.iter().any(missing)
+        let runs = self.started.is_some() && self.ended.is_none();
+        runs && self.reports && !self.holds.iter().any(missing)
     }
 
     /// What it does not report: sorted, each once.
@@ -188,10 +195,10 @@ impl SimPod {
 
     /// Its status as the API shows it.
     pub(super) fn status(&self) -> Status {
-        let phase = match self.started {
-            _ if self.failed => PodPhase::Failed,
-            Some(_) => PodPhase::Running,
-            None => PodPhase::Pending,
+        let phase = match (self.ended, self.started) {
+            (Some(ended), _) => ended,
+            (None, Some(_)) => PodPhase::Running,
+            (None, None) => PodPhase::Pending,
         };
         let ready = self.ready.map(|(ready, since)| PodReady {
             status: if ready { ConditionStatus::True } else { ConditionStatus::False },

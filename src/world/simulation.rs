@@ -17,6 +17,7 @@ use super::change::{Change, Faults};
 use super::pods::SimPod;
 use super::telling::Told;
 use super::usage::{Usage, contains};
+use crate::model::api::PodPhase;
 use crate::model::time::Time;
 use crate::scenario::meant::{PodSet, Scenario, Victims, What};
 
@@ -276,7 +277,11 @@ impl World {
                 pod.delete(now, termination);
             }),
             What::PodsFailed(set) => {
-                self.befall(set, |pod| pod.failed = true);
+                self.befall(set, |pod| pod.end(PodPhase::Failed));
+                return false;
+            }
+            What::PodsSucceeded(set) => {
+                self.befall(set, |pod| pod.end(PodPhase::Succeeded));
                 return false;
             }
             What::PodsDeleted(set) => {

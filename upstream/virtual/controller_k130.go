@@ -26,9 +26,22 @@ import (
 // Kubernetes 1.33 and older wait on a channel from outside of the bubble: time would stand still.
 const factoryResync = 12 * time.Hour
 
+// shortestResync is the shortest that client-go grants.
+const shortestResync = time.Second
+
 type hpaInformer struct{ cache.SharedIndexInformer }
 
 func (i hpaInformer) Informer() cache.SharedIndexInformer { return i }
+
+// AddEventHandlerWithResyncPeriod asks for a resync that comes a nanosecond late each time. A turn
+// that a resync has queued would otherwise come at the very instant of the next resync, and chance
+// would decide which is first. Real timers are late, too: the next one is set when one has fired.
+func (i hpaInformer) AddEventHandlerWithResyncPeriod(
+	handler cache.ResourceEventHandler, period time.Duration,
+) (cache.ResourceEventHandlerRegistration, error) {
+	period = max(period, shortestResync) + time.Nanosecond
+	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler, period)
+}
 
 func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {
 	return autoscalinglisters.NewHorizontalPodAutoscalerLister(i.GetIndexer())

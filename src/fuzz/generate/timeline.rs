@@ -36,7 +36,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
 
 fn of_pods(draft: &mut Draft) -> What {
     let set = metrics::pods(draft);
-    match draft.dice.below(9) {
+    match draft.dice.below(10) {
         0 => What::PodsFailed(set),
         1 => What::PodsDeleted(set),
         2 => What::PodsStuckTerminating(set),
@@ -48,6 +48,7 @@ fn of_pods(draft: &mut Draft) -> What {
             What::ContainerMetricsMissing(set, draft.dice.pick(&containers))
         }
         6 => What::ResourceMissing(set, Arc::from(draft.dice.pick(&RESOURCES))),
+        7 => What::PodsSucceeded(set),
         _ => What::PodsUnready(set),
     }
 }
@@ -67,10 +68,16 @@ fn of_errors(draft: &mut Draft) -> What {
     match draft.dice.below(6) {
         0 => What::MetricsEmpty,
         1 => What::GetScaleError(error),
+        2 if draft.dice.percent(50) => What::UpdateScaleError(conflict(error)),
         2 => What::UpdateScaleError(error),
         3 => What::UpdateStatusError(error),
         _ => What::MetricsError(error),
     }
+}
+
+/// A conflict is tried again, which takes time: all else is over at once.
+fn conflict(error: ApiError) -> ApiError {
+    ApiError { code: 409, reason: "Conflict".to_owned(), ..error }
 }
 
 /// Errors as API servers answer them.

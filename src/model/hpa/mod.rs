@@ -6,6 +6,7 @@
 //! Deliberately absent: informers and clients (what they would answer is [`Input`]), workers (see
 //! the queue), controller metrics, log lines, and the guard against a stale cache
 //! (`StaleControllerConsistencyHPA`): the caller's cache is never older than the last write.
+//! docs/fuzz.md says why that can't be otherwise.
 
 mod behavior;
 mod by_key;
@@ -22,6 +23,7 @@ mod queue;
 mod reconcile;
 mod replica_calculator;
 mod requests;
+mod resync;
 mod selectors;
 mod status;
 mod validation;
@@ -47,6 +49,7 @@ pub use validation::{
 use by_key::ByKey;
 use queue::Queue;
 use reconcile::{Knobs, Reconcile};
+use resync::Resync;
 use selectors::{HpaSelectorStore, ParsedSelector};
 
 /// How long a controller that has just started waits until its caches are synced: client-go looks
@@ -60,6 +63,7 @@ pub struct Controller {
     flags: Flags,
     gates: FeatureGates,
     queue: Queue,
+    resync: Resync,
     memory: ByKey<Memory>,
     selectors: HpaSelectorStore,
 }
@@ -144,7 +148,8 @@ pub struct Decision {
 
 /// Keys are upstream's: `namespace/name`.
 impl Controller {
-    /// A controller that runs, without any HPA.
+    /// A controller that runs at t=0, without any HPA. When it was started can be told by its
+    /// informer's resyncs: half a sync period lies between them and t=0.
     #[must_use]
     pub fn new(rules: Rules, flags: Flags, gates: FeatureGates) -> Controller {
         Controller {
@@ -152,6 +157,7 @@ impl Controller {
             flags,
             gates,
             queue: Queue::default(),
+            resync: Resync::running(flags.sync_period),
             memory: ByKey::default(),
             selectors: HpaSelectorStore::default(),
         }
@@ -195,6 +201,7 @@ impl Controller {
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
         *self = Controller::new(self.rules, self.flags, self.gates);
         self.queue = Queue::starting_at(now + CACHE_SYNC_POLL);
+        self.resync = Resync::started(now, self.flags.sync_period);
         for key in hpas {
             self.hpa_added(key, now);
         }
@@ -254,8 +261,21 @@ impl Controller {
         let end = reconcile.run();
         drop(reconcile);
         decision.end = end;
-        self.queue.add_rate_limited(key, end, self.flags.sync_period);
+        self.queue_again(key, input.now, end);
         true
+    }
+
+    /// Queues a key that was processed. An informer's resync meanwhile has done so before.
+    fn queue_again(&mut self, key: Arc<str>, begin: Time, end: Time) {
+        let at = if end > begin { self.resync.after(begin).min(end) } else { end };
+        self.queue.add_rate_limited(key, at, self.flags.sync_period);
+    }
+
+    /// Whether the informer's resync comes at this very instant: whether before or after a key
+    /// whose turn it is, is left to chance.
+    #[must_use]
+    pub fn resyncs_at(&self, instant: Time) -> bool {
+        self.resync.is_at(instant)
     }
 }
 

@@ -113,6 +113,7 @@ fn what(
     let sets = [
         (&typed.pods_unready, What::PodsUnready as fn(_) -> _),
         (&typed.pods_failed, What::PodsFailed),
+        (&typed.pods_succeeded, What::PodsSucceeded),
         (&typed.pods_deleted, What::PodsDeleted),
         (&typed.pods_stuck_terminating, What::PodsStuckTerminating),
         (&typed.metrics_missing, What::MetricsMissing),

@@ -14,7 +14,7 @@ struct SimplePod {
     ordinal: u32,
     created: i64,
     started: Option<i64>,
-    failed: bool,
+    ended: Option<PodPhase>,
     due: Option<i64>,
     ready: Option<(bool, i64)>,
     /// Happenings and when they end.
@@ -105,6 +105,7 @@ impl<'a> Simple<'a> {
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
         let (What::PodsUnready(set)
         | What::PodsFailed(set)
+        | What::PodsSucceeded(set)
         | What::PodsDeleted(set)
         | What::PodsStuckTerminating(set)
         | What::MetricsMissing(set)
@@ -130,7 +131,8 @@ impl<'a> Simple<'a> {
             };
             if named {
                 match what {
-                    What::PodsFailed(_) => pod.failed = true,
+                    What::PodsFailed(_) => drop(pod.ended.get_or_insert(PodPhase::Failed)),
+                    What::PodsSucceeded(_) => drop(pod.ended.get_or_insert(PodPhase::Succeeded)),
                     What::PodsDeleted(_) => delete(pod, now, grace),
                     What::PodsStuckTerminating(_) => {
                         pod.holds.push((index, end));
@@ -161,7 +163,7 @@ impl<'a> Simple<'a> {
                 }
                 continue;
             }
-            let active = !pod.failed && pod.due.is_none();
+            let active = pod.ended.is_none() && pod.due.is_none();
             if active && pod.started.is_none() && passed(pod.created, startup.pending) {
                 pod.started = Some(now);
             }
@@ -186,7 +188,7 @@ impl<'a> Simple<'a> {
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
         loop {
             let active: Vec<usize> = (0..self.pods.len())
-                .filter(|&i| !self.pods[i].failed && self.pods[i].due.is_none())
+                .filter(|&i| self.pods[i].ended.is_none() && self.pods[i].due.is_none())
                 .collect();
             if active.len() < wanted {
                 let ordinal = self.born;
@@ -226,7 +228,7 @@ impl<'a> Simple<'a> {
         let metrics = scenario.workload.startup.metrics.0 / 1_000_000_000;
         let reports = pod.started.is_some_and(|started| started + metrics <= now);
         if !reports
-            || pod.failed
+            || pod.ended.is_some()
             || !self.empty.is_empty()
             || self.held(pod, |w| matches!(w, What::MetricsMissing(_)))
         {
@@ -314,10 +316,10 @@ impl<'a> Simple<'a> {
                 name: format!("web-{}", pod.ordinal).into(),
                 labels: Arc::default(),
                 deletion_timestamp: pod.due.map(t),
-                phase: match pod.started {
-                    _ if pod.failed => PodPhase::Failed,
-                    Some(_) => PodPhase::Running,
-                    None => PodPhase::Pending,
+                phase: match (pod.ended, pod.started) {
+                    (Some(ended), _) => ended,
+                    (None, Some(_)) => PodPhase::Running,
+                    (None, None) => PodPhase::Pending,
                 },
                 start_time: pod.started.map(t),
                 ready: pod.ready.map(|(ready, since)| PodReady {
@@ -349,7 +351,10 @@ impl<'a> Simple<'a> {
         for pod in self.pods.iter().filter(|_| error.is_none() && !empty) {
             let metrics = self.scenario.workload.startup.metrics.0 / 1_000_000_000;
             let reports = pod.started.is_some_and(|started| started + metrics <= now);
-            if reports && !pod.failed && !self.held(pod, |w| matches!(w, What::MetricMissing(..))) {
+            if reports
+                && pod.ended.is_none()
+                && !self.held(pod, |w| matches!(w, What::MetricMissing(..)))
+            {
                 let like_usage = ResourceUsage {
                     name: "rps".into(),
                     source: rps.source.clone(),
@@ -398,7 +403,8 @@ fn milli_at(signal: &Signal, at: Time) -> i64 {
 
 fn delete(pod: &mut SimplePod, now: i64, grace: i64) {
     if pod.due.is_none() {
-        pod.due = Some(if pod.started.is_some() && !pod.failed { now + grace } else { now });
+        pod.due =
+            Some(if pod.started.is_some() && pod.ended.is_none() { now + grace } else { now });
     }
 }
 

@@ -22,7 +22,7 @@ fn pod_set() -> impl Strategy<Value = PodSet> {
 }
 
 fn what() -> impl Strategy<Value = What> {
-    (0..16_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
+    (0..17_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
         0 => What::PodsUnready(set),
         1 => What::PodsFailed(set),
         2 => What::PodsDeleted(set),
@@ -36,6 +36,7 @@ fn what() -> impl Strategy<Value = What> {
         12 => What::MetricEmpty("rps".into()),
         13 => What::MetricEmpty("queue".into()),
         14 => What::MetricError("rps".into(), error(500)),
+        16 => What::PodsSucceeded(set),
         15 => What::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
         _ => What::Scale(replicas),
     })
