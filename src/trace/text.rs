@@ -153,6 +153,18 @@ fn is_empty(text: &Arc<str>) -> bool {
 enum ScaleForm {
     Written(i32),
     Refused { replicas: i32, error: Arc<str> },
+    Elsewhere(ElsewhereForm),
+}
+
+/// A write to something else than the target that the tick's reads tell of.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ElsewhereForm {
+    scale: Arc<str>,
+    name: Arc<str>,
+    replicas: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
 }
 
 /// What changed of a status. A list is given whole if any of it changed, but for conditions, which
@@ -268,7 +280,7 @@ fn tick_line(tick: &Observation, before: Option<&Observation>, status: &mut HpaS
         t: tick.at.to_string(),
         hpa: (!same_hpa).then(|| tick.hpa.clone()),
         reads: (!same_reads).then(|| tick.reads.iter().map(read_form).collect()),
-        scale: tick.scale_writes.iter().map(scale_form).collect(),
+        scale: tick.scale_writes.iter().map(|write| scale_form(tick, write)).collect(),
         status: form,
         status_error: write.and_then(|write| write.error.clone()),
         events: tick
@@ -324,10 +336,14 @@ fn read_form(read: &Read) -> ReadForm {
     }
 }
 
-fn scale_form(write: &ScaleWrite) -> ScaleForm {
-    match &write.error {
-        None => ScaleForm::Written(write.replicas),
-        Some(error) => ScaleForm::Refused { replicas: write.replicas, error: error.clone() },
+fn scale_form(tick: &Observation, write: &ScaleWrite) -> ScaleForm {
+    let ScaleWrite { resource, name, replicas, error } = write.clone();
+    match error {
+        error if tick.target() != Some((&resource, &name)) => {
+            ScaleForm::Elsewhere(ElsewhereForm { scale: resource, name, replicas, error })
+        }
+        None => ScaleForm::Written(replicas),
+        Some(error) => ScaleForm::Refused { replicas, error },
     }
 }
 
@@ -465,11 +481,11 @@ fn read_tick(
         None => before.map(|before| before.reads.clone()).unwrap_or_default(),
     };
     let hpa = line.hpa.or_else(|| before.map(|before| before.hpa.clone())).unwrap_or_default();
-    Ok(Observation {
+    let mut tick = Observation {
         at: time(&line.t)?,
         hpa,
         reads,
-        scale_writes: line.scale.into_iter().map(scale_of).collect(),
+        scale_writes: Vec::new(),
         status_write,
         events: line
             .events
@@ -477,7 +493,10 @@ fn read_tick(
             .map(|(type_, reason, message)| Event { type_, reason, message })
             .collect(),
         errors: line.errors,
-    })
+    };
+    let writes: Result<_, _> = line.scale.into_iter().map(|form| scale_of(&tick, form)).collect();
+    tick.scale_writes = writes?;
+    Ok(tick)
 }
 
 fn read_of(form: ReadForm) -> Result<Read, String> {
@@ -513,11 +532,16 @@ fn read_of(form: ReadForm) -> Result<Read, String> {
     })
 }
 
-fn scale_of(form: ScaleForm) -> ScaleWrite {
-    match form {
-        ScaleForm::Written(replicas) => ScaleWrite { replicas, error: None },
-        ScaleForm::Refused { replicas, error } => ScaleWrite { replicas, error: Some(error) },
-    }
+fn scale_of(tick: &Observation, form: ScaleForm) -> Result<ScaleWrite, String> {
+    let (replicas, error) = match form {
+        ScaleForm::Written(replicas) => (replicas, None),
+        ScaleForm::Refused { replicas, error } => (replicas, Some(error)),
+        ScaleForm::Elsewhere(ElsewhereForm { scale, name, replicas, error }) => {
+            return Ok(ScaleWrite { resource: scale, name, replicas, error });
+        }
+    };
+    let (resource, name) = tick.target().ok_or("a write of a scale that was not read")?;
+    Ok(ScaleWrite { resource: resource.clone(), name: name.clone(), replicas, error })
 }
 
 fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {
