@@ -141,6 +141,18 @@ fn a_divergence_exits_with_1_and_can_be_replayed() {
 }
 
 #[test]
+fn a_write_of_another_scale_diverges_and_says_of_which() {
+    let (_root, fixtures) = repository_with_a_trace(|trace| {
+        trace.ticks[0].scale_writes[0].name = "other".into();
+    });
+    let shown = stdout(&run_recorded(&fixtures).assert().code(1));
+    for part in ["4 of deployments.apps/web", "4 of deployments.apps/other"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(shown.contains("scale of deployments.apps/other to 4; "), "{shown}");
+}
+
+#[test]
 fn a_known_disagreement_that_is_gone_exits_with_1() {
     let (_root, fixtures) = repository_with_a_trace(|_| {});
     run_recorded(&fixtures).assert().code(0);

@@ -55,7 +55,12 @@ fn tick(number: i64, current: i32, desired: i32) -> Observation {
     if current == desired {
         tick.status_write = (number == 0).then_some(tick.status_write).flatten();
     } else {
-        tick.scale_writes.push(ScaleWrite { replicas: desired, error: None });
+        tick.scale_writes.push(ScaleWrite {
+            resource: "deployments.apps".into(),
+            name: "web".into(),
+            replicas: desired,
+            error: None,
+        });
         let message = format!("New size: {desired}; reason: All metrics below target");
         let reason = "SuccessfulRescale".into();
         tick.events.push(Recorded { type_: EventType::Normal, reason, message: message.into() });

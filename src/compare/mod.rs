@@ -60,7 +60,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     let mut differences = Differences::default();
     differences.field("at", &model.at, &seen.at);
     differences.field("hpa", &model.hpa, &seen.hpa);
-    scale_writes(&mut differences, &model.scale_writes, &seen.scale_writes);
+    scale_writes(&mut differences, model, seen);
     status_write(&mut differences, model.status_write.as_ref(), seen.status_write.as_ref());
     if scope.events {
         events(&mut differences, &model.events, &seen.events);
@@ -155,25 +155,38 @@ impl Differences {
 
     /// Lists of different lengths are shown element by element as well, so that the one that is
     /// missing or too many can be seen.
-    fn list<T: PartialEq>(&mut self, field: &str, model: &[T], seen: &[T], text: fn(&T) -> String) {
+    fn list<T: PartialEq>(
+        &mut self,
+        field: &str,
+        model: &[T],
+        seen: &[T],
+        text: impl Fn(&T) -> String,
+    ) {
         for index in 0..model.len().max(seen.len()) {
             let (one, other) = (model.get(index), seen.get(index));
             if one != other {
                 self.found.push(FieldDifference {
                     field: format!("{field}[{index}]"),
-                    model: one.map_or_else(|| NONE.to_owned(), text),
-                    upstream: other.map_or_else(|| NONE.to_owned(), text),
+                    model: one.map_or_else(|| NONE.to_owned(), &text),
+                    upstream: other.map_or_else(|| NONE.to_owned(), &text),
                 });
             }
         }
     }
 }
 
-fn scale_writes(differences: &mut Differences, model: &[ScaleWrite], seen: &[ScaleWrite]) {
-    differences.list("scale.spec.replicas", model, seen, |write| match &write.error {
-        None => write.replicas.to_string(),
-        Some(error) => format!("{} (refused: {error})", write.replicas),
-    });
+/// What was scaled is told only where that is not each side's target.
+fn scale_writes(differences: &mut Differences, model: &Observation, seen: &Observation) {
+    let elsewhere =
+        |tick: &Observation| tick.scale_writes.iter().any(|write| tick.is_elsewhere(write));
+    let named = elsewhere(model) || elsewhere(seen) || model.target() != seen.target();
+    let text = |write: &ScaleWrite| {
+        let ScaleWrite { resource, name, replicas, error } = write;
+        let of = if named { format!(" of {resource}/{name}") } else { String::new() };
+        let refused = error.as_ref().map(|error| format!(" (refused: {error})"));
+        format!("{replicas}{of}{}", refused.unwrap_or_default())
+    };
+    differences.list("scale.spec.replicas", &model.scale_writes, &seen.scale_writes, text);
 }
 
 fn reads(differences: &mut Differences, model: &[Read], seen: &[Read]) {

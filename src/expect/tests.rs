@@ -9,7 +9,12 @@ fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
     let tick = |(index, size): (usize, &Option<i32>)| Observation {
         at: Time::from_secs(15 * i64::try_from(index).expect("small")),
         scale_writes: size
-            .map(|replicas| ScaleWrite { replicas, error: None })
+            .map(|replicas| ScaleWrite {
+                resource: "deployments.apps".into(),
+                name: "web".into(),
+                replicas,
+                error: None,
+            })
             .into_iter()
             .collect(),
         ..Observation::default()

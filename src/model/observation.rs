@@ -85,6 +85,10 @@ pub enum Read {
 /// An attempt to write the scale.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScaleWrite {
+    /// `deployments.apps`.
+    pub resource: Arc<str>,
+    /// The name of what was scaled.
+    pub name: Arc<str>,
     /// `spec.replicas` as written.
     pub replicas: i32,
     /// The error message of the API, if it was refused.
@@ -121,9 +125,27 @@ pub enum EventType {
 }
 
 impl Observation {
-    /// The size that was successfully written in this reconcile, if any.
+    /// The size that was successfully written in this reconcile, if any. What was written to
+    /// another object is none of the target's.
     #[must_use]
     pub fn scaled_to(&self) -> Option<i32> {
-        self.scale_writes.iter().rev().find(|write| write.error.is_none()).map(|w| w.replicas)
+        let mut writes = self.scale_writes.iter().rev();
+        let scaled = writes.find(|write| write.error.is_none() && !self.is_elsewhere(write));
+        scaled.map(|write| write.replicas)
+    }
+
+    /// Resource and name of the target: that of which the scale was read first.
+    #[must_use]
+    pub fn target(&self) -> Option<(&Arc<str>, &Arc<str>)> {
+        self.reads.iter().find_map(|read| match read {
+            Read::Scale { resource, name, .. } => Some((resource, name)),
+            _ => None,
+        })
+    }
+
+    /// Whether a write of this reconcile was to something else than its target.
+    #[must_use]
+    pub fn is_elsewhere(&self, write: &ScaleWrite) -> bool {
+        self.target().is_some_and(|target| target != (&write.resource, &write.name))
     }
 }

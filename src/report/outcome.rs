@@ -10,7 +10,7 @@ use super::layout::{Align, Columns, hanging, width, wrap};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, replay, shell_word};
 use crate::compare::Divergence;
-use crate::model::observation::Observation;
+use crate::model::observation::{Observation, ScaleWrite};
 use crate::run::{Outcome, Setting, Verdict};
 
 /// Ticks that are shown before a divergence.
@@ -269,8 +269,13 @@ fn replicas(tick: &Observation, before: Option<i32>) -> String {
 fn did(tick: &Observation) -> String {
     let mut parts: Vec<String> = Vec::new();
     for write in &tick.scale_writes {
-        if let Some(error) = &write.error {
-            parts.push(format!("scale to {} refused: {error}", write.replicas));
+        let ScaleWrite { resource, name, replicas, error } = write;
+        let elsewhere = tick.is_elsewhere(write);
+        let of = if elsewhere { format!(" of {resource}/{name}") } else { String::new() };
+        match error {
+            Some(error) => parts.push(format!("scale{of} to {replicas} refused: {error}")),
+            None if elsewhere => parts.push(format!("scale{of} to {replicas}")),
+            None => {}
         }
     }
     parts.extend(tick.events.iter().map(|event| format!("{}: {}", event.reason, event.message)));

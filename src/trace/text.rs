@@ -156,6 +156,18 @@ fn is_empty(text: &Arc<str>) -> bool {
 enum ScaleForm {
     Written(i32),
     Refused { replicas: i32, error: Arc<str> },
+    Elsewhere(ElsewhereForm),
+}
+
+/// A write to something else than the target that the tick's reads tell of.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ElsewhereForm {
+    scale: Arc<str>,
+    name: Arc<str>,
+    replicas: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
 }
 
 /// What changed of a status. A list is given whole if any of it changed, but for conditions, which
@@ -283,7 +295,7 @@ fn tick_line(
         t: tick.at.to_string(),
         hpa: (!same_hpa).then(|| tick.hpa.clone()),
         reads: (!same_reads).then(|| tick.reads.iter().map(read_form).collect()),
-        scale: tick.scale_writes.iter().map(scale_form).collect(),
+        scale: tick.scale_writes.iter().map(|write| scale_form(tick, write)).collect(),
         status: form,
         status_error: write.and_then(|write| write.error.clone()),
         events: tick
@@ -339,10 +351,14 @@ fn read_form(read: &Read) -> ReadForm {
     }
 }
 
-fn scale_form(write: &ScaleWrite) -> ScaleForm {
-    match &write.error {
-        None => ScaleForm::Written(write.replicas),
-        Some(error) => ScaleForm::Refused { replicas: write.replicas, error: error.clone() },
+fn scale_form(tick: &Observation, write: &ScaleWrite) -> ScaleForm {
+    let ScaleWrite { resource, name, replicas, error } = write.clone();
+    match error {
+        error if tick.target() != Some((&resource, &name)) => {
+            ScaleForm::Elsewhere(ElsewhereForm { scale: resource, name, replicas, error })
+        }
+        None => ScaleForm::Written(replicas),
+        Some(error) => ScaleForm::Refused { replicas, error },
     }
 }
 
@@ -486,11 +502,11 @@ fn read_tick(
         Some(reads) => reads.into_iter().map(read_of).collect::<Result<_, _>>()?,
         None => before.map(|before| before.reads.clone()).unwrap_or_default(),
     };
-    Ok(Observation {
+    let mut tick = Observation {
         at: time(&line.t)?,
         hpa,
         reads,
-        scale_writes: line.scale.into_iter().map(scale_of).collect(),
+        scale_writes: Vec::new(),
         status_write,
         events: line
             .events
@@ -498,7 +514,10 @@ fn read_tick(
             .map(|(type_, reason, message)| Event { type_, reason, message })
             .collect(),
         errors: line.errors,
-    })
+    };
+    let writes: Result<_, _> = line.scale.into_iter().map(|form| scale_of(&tick, form)).collect();
+    tick.scale_writes = writes?;
+    Ok(tick)
 }
 
 fn read_of(form: ReadForm) -> Result<Read, String> {
@@ -534,11 +553,16 @@ fn read_of(form: ReadForm) -> Result<Read, String> {
     })
 }
 
-fn scale_of(form: ScaleForm) -> ScaleWrite {
-    match form {
-        ScaleForm::Written(replicas) => ScaleWrite { replicas, error: None },
-        ScaleForm::Refused { replicas, error } => ScaleWrite { replicas, error: Some(error) },
-    }
+fn scale_of(tick: &Observation, form: ScaleForm) -> Result<ScaleWrite, String> {
+    let (replicas, error) = match form {
+        ScaleForm::Written(replicas) => (replicas, None),
+        ScaleForm::Refused { replicas, error } => (replicas, Some(error)),
+        ScaleForm::Elsewhere(ElsewhereForm { scale, name, replicas, error }) => {
+            return Ok(ScaleWrite { resource: scale, name, replicas, error });
+        }
+    };
+    let (resource, name) = tick.target().ok_or("a write of a scale that was not read")?;
+    Ok(ScaleWrite { resource: resource.clone(), name: name.clone(), replicas, error })
 }
 
 fn read_status(form: StatusForm, status: &mut HpaStatus) -> Result<(), String> {

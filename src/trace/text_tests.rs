@@ -91,3 +91,29 @@ fn statuses_that_differ_have_different_lines() {
         ]
     );
 }
+
+#[test]
+fn what_was_scaled_is_written_only_if_it_is_not_the_target() {
+    let (resource, name): (Arc<str>, Arc<str>) = ("deployments.apps".into(), "web".into());
+    let read_first =
+        Read::Scale { resource: resource.clone(), name: name.clone(), answer: Ok((3, 3)) };
+    for error in [None, Some(Arc::from("conflict"))] {
+        for (to, short) in [("web", true), ("other", false)] {
+            let write_of = ScaleWrite {
+                resource: resource.clone(),
+                name: to.into(),
+                replicas: 5,
+                error: error.clone(),
+            };
+            let tick = Observation {
+                reads: vec![read_first.clone()],
+                scale_writes: vec![write_of],
+                ..Observation::default()
+            };
+            let trace = Trace { ticks: vec![tick], ..Trace::default() };
+            let text = write(&trace).unwrap();
+            assert_eq!(read(&text).unwrap(), trace, "{text}");
+            assert_eq!(text.matches("deployments.apps").count(), if short { 1 } else { 2 });
+        }
+    }
+}

@@ -151,6 +151,8 @@ struct ExternalMetric {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct UpdateScale {
+    resource: Arc<str>,
+    name: Arc<str>,
     replicas: i32,
     error: Option<Arc<str>>,
 }
@@ -441,7 +443,8 @@ fn add(tick: &mut Observation, entry: LogEntry, clock: Clock) -> Result<(), Stri
         answer: read.error.map_or(Ok(read.items), Err),
     }));
     if let Some(write) = entry.update_scale {
-        tick.scale_writes.push(ScaleWrite { replicas: write.replicas, error: write.error });
+        let UpdateScale { resource, name, replicas, error } = write;
+        tick.scale_writes.push(ScaleWrite { resource, name, replicas, error });
     }
     if let Some(write) = entry.update_status {
         tick.hpa = write.name;
@@ -542,5 +545,29 @@ impl CurrentJson {
 
     fn without_utilization(self, unknown: impl Fn() -> String) -> Result<Parts, String> {
         if self.average_utilization.is_some() { Err(unknown()) } else { Ok(self.parts()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_of_a_scale_says_of_what() {
+        let answer = r#"{"now":0,"log":[
+            {"at":0,"getScale":{"resource":"deployments.apps","name":"web","replicas":3}},
+            {"at":0,"updateScale":{"resource":"statefulsets.apps","name":"db","replicas":6}}]}"#;
+        let step = |text: &str| {
+            stepped(serde_json::from_str(text).unwrap(), Timestamp::UNIX_EPOCH, Time::ZERO)
+        };
+        let ticks = step(answer).unwrap().ticks;
+        let [tick] = ticks.as_slice() else { panic!("not one tick: {ticks:?}") };
+        let [write] = tick.scale_writes.as_slice() else { panic!("not one write: {tick:?}") };
+        assert_eq!((&*write.resource, &*write.name), ("statefulsets.apps", "db"));
+        assert_eq!(tick.scaled_to(), None, "the target keeps its size");
+        let own = answer.replace("statefulsets", "deployments").replace("db", "web");
+        assert_eq!(step(&own).unwrap().ticks[0].scaled_to(), Some(6));
+        let nameless = answer.replace(r#""name":"db","#, "");
+        assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
     }
 }

@@ -13,7 +13,6 @@ use super::custom::CustomTold;
 use super::pods::{self, Frozen, SimPod};
 use super::simulation::World;
 use super::usage::{ClassKey, Usage, without};
-use crate::model::api::with_group;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{Sampling, Scenario, UsageSource, What};
 

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use super::Decision;
 use super::calculate::Tolerances;
 use super::reconcile::Reconcile;
-use crate::model::derivation::{
-    Branch, Derivation, MetricDerivation, Path, PodCounts, Source, Target,
-};
+use crate::model::derivation::{Derivation, MetricDerivation, Path, PodCounts, Source, Target};
 use crate::model::observation::{Observation, Read};
 
 /// How many entries of the decision are of this reconcile; the others are of the last one.

@@ -404,7 +404,8 @@ impl<'a> Reconcile<'a> {
         loop {
             let refused = self.input.update_scale;
             let error = refused.map(|error| error.message.clone());
-            self.observation.scale_writes.push(ScaleWrite { replicas, error });
+            let (resource, name) = (self.input.scale_resource.clone(), self.target().name.clone());
+            self.observation.scale_writes.push(ScaleWrite { resource, name, replicas, error });
             let Some(refused) = refused else {
                 return Ok(());
             };
