@@ -35,9 +35,12 @@ pub struct Simulation {
 struct Served {
     key: Arc<str>,
     name: Arc<str>,
-    /// The spec that was mapped last, with its target's resource, or why it has none.
-    mapped: Option<(Arc<HpaSpec>, Result<Arc<str>, String>)>,
+    /// The spec that was mapped last, and to what.
+    mapped: Option<(Arc<HpaSpec>, Mapped)>,
 }
+
+/// The resource of a target, or why it has none.
+type Mapped = Result<Arc<str>, String>;
 
 /// An object that has a scale.
 #[derive(Clone, Debug)]

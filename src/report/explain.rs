@@ -27,7 +27,8 @@ pub fn tick(
     let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
     let before = before.and_then(|tick| tick.observation.status_write.as_ref());
     let mut out = table::heading(scenario, release, columns);
-    let whose = scenario.has_several_hpas().then(|| format!(", HPA {of}")).unwrap_or_default();
+    let several = scenario.has_several_hpas();
+    let whose = if several { format!(", HPA {of}") } else { String::new() };
     let (number, at) = (index + 1, tick.observation.at);
     let moment = format!("tick {number} of {}, t={at}{whose}", run.ticks.len());
     let _ = writeln!(out, "{}", paint(STRONG, &moment));

@@ -558,7 +558,8 @@ mod tests {
             {"at":0,"getScale":{"resource":"deployments.apps","name":"web","replicas":3}},
             {"at":0,"updateScale":{"resource":"statefulsets.apps","name":"db","replicas":6}}]}"#;
         let step = |text: &str| {
-            stepped(serde_json::from_str(text).unwrap(), Timestamp::UNIX_EPOCH, Time::ZERO)
+            let mut log = Log::new(Timestamp::UNIX_EPOCH, std::iter::once(Arc::from("web")));
+            log.stepped(serde_json::from_str(text).unwrap(), Time::ZERO)
         };
         let ticks = step(answer).unwrap().ticks;
         let [tick] = ticks.as_slice() else { panic!("not one tick: {ticks:?}") };
