@@ -18,7 +18,7 @@ use super::pods::SimPod;
 use super::telling::Told;
 use super::usage::{Usage, contains};
 use crate::model::time::Time;
-use crate::scenario::meant::{PodSet, Scenario, Victims, What};
+use crate::scenario::meant::{Happening, PodSet, Scenario, Victims, What};
 
 /// No more pods than this are active: a larger workload stays short of its size, as in a cluster
 /// that is full. Without it a controller that is wrong could ask for two billion pods.
@@ -52,6 +52,8 @@ pub struct World {
     pub(super) told: Told,
     /// Ordinals of pods that something befell at the present instant.
     unsettled: Vec<u32>,
+    /// What happened to pods of which none was there.
+    met_nobody: Vec<usize>,
     /// Ordinals of pods of which something may have to be told.
     pub(super) dirty: Vec<u32>,
 }
@@ -71,7 +73,7 @@ impl World {
     #[must_use]
     pub fn new(scenario: &Arc<Scenario>) -> World {
         debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
-        let of_hpa = |(index, happening): (usize, &crate::scenario::meant::Happening)| {
+        let of_hpa = |(index, happening): (usize, &Happening)| {
             happening.what.is_api_event().then_some((happening.at, Some(index)))
         };
         let api = std::iter::once((Time::ZERO, None))
@@ -93,6 +95,7 @@ impl World {
             usage: Usage::new(scenario),
             told: Told::new(scenario),
             unsettled: Vec::new(),
+            met_nobody: Vec::new(),
             dirty: Vec::new(),
         };
         let born = Time::ZERO - scenario.workload.age;
@@ -149,6 +152,11 @@ impl World {
     #[must_use]
     pub fn replicas(&self) -> i32 {
         self.replicas
+    }
+
+    /// What of the timeline happened to pods of which none was there.
+    pub fn met_nobody(&self) -> impl Iterator<Item = &Happening> {
+        self.met_nobody.iter().map(|index| &self.scenario.timeline[*index])
     }
 
     /// The requests that fail now: of each kind the one that began last.
@@ -230,17 +238,17 @@ impl World {
             | What::ContainerMetricsMissing(set, _)
             | What::ResourceMissing(set, _)
             | What::MetricMissing(_, set)
-            | What::MetricsStale(set) => self.befall(set, |pod| pod.holds.push(index)),
-            What::PodsStuckTerminating(set) => self.befall(set, |pod| {
+            | What::MetricsStale(set) => self.befall(index, set, |pod| pod.holds.push(index)),
+            What::PodsStuckTerminating(set) => self.befall(index, set, |pod| {
                 pod.holds.push(index);
                 pod.delete(now, termination);
             }),
             What::PodsFailed(set) => {
-                self.befall(set, |pod| pod.failed = true);
+                self.befall(index, set, |pod| pod.failed = true);
                 return false;
             }
             What::PodsDeleted(set) => {
-                self.befall(set, |pod| pod.delete(now, termination));
+                self.befall(index, set, |pod| pod.delete(now, termination));
                 return false;
             }
             What::MetricsError(_)
@@ -284,9 +292,12 @@ impl World {
     }
 
     /// Does something to each pod of a set that is there now.
-    fn befall(&mut self, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
+    fn befall(&mut self, index: usize, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
         let there = self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.gone);
         let ordinals: Vec<u32> = there.map(|(ordinal, _)| *ordinal).collect();
+        if ordinals.is_empty() {
+            self.met_nobody.push(index);
+        }
         for ordinal in ordinals {
             self.change(ordinal, &mut what);
         }

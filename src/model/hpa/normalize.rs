@@ -76,9 +76,8 @@ impl Reconcile<'_> {
         let now = self.now;
         let window = self.knobs.flags.downscale_stabilization;
         let cutoff = now - window;
-        let mut max_recommendation = prenormalized_desired_replicas;
         let mut old_sample_index = None;
-        let mut held_by = None;
+        let mut highest: Option<&TimestampedRecommendation> = None;
         let mut considered = 0;
         for (index, rec) in self.memory.recommendations.iter().enumerate() {
             if rec.timestamp < cutoff {
@@ -86,17 +85,20 @@ impl Reconcile<'_> {
                 continue;
             }
             considered += 1;
-            if rec.recommendation > max_recommendation {
-                max_recommendation = rec.recommendation;
-                held_by = Some(*rec);
+            if highest.is_none_or(|highest| rec.recommendation > highest.recommendation) {
+                highest = Some(rec);
             }
         }
+        let extreme = highest.map(|rec| rec.held(now, false));
+        let held_by = extreme.filter(|rec| rec.replicas > prenormalized_desired_replicas);
+        let max_recommendation = held_by.map_or(prenormalized_desired_replicas, |rec| rec.replicas);
         self.remember(old_sample_index, prenormalized_desired_replicas);
         self.derivation.stabilization = Some(Stabilization {
             behavior: false,
             up_window: Span::ZERO,
             down_window: window,
-            held_by: held_by.map(|rec| rec.held(now, false)),
+            held_by,
+            extreme,
             considered,
             result: max_recommendation,
         });
