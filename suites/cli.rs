@@ -2,6 +2,8 @@
 
 #[path = "cli/engines.rs"]
 mod engines;
+#[path = "cli/fuzzing.rs"]
+mod fuzzing;
 #[path = "cli/output.rs"]
 mod output;
 #[path = "cli/selection.rs"]
@@ -160,6 +162,8 @@ fn a_known_disagreement_that_is_gone_exits_with_1() {
     fs::write(Path::new(&fixtures).join("divergences.yaml"), known).expect("it can be written");
     let run = run_recorded(&fixtures).assert().code(1);
     assert!(stdout(&run).contains("\nstale  doubles: status (none) no longer disagrees"));
+    let last = stdout(&run).lines().last().unwrap_or_default().to_owned();
+    assert!(last.contains("0 skipped, 1 stale; "), "{last}");
 }
 
 #[test]
@@ -222,14 +226,37 @@ fn program(path: &Path, script: &str) {
 /// An engine whose controller does nothing at all.
 const IDLE: &str = r#"
 echo '{"hello":{"protocol":1,"engine":"idle","release":"v1.37.0"}}'
-while read -r line; do
-  until=${line##*\"until\":}
-  case $line in
-    '{"open"'*) echo '{"opened":{"epoch":"2000-01-01T00:01:00Z"}}' ;;
-    '{"step"'*) echo "{\"stepped\":{\"now\":${until%%[!0-9]*},\"api\":[],\"log\":[]}}" ;;
-    *) echo '{"closed":{}}' ;;
-  esac
-done"#;
+exec sed -u -n \
+  -e 's/^{"open".*/{"opened":{"epoch":"2000-01-01T00:01:00Z"}}/p;t' \
+  -e 's/^{"step".*"until":\([0-9]*\).*/{"stepped":{"now":\1,"api":[],"log":[]}}/p;t' \
+  -e 's/.*/{"closed":{}}/p'"#;
+
+#[test]
+fn what_happens_to_no_pod_is_noted_with_its_line() {
+    let (_folder, file) = folder("timeline:\n- {at: 20s, podsUnready: \"7\"}\n");
+    let note = format!("{}:19: nothing happens at t=20s: none of its pods is there", text(&file));
+    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(0);
+    let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
+    for shown in [stdout(&run), stdout(&predict)] {
+        let joined = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(&format!("note: {note}")), "{shown}");
+    }
+    let options = ["run", "--engine", "model", "--format", "json", text(&file)];
+    let lines = json(&kube_lockstep(&options).assert().code(0));
+    assert_eq!(lines[0]["notes"][0]["line"], 19);
+    let options = ["predict", "--format", "json", text(&file)];
+    let lines = json(&kube_lockstep(&options).assert().code(0));
+    assert_eq!(lines.last().expect("a summary")["summary"]["notes"][0]["line"], 19);
+}
+
+#[test]
+fn predict_does_not_judge_by_what_is_expected_of_other_releases() {
+    let more = "releases: \"<=1.30\"\nexpect:\n  - {tick: 1, replicas: 5}\n";
+    let (_folder, file) = folder(more);
+    let shown = stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0));
+    assert!(shown.contains("note: the scenario speaks of releases <=1.30, not of 1.37"), "{shown}");
+    assert!(!shown.contains("not met"), "{shown}");
+}
 
 #[test]
 fn predict_marks_restarts_and_pods_that_do_not_count() {
@@ -268,6 +295,8 @@ fn explain_tells_one_tick_in_full() {
     };
     insta::assert_snapshot!(explain(&["--tick", "1"]));
     assert_eq!(explain(&["--at", "29s"]), explain(&["--tick", "2"]));
+    let bare = kube_lockstep(&["explain", text(&file), "--at", "2"]).assert().code(2);
+    assert!(stderr(&bare).contains("a time is 2s, a tick --tick 2"), "{}", stderr(&bare));
     let wrong = kube_lockstep(&["explain", text(&file), "--tick", "9"]).assert().code(2);
     assert!(stderr(&wrong).contains("the scenario has 3 ticks"), "{}", stderr(&wrong));
 }

@@ -18,12 +18,20 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", group = "which")]
     tick: Option<usize>,
     /// A time since the scenario's start, for instance 4m30s: the last tick at or before it
-    #[arg(long, value_name = "TIME", group = "which")]
+    #[arg(long, value_name = "TIME", group = "which", value_parser = time)]
     at: Option<Span>,
     #[command(flatten)]
     release: OfRelease,
     #[command(flatten)]
     source: Source,
+}
+
+/// A bare number may be meant as either.
+fn time(text: &str) -> Result<Span, String> {
+    text.parse().map_err(|error| match text.parse::<usize>() {
+        Ok(number) => format!("{error}; a time is {number}s, a tick --tick {number}"),
+        Err(_) => format!("{error}"),
+    })
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {

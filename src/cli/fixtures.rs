@@ -63,10 +63,12 @@ impl Fixtures {
                 Failure::usage(format!("{}: {error}", folder.display()))
                     .hint("`--fixtures` names a folder with scenario files")
             })?;
+            apart(&files)?;
             return Ok(Fixtures { root: Root::Folder(folder.to_owned()), files });
         }
         match files_below(Path::new(FOLDER)) {
             Ok(files) if !files.is_empty() => {
+                apart(&files)?;
                 Ok(Fixtures { root: Root::Folder(PathBuf::from(FOLDER)), files })
             }
             _ => Ok(Fixtures { root: Root::Embedded, files: embedded() }),
@@ -127,6 +129,15 @@ impl Fixtures {
         }
         if Path::new(name).is_file() {
             return Ok(self.file(name));
+        }
+        if self.named(name)?.is_empty() && Path::new(name).is_dir() {
+            let first = &self.folder(name)?[0];
+            let what = format!("{name:?} is a folder, and one scenario is wanted");
+            let hint = format!(
+                "for instance {}; `kube-lockstep run --engine model {name}` runs them all",
+                first.path
+            );
+            return Err(Failure::usage(what).hint(hint));
         }
         Err(Failure { code: exit::USAGE, ..self.not_found(name, false) })
     }
@@ -329,6 +340,18 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Two files of one id could not be told apart.
+fn apart(files: &[Fixture]) -> Result<(), Failure> {
+    match files.windows(2).find(|pair| pair[0].id == pair[1].id) {
+        None => Ok(()),
+        Some(pair) => {
+            let (one, other) = (&pair[0].path, &pair[1].path);
+            let what = format!("{one} and {other} are both the scenario {:?}", pair[0].id);
+            Err(Failure::usage(what).hint("rename one of them"))
+        }
+    }
 }
 
 fn embedded() -> Vec<Fixture> {

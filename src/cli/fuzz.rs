@@ -11,8 +11,8 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::{
-    Format, OfRelease, columns, exit, program_and_engine, show, tell_preparing, unless_closed,
-    workers,
+    Format, OfRelease, columns, exit, interrupt, program_and_engine, show, tell_preparing,
+    unless_closed, workers,
 };
 use crate::engine::Engine;
 use crate::engine::model::Model;
@@ -114,7 +114,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         known: Fixtures::find(None)?.known()?,
         stop,
     };
+    let ending = interrupt::Ending::listen(&plan.stop)?;
     let summary = tell(args, &plan, &setting, &*engine)?;
+    ending.follow();
     Ok(if summary.divergences > 0 {
         exit::DIVERGES
     } else if summary.inconclusive > 0 {

@@ -1,11 +1,12 @@
-//! What an interrupted run says before it ends.
+//! What an interrupted run says and does before it ends.
 //!
 //! It ends by the signal itself, so that a shell or a script sees what happened. The engines' input
 //! ends with it, and so do they.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -20,14 +21,59 @@ pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
         for signal in signals.forever() {
             let done = count.load(Ordering::Relaxed);
             let were = if scenarios == 1 { "scenario was" } else { "scenarios were" };
-            // On a terminal, a progress bar stands in the line.
-            let clear = if io::stderr().is_terminal() { "\r\u{1b}[K" } else { "" };
-            let text = format!("{clear}interrupted: {done} of {scenarios} {were} done\n");
-            // There is nobody left to tell if even this can't be written.
-            let _ = anstream::stderr().write_all(text.as_bytes());
+            say(&format!("interrupted: {done} of {scenarios} {were} done"));
             // It returns only if the signal's own effect is none.
             let _ = emulate_default_handler(signal);
         }
     });
     Ok(done)
+}
+
+/// Signals less than this apart are one.
+const TWICE: Duration = Duration::from_millis(500);
+
+/// A signal that a run ends by, once it has put away what it has.
+pub(super) struct Ending(Arc<AtomicI32>);
+
+impl Ending {
+    /// Waits for Ctrl-C, which sets `stop`; a second one ends the program at once.
+    pub(super) fn listen(stop: &Arc<AtomicBool>) -> io::Result<Ending> {
+        let caught = Arc::new(AtomicI32::new(0));
+        let (catch, stop) = (caught.clone(), stop.clone());
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        std::thread::spawn(move || {
+            let mut first: Option<Instant> = None;
+            for signal in signals.forever() {
+                match first {
+                    // Programs like timeout(1) send theirs twice, one right after the other.
+                    Some(first) if first.elapsed() < TWICE => continue,
+                    Some(_) => {
+                        let _ = emulate_default_handler(signal);
+                    }
+                    None => first = Some(Instant::now()),
+                }
+                catch.store(signal, Ordering::Relaxed);
+                stop.store(true, Ordering::Relaxed);
+                say("interrupted: findings are saved as they are; once more ends at once");
+            }
+        });
+        Ok(Ending(caught))
+    }
+
+    /// Ends the program by the signal, if there was one.
+    pub(super) fn follow(&self) {
+        let signal = self.0.load(Ordering::Relaxed);
+        if signal != 0 {
+            // It returns only if the signal's own effect is none.
+            let _ = emulate_default_handler(signal);
+        }
+    }
+}
+
+/// A line of its own.
+fn say(text: &str) {
+    // On a terminal, progress stands in the line.
+    let clear = if io::stderr().is_terminal() { "\r\u{1b}[K" } else { "" };
+    // There is nobody left to tell if even this can't be written.
+    let _ = anstream::stderr().write_all(format!("{clear}{text}\n").as_bytes());
 }

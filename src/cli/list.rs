@@ -9,8 +9,8 @@ use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::run::parse_all;
 use super::{Format, Source, exit, show, unless_closed};
-use crate::report::json;
 use crate::report::style::{DIM, STRONG, paint};
+use crate::report::{counted, json};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -55,10 +55,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             let _ = writeln!(text, "    {}", paint(DIM, &scenario.upstream));
         }
     }
-    let total = fixtures.all().len();
-    let of = if scenarios.len() == total { String::new() } else { format!(" of {total}") };
-    let count = if scenarios.len() == 1 { "scenario" } else { "scenarios" };
-    let _ = writeln!(text, "\n{}{of} {count} in {}", scenarios.len(), fixtures.origin());
+    let (count, total) = (scenarios.len(), fixtures.all().len());
+    let known = |id: &str| fixtures.all().iter().any(|fixture| fixture.id == id);
+    let _ = if !scenarios.iter().all(|scenario| known(&scenario.id)) {
+        writeln!(text, "\n{}", counted(count, "scenario"))
+    } else if count == total {
+        writeln!(text, "\n{} in {}", counted(count, "scenario"), fixtures.origin())
+    } else {
+        writeln!(text, "\n{count} of {} in {}", counted(total, "scenario"), fixtures.origin())
+    };
     show(&text)?;
     Ok(exit::CONFORMS)
 }

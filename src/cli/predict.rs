@@ -31,12 +31,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(why) = &run.unplayable {
         anyhow::bail!("{}: {why}", scenario.path);
     }
-    let unmet =
-        expect::evaluate(&scenario.expect, &run.trace.ticks, &Sizes::of(&scenario), &run.outside);
+    // What is expected of other releases is not expected here.
+    let spoken_of = scenario.releases.contains(release);
+    let expected = if spoken_of { scenario.expect.as_slice() } else { &[] };
+    let sizes = Sizes::of(&scenario);
+    let unmet = expect::evaluate(expected, &run.trace.ticks, &sizes, &run.outside);
     match args.format {
         Format::Text => {
-            let (path, expected) = (&scenario.path, scenario.expect.len());
             let mut text = table::free_run(&scenario, &run, &release.to_string(), columns());
+            if !spoken_of {
+                text.push_str(&table::other_release(&scenario, &release.to_string(), columns()));
+            }
+            let (path, expected) = (&scenario.path, expected.len());
             text.push_str(&table::expectations(path, expected, &unmet, columns()));
             show(&text)?;
         }

@@ -205,6 +205,9 @@ pub struct Stabilization {
     pub down_window: Span,
     /// The recommendation that held the proposal, if one did.
     pub held_by: Option<HeldBy>,
+    /// What the window of the direction has of earlier recommendations: the highest if the size
+    /// is to shrink (and always without `behavior`), the lowest if it is to grow.
+    pub extreme: Option<HeldBy>,
     /// How many recommendations were in a window.
     pub considered: u32,
     /// The stabilized recommendation.

@@ -1,11 +1,14 @@
 //! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who
 //! wants to understand it. What metrics say is in `explain_metric`.
 
+use std::cmp::Ordering;
+
 use super::api::{ScalingPolicyType, SelectPolicy};
 use super::derivation::{
     Branch, Derivation, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation, RateLimit,
     Stabilization,
 };
+use super::time::Span;
 
 impl Derivation {
     /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7
@@ -27,10 +30,12 @@ impl Derivation {
                 parts.extend(self.metrics.iter().map(MetricDerivation::summary));
             }
         }
-        if let Some(stabilization) = &self.stabilization
-            && self.proposal != Some(stabilization.result)
-        {
-            parts.push(stabilization.summary());
+        if let Some(stabilization) = &self.stabilization {
+            if self.proposal != Some(stabilization.result) {
+                parts.push(stabilization.summary());
+            } else {
+                parts.extend(stabilization.held_nothing(current));
+            }
         }
         if let Some(limits) = &self.limits
             && self.stabilization.is_none_or(|stabilized| stabilized.result != limits.result)
@@ -186,6 +191,25 @@ impl Stabilization {
         }
     }
 
+    /// A window that could have held the change and did not: nothing in it is beyond the proposal.
+    fn held_nothing(&self, current: i32) -> Option<String> {
+        let (window, which) = match self.result.cmp(&current) {
+            Ordering::Less => (self.down_window, "highest"),
+            Ordering::Greater if self.behavior => (self.up_window, "lowest"),
+            Ordering::Greater | Ordering::Equal => return None,
+        };
+        if window <= Span::ZERO {
+            return None;
+        }
+        Some(match self.extreme {
+            Some(HeldBy { replicas, at, .. }) => {
+                let at = at.since_start();
+                format!("window {window} holds nothing: its {which} is {replicas}, of t={at}")
+            }
+            None => format!("window {window} holds nothing: it is empty"),
+        })
+    }
+
     fn explain(&self, proposal: i32, current: i32) -> String {
         let windows = if self.behavior {
             format!("windows {} up, {} down", self.up_window, self.down_window)
@@ -209,7 +233,13 @@ impl Stabilization {
                      becomes {result}."
                 )
             }
-            None if result == proposal => format!("{begin}, and leaves {proposal} as it is."),
+            None if result == proposal => {
+                let extreme = self.extreme.map(|HeldBy { replicas, at, age, up }| {
+                    let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
+                    format!("; the {which} is {replicas}, of t={at}, {age} ago")
+                });
+                format!("{begin}{}, and leaves {proposal} as it is.", extreme.unwrap_or_default())
+            }
             None => format!("{begin}: {proposal} becomes {result}."),
         }
     }

@@ -97,9 +97,11 @@ pub fn finding(found: &Finding, of: &FuzzSetting, path: &str, columns: usize) ->
             let _ = writeln!(out, "  replay: {}", super::replay(path, &of.setting));
         }
     }
-    let how = match found.tried {
-        0 => "as generated: its file does not fail".to_owned(),
-        tried => format!("shrunk in {}", counted(tried, "run")),
+    let how = match (found.tried, found.cut_short) {
+        (0, true) => "not shrunk: interrupted".to_owned(),
+        (0, false) => "as generated: its file does not fail".to_owned(),
+        (tried, true) => format!("shrunk in {}, then interrupted", counted(tried, "run")),
+        (tried, false) => format!("shrunk in {}", counted(tried, "run")),
     };
     let seen = counted(found.times, "scenario");
     let text = format!("  first in scenario {} of the seed, in {seen}; {how}", found.index);
@@ -138,6 +140,7 @@ pub fn finding_json(found: &Finding, of: &FuzzSetting, path: &str) -> Value {
         "scenarios": found.times,
         "ticks": ticks(found),
         "file": path,
+        "cutShort": found.cut_short,
         "replay": super::replay(path, &of.setting),
         "failure": failure,
     }})

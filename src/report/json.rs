@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
-use crate::run::{Event, FreeRun, FreeTick, Outcome, Setting, Summary, Verdict};
+use crate::run::{Event, FreeRun, FreeTick, Note, Outcome, Setting, Summary, Verdict};
 
 /// The report for programs.
 #[derive(Debug)]
@@ -67,13 +67,16 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Resu
         line(out, &tick_line(index + 1, tick))?;
     }
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
-    let summary = json!({
+    let mut summary = json!({
         "engine": run.trace.engine,
         "release": run.trace.release,
         "ticks": run.ticks.len(),
         "rescales": rescales.count(),
         "unmet": unmet_lines(unmet),
     });
+    if !run.notes.is_empty() {
+        summary["notes"] = json!(note_lines(&run.notes));
+    }
     line(out, &json!({ "summary": summary }))
 }
 
@@ -113,6 +116,10 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
     })
 }
 
+fn note_lines(notes: &[Note]) -> Vec<Value> {
+    notes.iter().map(|note| json!({"line": note.line, "what": note.what})).collect()
+}
+
 fn unmet_lines(unmet: &[Unmet]) -> Vec<Value> {
     unmet.iter().map(|unmet| json!({"line": unmet.line, "what": unmet.what})).collect()
 }
@@ -134,6 +141,8 @@ struct ScenarioLine<'a> {
     unmet: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     known: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,6 +194,7 @@ impl<'a> ScenarioLine<'a> {
             known: known
                 .map(|hit| json!({"field": hit.field, "reason": hit.reason, "link": hit.link}))
                 .collect(),
+            notes: note_lines(&outcome.notes),
             why,
             output,
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,

@@ -71,7 +71,7 @@ fn thousands(number: usize) -> String {
 }
 
 /// `1 tick`, `2 ticks`.
-fn counted(number: usize, what: &str) -> String {
+pub(crate) fn counted(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {what}{plural}", thousands(number))
 }

@@ -11,7 +11,7 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, replay, shell_word};
 use crate::compare::Divergence;
 use crate::model::observation::{Observation, ScaleWrite};
-use crate::run::{Outcome, Setting, Verdict};
+use crate::run::{Note, Outcome, Setting, Verdict};
 
 /// Ticks that are shown before a divergence.
 const BEFORE: usize = 3;
@@ -34,6 +34,19 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
         }
         Verdict::Skipped { why } => Some(line("skipped", WARN, &outcome.id, why, columns)),
     }
+}
+
+/// What of the scenario is probably not as it was meant.
+pub(super) fn notes(outcome: &Outcome, columns: usize) -> String {
+    let lines = outcome.notes.iter().map(|note| note_line(&outcome.path, note, columns));
+    lines.collect()
+}
+
+/// A note with its place.
+pub(super) fn note_line(path: &str, note: &Note, columns: usize) -> String {
+    let text = format!("{path}:{}: {}", note.line, note.what);
+    let text = hanging("note: ", &text, 0, columns);
+    text.replacen("note:", &paint(WARN, "note:"), 1)
 }
 
 /// Whether its text is a block, not a line of a list.

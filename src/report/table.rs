@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use anstyle::Style;
 
 use super::layout::{Align, Columns, hanging};
-use super::style::{BAD, DIM, GOOD, STRONG, paint};
-use super::{chart, counted};
+use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::{chart, counted, outcome};
 use crate::expect::{Outside, Unmet};
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
@@ -64,6 +64,9 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     }
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
+    for note in &run.notes {
+        out.push_str(&outcome::note_line(&scenario.path, note, columns));
+    }
     out
 }
 
@@ -89,6 +92,17 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
         paint(DIM, &format!("on the model of {release}")),
         hanging("", &scenario.requirement, 0, columns)
     )
+}
+
+/// That the scenario does not speak of the release that it is played on.
+#[must_use]
+pub fn other_release(scenario: &Scenario, release: &str, columns: usize) -> String {
+    let text = format!(
+        "the scenario speaks of releases {}, not of {release}: its expectations are not looked at",
+        scenario.releases
+    );
+    let note = hanging("note: ", &text, 0, columns);
+    note.replacen("note:", &paint(WARN, "note:"), 1)
 }
 
 /// The table of the ticks.

@@ -68,7 +68,8 @@ impl<W: Write> Terminal<W> {
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
         let told = self.was_told(outcome);
         let columns = self.layout.columns;
-        let text = match outcome::text(outcome, self.run.as_ref(), columns) {
+        let mut text = if told { String::new() } else { outcome::notes(outcome, columns) };
+        text += &match outcome::text(outcome, self.run.as_ref(), columns) {
             Some(_) if told && self.layout.verbose => outcome::likewise(outcome, columns),
             Some(_) if told => String::new(),
             // Blocks of several lines are set apart.
@@ -167,9 +168,13 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
     };
     let bad = summary.diverges > 0 || !summary.stale_known.is_empty();
     let good = if bad || summary.inconclusive > 0 { anstyle::Style::new() } else { GOOD };
+    let stale = match summary.stale_known.len() {
+        0 => String::new(),
+        gone => format!(", {}", count(gone, "stale", BAD)),
+    };
     let _ = writeln!(
         out,
-        "{}{on}: {}, {}, {}, {}; {} in {}",
+        "{}{on}: {}, {}, {}, {}{stale}; {} in {}",
         counted(summary.scenarios, "scenario"),
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),

@@ -38,8 +38,19 @@ pub struct FuzzPlan {
     pub shrinking: usize,
     /// Disagreements that are known.
     pub known: Vec<KnownDisagreement>,
-    /// Set from outside to end the run early.
+    /// Set from outside to end the run early. What was found until then is handed on, but not made
+    /// smaller any more.
     pub stop: Arc<AtomicBool>,
+}
+
+/// After so many scenarios on end that failed before their first tick, the run ends: one that is to
+/// make so many ticks never would.
+const IN_VAIN: usize = 50;
+
+impl FuzzPlan {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// When a run of the fuzzer is long enough.
@@ -87,9 +98,11 @@ pub struct Finding {
     pub scenario: Arc<Scenario>,
     /// What came of running it.
     pub failure: Failure,
-    /// How many scenarios were tried to make it small; 0: as generated, since the file that it
-    /// makes does not fail.
+    /// How many scenarios were tried to make it small; 0: it is as generated.
     pub tried: usize,
+    /// Whether the run was ended before it was as small as it gets. If not, one that is as
+    /// generated is so because the file that it makes does not fail.
+    pub cut_short: bool,
 }
 
 /// How a scenario failed.
@@ -139,29 +152,41 @@ pub fn fuzz(
     let mut coverage = Coverage::default();
     let mut kinds: BTreeMap<String, Finding> = BTreeMap::new();
     let worker = || Worker { plan, new: engine, engine: None };
-    let work = |worker: &mut Worker<'_>, index: usize| Some(worker.run(index as u64));
+    let work = |worker: &mut Worker<'_>, index: usize| {
+        (!plan.is_stopped()).then(|| worker.run(index as u64))
+    };
+    let mut in_vain = 0;
     in_order(plan.jobs, &worker, &work, &mut |index, ran| {
         let index = index as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
         coverage.merge(&ran.coverage);
+        let in_vain_again = ran.ticks == 0 && ran.failure.is_some();
         if let Some((scenario, failure)) = ran.failure {
             *failure.count(&mut summary) += 1;
             let kind = failure.kind();
             if !kinds.contains_key(&kind) {
                 sink(FuzzEvent::Failed { index, kind: kind.clone() });
             }
-            let first =
-                Finding { index, times: 0, kind: kind.clone(), scenario, failure, tried: 0 };
+            let first = Finding {
+                index,
+                times: 0,
+                kind: kind.clone(),
+                scenario,
+                failure,
+                tried: 0,
+                cut_short: false,
+            };
             kinds.entry(kind).or_insert(first).times += 1;
         }
+        in_vain = if in_vain_again { in_vain + 1 } else { 0 };
         let elapsed = begin.elapsed();
         sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
         let enough = match plan.enough {
             Enough::Ticks(ticks) => summary.ticks >= ticks,
             Enough::Time(time) => elapsed >= time,
         };
-        !enough && kinds.len() < plan.most_findings && !plan.stop.load(Ordering::Relaxed)
+        !enough && in_vain < IN_VAIN && kinds.len() < plan.most_findings && !plan.is_stopped()
     });
     summary.elapsed = begin.elapsed();
     summary.coverage = coverage.groups();
@@ -281,11 +306,15 @@ impl Failure {
     }
 }
 
-/// The same failure with a smaller scenario, where there is one.
+/// The same failure with a smaller scenario, where there is one and as long as the run is not
+/// stopped.
 fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding {
     let mut worker = Worker { plan, new: engine, engine: None };
     let mut last: Option<(Arc<Scenario>, Failure)> = None;
     let mut fails = |scenario: &Arc<Scenario>| {
+        if plan.is_stopped() {
+            return None;
+        }
         let (_, failure) = worker.judge(scenario, &mut Coverage::default());
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
         let at = failure.at(scenario);
@@ -293,10 +322,11 @@ fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding 
         Some(at)
     };
     let shrunk = fuzz::shrink(&finding.scenario, plan.shrinking, &mut fails);
+    let cut_short = plan.is_stopped();
     match (shrunk, last) {
         (Some(shrunk), Some((scenario, failure))) => {
-            Finding { scenario, failure, tried: shrunk.tried, ..finding }
+            Finding { scenario, failure, tried: shrunk.tried, cut_short, ..finding }
         }
-        _ => finding,
+        _ => Finding { cut_short, ..finding },
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{KnownHit, Outcome, Verdict};
+use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::model::Simulation;
 use crate::engine::{Engine, EngineError, Session, Step};
@@ -20,6 +20,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
+use crate::scenario::meant::Happening;
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
@@ -40,6 +41,8 @@ pub struct FreeRun {
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not be played to its end, if it could not.
     pub unplayable: Option<String>,
+    /// What of the scenario is probably not as it was meant.
+    pub notes: Vec<Note>,
 }
 
 /// A tick of a free run.
@@ -189,6 +192,15 @@ impl<'a> Lockstep<'a> {
         changes
     }
 
+    /// What of the scenario is probably not as it was meant.
+    fn notes(&self) -> Vec<Note> {
+        let in_vain = |happening: &Happening| Note {
+            line: happening.line,
+            what: format!("nothing happens at t={}: none of its pods is there", happening.at),
+        };
+        self.world.met_nobody().map(in_vain).collect()
+    }
+
     /// Lets a tick come about, as observed.
     fn settle(&mut self, tick: &Observation, end: Time) {
         if let Some((target, replicas)) = self.simulation.settle(tick, end) {
@@ -240,7 +252,8 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
             });
         }
     }
-    FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable }
+    let notes = run.notes();
+    FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable, notes }
 }
 
 fn trace_of(scenario: &Scenario, engine: &str, release: Release) -> Trace {
@@ -263,6 +276,7 @@ struct Findings<'k> {
     compared: usize,
     outside: Vec<Outside>,
     unplayable: Option<String>,
+    notes: Vec<Note>,
 }
 
 impl<'k> Findings<'k> {
@@ -278,6 +292,7 @@ impl<'k> Findings<'k> {
             compared: 0,
             outside: Vec::new(),
             unplayable: None,
+            notes: Vec::new(),
         }
     }
 
@@ -337,6 +352,7 @@ impl<'k> Findings<'k> {
 
     /// The end of the run: what only it knows.
     fn close(&mut self, run: Lockstep<'_>) {
+        self.notes = run.notes();
         self.outside = run.outside;
         self.unplayable = run.unplayable;
     }
@@ -376,6 +392,7 @@ pub fn run_watched(
         trace: trace.clone(),
         why: Vec::new(),
         unmet: Vec::new(),
+        notes: Vec::new(),
         elapsed: begin.elapsed(),
     };
     if !scenario.releases.contains(release) {
@@ -438,6 +455,7 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
     };
     outcome.trace = findings.trace;
     outcome.why = findings.why;
+    outcome.notes = findings.notes;
 }
 
 /// Runs a scenario as the model predicts it, checking every answer. Nothing if the engine does not

@@ -56,6 +56,15 @@ pub struct KnownHit {
     pub link: String,
 }
 
+/// Something about a scenario that its author should know, whatever came of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// The line in its file.
+    pub line: usize,
+    /// In words.
+    pub what: String,
+}
+
 /// All that is known of one scenario on one engine after its run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -85,6 +94,8 @@ pub struct Outcome {
     pub why: Vec<String>,
     /// Expectations that were not met by what was observed.
     pub unmet: Vec<Unmet>,
+    /// What of the scenario is probably not as it was meant.
+    pub notes: Vec<Note>,
     /// How long it took.
     pub elapsed: Duration,
 }

@@ -48,7 +48,8 @@ impl std::error::Error for Error {}
 /// "did you mean", or else what there is to choose from.
 pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();
-    if let Some(best) = nearest(typed, &known) {
+    let meant = SYNONYMS.iter().find(|(word, meant)| *word == typed && known.contains(meant));
+    if let Some(best) = meant.map(|(_, meant)| *meant).or_else(|| nearest(typed, &known)) {
         return Some(format!("did you mean `{best}`?"));
     }
     match known.as_slice() {
@@ -57,6 +58,19 @@ pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
         many => Some(format!("known here: {}", many.join(", "))),
     }
 }
+
+/// Words of other tools, far from ours by their letters.
+const SYNONYMS: [(&str, &str); 9] = [
+    ("expectations", "expect"),
+    ("assert", "expect"),
+    ("assertions", "expect"),
+    ("events", "timeline"),
+    ("steps", "timeline"),
+    ("duration", "until"),
+    ("end", "until"),
+    ("description", "requirement"),
+    ("deployment", "workload"),
+];
 
 /// The known word that was probably meant, if one is near enough.
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
@@ -137,6 +151,14 @@ mod tests {
         }
         let none = suggest("quota", fields).expect("a list");
         assert_eq!(none, "known here: averageUtilization, averageValue, type, value");
+    }
+
+    #[test]
+    fn words_of_other_tools_are_known_where_they_are_ours() {
+        let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
+        assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
+        let elsewhere = suggest("expectations", ["cpu", "memory"]);
+        assert_eq!(elsewhere.as_deref(), Some("known here: cpu, memory"));
     }
 
     #[test]

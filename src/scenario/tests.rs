@@ -160,6 +160,18 @@ fn a_manifest_of_ones_own_is_taken_from_its_file() {
     let scenario = parse("a/test.yaml", &text, &read).expect("it is right");
     assert_eq!(scenario.hash, parsed(SHORT).hash);
 
+    // What `kubectl get` writes of several objects.
+    let items = format!("- {}", indented(manifest).trim_end().replace('\n', "\n  "));
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- kind: Service\n{items}\n");
+    let scenario = parse("a/test.yaml", &text, &|_| Ok(list.clone())).expect("it is right");
+    assert_eq!(scenario.hash, parsed(SHORT).hash);
+    let error = parse("a/test.yaml", &text, &|_| Ok("kind: List\nitems: []\n".to_owned()));
+    let error = error.expect_err("there is none").to_string();
+    assert!(
+        error.contains("expected one HorizontalPodAutoscaler in ./my.yaml, found 0"),
+        "{error}"
+    );
+
     let wrong = own.replace("maxReplicas", "maxReplica");
     let error = parse("a/test.yaml", &text, &|_| Ok(wrong.clone())).expect_err("it is wrong");
     assert_eq!(

@@ -19,7 +19,7 @@ use super::telling::Told;
 use super::usage::{Usage, contains};
 use crate::model::api::PodPhase;
 use crate::model::time::Time;
-use crate::scenario::meant::{PodSet, Scenario, Victims, What};
+use crate::scenario::meant::{Happening, PodSet, Scenario, Victims, What};
 
 /// No more pods than this are active: a larger workload stays short of its size, as in a cluster
 /// that is full. Without it a controller that is wrong could ask for two billion pods.
@@ -55,6 +55,8 @@ pub struct World {
     pub(super) told: Told,
     /// Ordinals of pods that something befell at the present instant.
     unsettled: Vec<u32>,
+    /// What happened to pods of which none was there.
+    met_nobody: Vec<usize>,
     /// Ordinals of pods of which something may have to be told.
     pub(super) dirty: Vec<u32>,
 }
@@ -83,7 +85,7 @@ impl World {
     #[must_use]
     pub fn new(scenario: &Arc<Scenario>) -> World {
         debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
-        let of_hpa = |(index, happening): (usize, &crate::scenario::meant::Happening)| {
+        let of_hpa = |(index, happening): (usize, &Happening)| {
             let event = (happening.at, ApiEvent::Happening(index));
             happening.what.is_api_event().then_some(event)
         };
@@ -106,6 +108,7 @@ impl World {
             usage: Usage::new(scenario),
             told: Told::new(scenario),
             unsettled: Vec::new(),
+            met_nobody: Vec::new(),
             dirty: Vec::new(),
         };
         let born = Time::ZERO - scenario.workload.age;
@@ -192,6 +195,11 @@ impl World {
         }
     }
 
+    /// What of the timeline happened to pods of which none was there.
+    pub fn met_nobody(&self) -> impl Iterator<Item = &Happening> {
+        self.met_nobody.iter().map(|index| &self.scenario.timeline[*index])
+    }
+
     /// The requests that fail now: of each kind the one that began last.
     pub(super) fn faults(&self) -> Faults {
         let mut faults = Faults::default();
@@ -271,21 +279,21 @@ impl World {
             | What::ContainerMetricsMissing(set, _)
             | What::ResourceMissing(set, _)
             | What::MetricMissing(_, set)
-            | What::MetricsStale(set) => self.befall(set, |pod| pod.holds.push(index)),
-            What::PodsStuckTerminating(set) => self.befall(set, |pod| {
+            | What::MetricsStale(set) => self.befall(index, set, |pod| pod.holds.push(index)),
+            What::PodsStuckTerminating(set) => self.befall(index, set, |pod| {
                 pod.holds.push(index);
                 pod.delete(now, termination);
             }),
             What::PodsFailed(set) => {
-                self.befall(set, |pod| pod.end(PodPhase::Failed));
+                self.befall(index, set, |pod| pod.end(PodPhase::Failed));
                 return false;
             }
             What::PodsSucceeded(set) => {
-                self.befall(set, |pod| pod.end(PodPhase::Succeeded));
+                self.befall(index, set, |pod| pod.end(PodPhase::Succeeded));
                 return false;
             }
             What::PodsDeleted(set) => {
-                self.befall(set, |pod| pod.delete(now, termination));
+                self.befall(index, set, |pod| pod.delete(now, termination));
                 return false;
             }
             What::MetricsError(_)
@@ -337,9 +345,12 @@ impl World {
     }
 
     /// Does something to each pod of a set that is there now.
-    fn befall(&mut self, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
+    fn befall(&mut self, index: usize, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
         let there = self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.gone);
         let ordinals: Vec<u32> = there.map(|(ordinal, _)| *ordinal).collect();
+        if ordinals.is_empty() {
+            self.met_nobody.push(index);
+        }
         for ordinal in ordinals {
             self.change(ordinal, &mut what);
         }

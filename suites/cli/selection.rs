@@ -116,3 +116,39 @@ fn a_file_that_is_no_text_is_named_and_hides_no_other() {
     let said = stderr(&run);
     assert!(said.contains("noise.yaml") && said.contains("misspelt"), "{said}");
 }
+
+#[test]
+fn a_folder_is_no_single_scenario_and_its_scenarios_are_named() {
+    let (folder, file) = folder("");
+    for arguments in [&["predict"][..], &["explain", "--tick", "1"]] {
+        let mut command = kube_lockstep(arguments);
+        let said = stderr(&command.arg(folder.path()).assert().code(2));
+        assert!(said.contains("is a folder, and one scenario is wanted"), "{said}");
+        assert!(said.contains(&format!("hint: for instance {}; ", text(&file))), "{said}");
+    }
+}
+
+#[test]
+fn two_files_of_one_id_are_refused() {
+    let (folder, file) = folder("");
+    fs::copy(&file, folder.path().join("doubles.yml")).expect("a file can be copied");
+    let list = kube_lockstep(&["list", "--fixtures", text(folder.path())]).assert().code(2);
+    let said = stderr(&list);
+    assert!(said.contains("doubles.yaml and "), "{said}");
+    assert!(said.contains("doubles.yml are both the scenario \"doubles\""), "{said}");
+}
+
+#[test]
+fn a_list_says_of_what_it_is_a_part() {
+    let last = |arguments: &[&str]| {
+        let list = kube_lockstep(&["list"]).args(arguments).assert().code(0);
+        stdout(&list).lines().last().unwrap_or_default().to_owned()
+    };
+    let (folder, file) = folder("");
+    let elsewhere = text(folder.path());
+    assert_eq!(last(&[text(&file)]), "1 scenario");
+    assert_eq!(last(&["--fixtures", elsewhere]), format!("1 scenario in {elsewhere}/"));
+    let all = support::fixtures().len();
+    let first = support::id_of(&support::fixtures()[0]);
+    assert_eq!(last(&[&first]), format!("1 of {all} scenarios in fixtures/"));
+}

@@ -6,7 +6,7 @@ use super::normalize::{
     SCALE_UP_STABILIZED, TOO_FEW_REPLICAS, TOO_MANY_REPLICAS, Why,
 };
 use super::reconcile::Reconcile;
-use super::{Memory, TimestampedScaleEvent, go_i32};
+use super::{Memory, TimestampedRecommendation, TimestampedScaleEvent, go_i32};
 use crate::model::api::{Behavior, ScalingPolicy, ScalingPolicyType, ScalingRules, SelectPolicy};
 use crate::model::derivation::{Limits, PolicyDerivation, RateLimit, Stabilization};
 use crate::model::time::{Span, Time};
@@ -78,42 +78,43 @@ impl Reconcile<'_> {
         let now = self.now;
         let (up_window, down_window) = (args.scale_up.window, args.scale_down.window);
         let (up_cutoff, down_cutoff) = (now - up_window, now - down_window);
-        let (mut up, mut down) = (args.desired_replicas, args.desired_replicas);
-        let (mut up_held, mut down_held) = (None, None);
+        let mut lowest: Option<TimestampedRecommendation> = None;
+        let mut highest: Option<TimestampedRecommendation> = None;
         let mut old_sample_index = None;
         let mut considered = 0;
         for (index, rec) in self.memory.recommendations.iter().enumerate() {
             let (in_up, in_down) = (rec.timestamp > up_cutoff, rec.timestamp > down_cutoff);
             considered += u32::from(in_up || in_down);
-            if in_up && rec.recommendation < up {
-                up = rec.recommendation;
-                up_held = Some(*rec);
+            if in_up && lowest.is_none_or(|it| rec.recommendation < it.recommendation) {
+                lowest = Some(*rec);
             }
-            if in_down && rec.recommendation > down {
-                down = rec.recommendation;
-                down_held = Some(*rec);
+            if in_down && highest.is_none_or(|it| rec.recommendation > it.recommendation) {
+                highest = Some(*rec);
             }
             if rec.timestamp < up_cutoff && rec.timestamp < down_cutoff {
                 old_sample_index = Some(index);
             }
         }
-        let mut recommendation = args.current_replicas;
+        let (desired, current) = (args.desired_replicas, args.current_replicas);
+        let lowest = lowest.map(|rec| rec.held(now, true));
+        let highest = highest.map(|rec| rec.held(now, false));
+        let up_held = lowest.filter(|rec| rec.replicas < desired);
+        let down_held = highest.filter(|rec| rec.replicas > desired);
+        let up = up_held.map_or(desired, |rec| rec.replicas);
+        let down = down_held.map_or(desired, |rec| rec.replicas);
+        let mut recommendation = current;
         let mut held_by = None;
         if recommendation < up {
             recommendation = up;
-            held_by = up_held.map(|rec| rec.held(now, true));
+            held_by = up_held;
         }
         if recommendation > down {
             recommendation = down;
-            held_by = down_held.map(|rec| rec.held(now, false));
+            held_by = down_held;
         }
-        if held_by.is_none() && recommendation != args.desired_replicas {
+        if held_by.is_none() && recommendation != desired {
             // The present size lies between the two: what keeps it is the window of the direction.
-            held_by = if args.desired_replicas > args.current_replicas {
-                up_held.map(|rec| rec.held(now, true))
-            } else {
-                down_held.map(|rec| rec.held(now, false))
-            };
+            held_by = if desired > current { up_held } else { down_held };
         }
         self.remember(old_sample_index, args.desired_replicas);
         self.derivation.stabilization = Some(Stabilization {
@@ -121,6 +122,7 @@ impl Reconcile<'_> {
             up_window,
             down_window,
             held_by,
+            extreme: if desired > current { lowest } else { highest },
             considered,
             result: recommendation,
         });

@@ -76,32 +76,32 @@ impl Reconcile<'_> {
         let now = self.now;
         let window = self.knobs.flags.downscale_stabilization;
         let cutoff = now - window;
-        // Two passes without a branch on what differs from entry to entry: this is the model's
-        // longest loop besides the pods.
+        // Without a branch on what differs from entry to entry: this is the model's longest loop
+        // besides the pods.
         let recommendations = &self.memory.recommendations;
-        let mut max_recommendation = prenormalized_desired_replicas;
+        let mut highest = i32::MIN;
         let mut considered = 0;
         let mut old = 0;
         for (rec, after) in recommendations.iter().zip(1..) {
             let within = rec.timestamp >= cutoff;
             considered += u32::from(within);
             old = if within { old } else { after };
-            let counted = if within { rec.recommendation } else { i32::MIN };
-            max_recommendation = max_recommendation.max(counted);
+            highest = highest.max(if within { rec.recommendation } else { i32::MIN });
         }
         let old_sample_index = usize::checked_sub(old, 1);
-        let held_by = (max_recommendation > prenormalized_desired_replicas).then(|| {
-            let highest = |rec: &&TimestampedRecommendation| {
-                rec.timestamp >= cutoff && rec.recommendation == max_recommendation
-            };
-            recommendations.iter().find(highest).map(|rec| rec.held(now, false))
-        });
+        let is_highest = |rec: &&TimestampedRecommendation| {
+            rec.timestamp >= cutoff && rec.recommendation == highest
+        };
+        let extreme = recommendations.iter().find(is_highest).map(|rec| rec.held(now, false));
+        let held_by = extreme.filter(|rec| rec.replicas > prenormalized_desired_replicas);
+        let max_recommendation = held_by.map_or(prenormalized_desired_replicas, |rec| rec.replicas);
         self.remember(old_sample_index, prenormalized_desired_replicas);
         self.derivation.stabilization = Some(Stabilization {
             behavior: false,
             up_window: Span::ZERO,
             down_window: window,
-            held_by: held_by.flatten(),
+            held_by,
+            extreme,
             considered,
             result: max_recommendation,
         });

@@ -302,20 +302,39 @@ fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Opti
             return None;
         }
     };
-    if let [_] = documents.as_slice() {
+    if let [only] = documents.as_slice()
+        && !is_list(only)
+    {
         return documents.into_iter().next();
     }
     let is_hpa = |node: &Node| {
         let kind = node.entry("kind").map(|(_, kind)| kind.to_json());
         kind.is_some_and(|kind| kind == "HorizontalPodAutoscaler")
     };
-    let mut found: Vec<Node> = documents.into_iter().filter(is_hpa).collect();
+    let mut found: Vec<Node> = documents.into_iter().flat_map(objects).filter(is_hpa).collect();
     if found.len() != 1 {
         let what = format!("expected one HorizontalPodAutoscaler in {path}, found {}", found.len());
         problems.plain(at, what);
         return None;
     }
     found.pop()
+}
+
+/// Whether it is what `kubectl get` writes of several objects.
+fn is_list(node: &Node) -> bool {
+    node.entry("kind").is_some_and(|(_, kind)| kind.to_json() == "List")
+}
+
+/// The objects of a document: those of a list, or itself.
+fn objects(document: Node) -> Vec<Node> {
+    if !is_list(&document) {
+        return vec![document];
+    }
+    let Kind::Map(entries) = document.kind else { return Vec::new() };
+    match entries.into_iter().find(|(key, _)| key.text == "items") {
+        Some((_, Node { kind: Kind::List(items), .. })) => items,
+        _ => Vec::new(),
+    }
 }
 
 /// The manifest's shape: misspelt fields and wrong types.
@@ -326,6 +345,10 @@ fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
         && version.to_json() != "autoscaling/v2"
     {
         let hint = match version.to_json().as_str() {
+            _ if is_list(node) => {
+                let hint = "write the HorizontalPodAutoscaler of its `items` here, or {file: …}";
+                Some(hint.to_owned())
+            }
             Some("autoscaling/v1" | "autoscaling/v2beta1" | "autoscaling/v2beta2") => {
                 let hint = "`kubectl get hpa.v2.autoscaling NAME -o yaml` shows any HPA as v2";
                 Some(hint.to_owned())
