@@ -148,7 +148,9 @@ fn decision(tick: &FreeTick) -> String {
     let limited = limited.map(|limit| format!("  (limited by: {limit})")).unwrap_or_default();
     if before == after {
         let desired = tick.derivation.desired_replicas;
-        let refused = if desired == after || tick.derivation.error.is_none() {
+        // Where no scale could be read, no size was wanted.
+        let read = tick.derivation.current_replicas.is_some();
+        let refused = if desired == after || tick.derivation.error.is_none() || !read {
             String::new()
         } else {
             format!(", although {desired} was wanted")

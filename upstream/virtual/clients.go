@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -32,6 +33,7 @@ import (
 type clientset struct {
 	kubernetes.Interface
 	cluster *cluster
+	stopped <-chan struct{} // closed when the controller has ended
 }
 
 // IsWatchListSemanticsUnSupported makes reflectors list, then watch.
@@ -41,7 +43,9 @@ func (c clientset) AutoscalingV2() autoscalingclient.AutoscalingV2Interface {
 	return autoscalingV2{cluster: c.cluster}
 }
 
-func (c clientset) CoreV1() coreclient.CoreV1Interface { return coreV1{cluster: c.cluster} }
+func (c clientset) CoreV1() coreclient.CoreV1Interface {
+	return coreV1{cluster: c.cluster, stopped: c.stopped}
+}
 
 type autoscalingV2 struct {
 	autoscalingclient.AutoscalingV2Interface
@@ -98,11 +102,12 @@ func (h hpas) UpdateStatus(
 type coreV1 struct {
 	coreclient.CoreV1Interface
 	cluster *cluster
+	stopped <-chan struct{}
 }
 
 func (c coreV1) Pods(string) coreclient.PodInterface { return pods{table: c.cluster.pods} }
 
-func (coreV1) Events(string) coreclient.EventInterface { return events{} }
+func (c coreV1) Events(string) coreclient.EventInterface { return events{stopped: c.stopped} }
 
 type pods struct {
 	coreclient.PodInterface
@@ -122,25 +127,24 @@ func (p pods) Watch(context.Context, metav1.ListOptions) (watch.Interface, error
 	return p.table.watch(), nil
 }
 
-// events takes what the broadcaster sends, and forgets it: see eventLogger.
-type events struct{ coreclient.EventInterface }
-
-func (events) CreateWithEventNamespace(e *corev1.Event) (*corev1.Event, error) { return e, nil }
-
-func (events) CreateWithEventNamespaceWithContext(
-	_ context.Context, e *corev1.Event,
-) (*corev1.Event, error) {
-	return e, nil
+// events is an API that never answers. What the controller records is heard of before it gets here,
+// see eventLogger; so the broadcaster is spared the comparison of each event with those before it,
+// by which it would merge and limit what it writes. Its goroutine ends with the controller.
+type events struct {
+	coreclient.EventInterface
+	stopped <-chan struct{}
 }
 
-func (events) PatchWithEventNamespace(e *corev1.Event, _ []byte) (*corev1.Event, error) {
-	return e, nil
+func (e events) CreateWithEventNamespace(*corev1.Event) (*corev1.Event, error) {
+	<-e.stopped
+	runtime.Goexit()
+	return nil, nil
 }
 
-func (events) PatchWithEventNamespaceWithContext(
-	_ context.Context, e *corev1.Event, _ []byte,
+func (e events) CreateWithEventNamespaceWithContext(
+	_ context.Context, event *corev1.Event,
 ) (*corev1.Event, error) {
-	return e, nil
+	return e.CreateWithEventNamespace(event)
 }
 
 // scales is the scale subresource of every kind that has one.

@@ -81,7 +81,8 @@ func startController(
 	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper, t *turns,
 ) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	client := clientset{cluster: c}
+	stopped := make(chan struct{})
+	client := clientset{cluster: c, stopped: stopped}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	hpas := hpaInformer{autoscalinginformers.NewHorizontalPodAutoscalerInformer(
 		client, "", factoryResync, byNamespace)}
@@ -105,5 +106,6 @@ func startController(
 			t.end()
 		}
 		running.Wait()
+		close(stopped)
 	}
 }

@@ -119,7 +119,7 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 		return func() {}, nil
 	}
 	known := utilfeature.DefaultMutableFeatureGate.GetAll()
-	before := map[string]bool{}
+	before, changes := map[string]bool{}, map[string]bool{}
 	for gate, on := range gates {
 		spec, ok := known[featuregate.Feature(gate)]
 		if !ok {
@@ -129,9 +129,15 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 		if spec.LockToDefault && on != spec.Default {
 			return nil, fmt.Errorf("feature gate %s is locked to %t in this release", gate, spec.Default)
 		}
-		before[gate] = utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(gate))
+		// Upstream warns of each gate that is set, be it to what it is already.
+		if was := utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(gate)); was != on {
+			before[gate], changes[gate] = was, on
+		}
 	}
-	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
+	if len(changes) == 0 {
+		return func() {}, nil
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(changes); err != nil {
 		return nil, err
 	}
 	return func() {
