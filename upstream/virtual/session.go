@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -101,7 +102,11 @@ func (s *session) pass(span time.Duration) {
 func newMapper(targets []target) meta.RESTMapper {
 	var versions []schema.GroupVersion
 	for _, t := range targets {
-		versions = append(versions, schema.GroupVersion{Group: t.group, Version: t.version})
+		version := schema.GroupVersion{Group: t.group, Version: t.version}
+		// The mapper would try one that it is told twice, twice.
+		if !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
 	}
 	mapper := meta.NewDefaultRESTMapper(versions)
 	for _, t := range targets {
