@@ -109,6 +109,10 @@ impl<'a> Lockstep<'a> {
         let mut step = Step { apply: Vec::new(), until: self.now };
         let mut api = Vec::new();
         if let Some(event) = self.events.pop_front() {
+            if let Some(why) = self.collision(&event) {
+                self.unplayable = Some(why);
+                return None;
+            }
             step.apply = std::mem::take(&mut self.start);
             step.apply.extend(self.changes(self.now));
             step.apply.push(event);
@@ -164,6 +168,21 @@ impl<'a> Lockstep<'a> {
         Some(Predicted { step, api, decisions })
     }
 
+    /// Why something can't be done to an HPA or to the controller now, if it can't.
+    fn collision(&self, event: &Change) -> Option<String> {
+        let hpa = event.hpa_name();
+        let restart = matches!(event, Change::RestartController);
+        let collides = (restart || hpa.is_some()) && self.simulation.is_waiting(hpa);
+        collides.then(|| {
+            let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
+            format!(
+                "what happens to {what} at {} falls into a reconcile that waits: such an overlap \
+                 can't be played; let things happen at other times",
+                self.now
+            )
+        })
+    }
+
     /// What comes between the beginning and the end of a reconcile: something done to the HPA or
     /// the controller, or the next turn of its key. Upstream would then do two things at once.
     fn overlap(&self, begin: Time, end: Time) -> Option<Time> {
@@ -192,7 +211,7 @@ impl<'a> Lockstep<'a> {
     /// Lets a tick come about, as observed.
     fn settle(&mut self, tick: &Observation, end: Time) {
         if let Some((target, replicas)) = self.simulation.settle(tick, end) {
-            self.world.scaled(tick.at, target, replicas);
+            self.world.scaled(tick.end(), target, replicas);
         }
     }
 

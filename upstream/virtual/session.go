@@ -23,8 +23,8 @@ type session struct {
 	ctx       context.Context
 	observed  *observed
 	cluster   *cluster
-	several   bool   // HPAs
-	turns     *turns // of the controller's workers, if there are several HPAs
+	byTurns   bool
+	turns     *turns // of the controller's workers, if they take turns
 	stop      func() // the controller
 	gatesBack func()
 }
@@ -56,7 +56,7 @@ func openSession(q *openRequest) (*session, error) {
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,
-		several:   q.hpas > 1,
+		byTurns:   q.turns,
 	}
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
@@ -68,8 +68,10 @@ func openSession(q *openRequest) (*session, error) {
 
 // start starts a controller.
 func (s *session) start() {
-	if s.several {
+	retryWait(s.byTurns)
+	if s.byTurns {
 		s.turns = newTurns(s.observed)
+		s.cluster.turns = s.turns
 	}
 	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper, s.turns)
 }

@@ -55,6 +55,10 @@ fn of_pods(draft: &mut Draft) -> What {
 
 fn of_errors(draft: &mut Draft) -> What {
     let error = error(draft);
+    if draft.dice.percent(if draft.hpas.len() > 1 { 15 } else { 2 }) {
+        let span = draft.span();
+        return What::MetricsSlow(span);
+    }
     if !draft.names.is_empty() && draft.dice.percent(60) {
         let names = draft.names.clone();
         let name = draft.dice.pick(&names);
