@@ -134,17 +134,17 @@ impl Simulation {
         next.into_iter().chain(go_on).min()
     }
 
-    /// Whether the controller's informer resyncs at this very instant.
-    #[must_use]
-    pub fn resyncs_at(&self, instant: Time) -> bool {
-        self.controller.resyncs_at(instant)
-    }
-
     /// Whether the reconcile of an HPA waits; without a name, whether any does.
     #[must_use]
     pub fn is_waiting(&self, hpa: Option<&str>) -> bool {
         let key = hpa.and_then(|name| self.hpas.iter().find(|served| *served.name == *name));
         self.controller.is_waiting(key.map(|served| &*served.key))
+    }
+
+    /// Whether the controller's informer resyncs at this very instant.
+    #[must_use]
+    pub fn resyncs_at(&self, instant: Time) -> bool {
+        self.controller.resyncs_at(instant)
     }
 
     /// Lets one reconcile that is due at this instant take its turn. Nothing if there is nothing to

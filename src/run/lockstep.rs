@@ -140,7 +140,17 @@ impl<'a> Lockstep<'a> {
             if let Some(Decision { observation, end, .. }) = decisions.last() {
                 self.simulation.settle(observation, *end);
             }
-            if let Some(decision) = self.simulation.sync(due) {
+            let decision = self.simulation.sync(due);
+            if self.simulation.is_waiting(None) && due > self.now && self.simulation.resyncs_at(due)
+            {
+                self.unplayable = Some(format!(
+                    "the controller's informer resyncs at the very instant {due} at which one \
+                     reconcile waits and another one has its turn: chance decides which is first; \
+                     let things happen at other times"
+                ));
+                return None;
+            }
+            if let Some(decision) = decision {
                 // A reconcile that waits between attempts is seen to its end.
                 if let Some(at) = self.overlap(due, decision.end) {
                     self.unplayable = Some(format!(

@@ -48,7 +48,7 @@ func openSession(q *openRequest) (*session, error) {
 		lead += q.flags.syncPeriod
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
-	o := &observed{epoch: epoch}
+	o := &observed{epoch: epoch, byTurns: q.turns}
 	s := &session{
 		flags:     q.flags,
 		mapper:    newMapper(q.targets),
@@ -79,7 +79,7 @@ func (s *session) start() {
 // wait waits until nothing moves any more at the present instant.
 func (s *session) wait() {
 	synctest.Wait()
-	for s.turns != nil && s.turns.next() {
+	for s.turns != nil && (s.turns.queueResyncs() || s.turns.next()) {
 		synctest.Wait()
 	}
 }

@@ -32,6 +32,8 @@ type turns struct {
 	mu      sync.Mutex
 	ended   bool
 	waiting []turn
+	active  bool     // somebody has the turn
+	resyncs []string // keys that the informer hands over, in no certain order
 	// Of the worker whose turn it is: its HPA, and whether its update of the scale met a conflict.
 	hpa      string
 	conflict bool
@@ -80,7 +82,49 @@ func (t *turns) Get() (key string, shutdown bool) {
 	return key, false
 }
 
+// AddRateLimited queues a key one sync period later. What comes from the informer, as its resync
+// does, is queued in the order of the keys.
+func (t *turns) AddRateLimited(key string) {
+	t.mu.Lock()
+	if t.active || t.ended {
+		t.mu.Unlock()
+		t.TypedRateLimitingInterface.AddRateLimited(key)
+		return
+	}
+	t.resyncs = append(t.resyncs, key)
+	t.wake()
+	t.mu.Unlock()
+}
+
+// queueResyncs queues what the informer has handed over. It is called when nothing moves any more.
+func (t *turns) queueResyncs() bool {
+	t.mu.Lock()
+	keys := t.resyncs
+	t.resyncs = nil
+	t.mu.Unlock()
+	slices.Sort(keys)
+	for _, key := range keys {
+		t.TypedRateLimitingInterface.AddRateLimited(key)
+	}
+	return len(keys) > 0
+}
+
+func (t *turns) setActive(active bool) {
+	t.mu.Lock()
+	t.active = active
+	t.mu.Unlock()
+}
+
+// wake has the session look who waits.
+func (t *turns) wake() {
+	select {
+	case t.wanted <- struct{}{}:
+	default:
+	}
+}
+
 func (t *turns) begin(hpa string, conflict bool) {
+	t.setActive(true)
 	t.hpa, t.conflict = hpa, conflict
 	t.observed.record(entry{kind: reconcile, name: hpa})
 }
@@ -88,6 +132,7 @@ func (t *turns) begin(hpa string, conflict bool) {
 // sleep lets time pass in the middle of a reconcile, and others have their turns meanwhile.
 func (t *turns) sleep(span time.Duration) {
 	hpa, conflict := t.hpa, t.conflict
+	t.setActive(false)
 	time.Sleep(span)
 	<-t.ask(hpa, true)
 	t.begin(hpa, conflict)
@@ -120,6 +165,7 @@ func (c *cluster) awaitMetrics() {
 }
 
 func (t *turns) Done(key string) {
+	t.setActive(false)
 	_, hpa, _ := strings.Cut(key, "/")
 	t.observed.record(entry{kind: reconciled, name: hpa})
 	t.TypedRateLimitingInterface.Done(key)
@@ -135,10 +181,7 @@ func (t *turns) ask(hpa string, goesOn bool) (lets chan struct{}) {
 		return lets
 	}
 	t.waiting = append(t.waiting, turn{hpa, goesOn, lets})
-	select {
-	case t.wanted <- struct{}{}:
-	default:
-	}
+	t.wake()
 	return lets
 }
 

@@ -67,6 +67,8 @@ pub struct Controller {
     gates: FeatureGates,
     queue: Queue,
     resync: Resync,
+    /// Until when resyncs have been looked at.
+    resynced: Time,
     memory: ByKey<Memory>,
     selectors: HpaSelectorStore,
     /// Reconciles that wait, each with a worker of its own.
@@ -165,6 +167,7 @@ impl Controller {
             gates,
             queue: Queue::default(),
             resync: Resync::running(flags.sync_period),
+            resynced: Time::ZERO,
             memory: ByKey::default(),
             selectors: HpaSelectorStore::default(),
             waiting: Vec::new(),
@@ -175,6 +178,7 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, enqueueHPA
     pub fn hpa_added(&mut self, key: &Arc<str>, now: Time) {
+        self.resync_until(now);
         self.selectors.put_if_absent(key);
         match self.rules.first_reconcile {
             FirstReconcile::Immediate => self.queue.add(key.clone(), now),
@@ -198,7 +202,8 @@ impl Controller {
     /// An HPA is gone. What is remembered of it goes when its key is next processed.
     ///
     /// Upstream: horizontal.go, deleteHPA
-    pub fn hpa_deleted(&mut self, key: &Arc<str>, _now: Time) {
+    pub fn hpa_deleted(&mut self, key: &Arc<str>, now: Time) {
+        self.resync_until(now);
         self.selectors.delete(key);
     }
 
@@ -226,6 +231,7 @@ impl Controller {
 
     /// The key that is processed first at that instant, if one is due by then.
     pub fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
+        self.resync_until(now);
         self.queue.up_next(now)
     }
 

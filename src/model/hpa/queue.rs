@@ -67,8 +67,9 @@ impl Queue {
         let Some(index) = self.processing.iter().position(|(it, _)| same_text(it, key)) else {
             return;
         };
+        // What it waited for meanwhile makes it ready again now.
+        self.wake(now);
         if self.processing.len() >= workers {
-            self.wake(now);
             self.workers_start = Some(now);
         }
         let (key, again) = self.processing.remove(index);
@@ -84,6 +85,8 @@ impl Queue {
         if interval.0 <= 0 {
             return self.add(key, now);
         }
+        // What was to be ready by now waits no longer.
+        self.wake(now);
         let at = now + interval;
         match self.waiting.iter().position(|(_, queued)| same_text(queued, &key)) {
             Some(index) if at < self.waiting[index].0 => {

@@ -90,6 +90,7 @@ impl Controller {
     /// Lets the key that is due take its turn: as [`Controller::sync_into`], but a reconcile that
     /// waits is put aside until [`Controller::go_on_into`].
     pub fn begin_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> Turn {
+        self.resync_until(input.now);
         let Some(key) = self.queue.get(input.now) else { return Turn::Nothing };
         let may_wait = input.slow_metrics.is_some() || input.update_scale.is_some_and(is_conflict);
         match input.hpa.filter(|_| may_wait) {
@@ -106,6 +107,7 @@ impl Controller {
 
     /// Goes on with the reconcile whose wait is over, see [`Controller::next_to_go_on`].
     pub fn go_on_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> Turn {
+        self.resync_until(input.now);
         let Some(index) = self.first_to_go_on() else { return Turn::Nothing };
         let mut waiting = self.waiting.remove(index);
         waiting.seen.push(Seen::of(input));
@@ -164,6 +166,24 @@ impl Controller {
             self.queue.done(&key, end, self.workers());
         }
         Turn::Decided
+    }
+
+    /// The informer's resyncs up to an instant. Only those count that come while a reconcile waits:
+    /// they queue its key, and those for which there is no worker. They queue all keys, of which
+    /// the others wait for an earlier turn. Upstream in no certain order; by name is one.
+    pub(super) fn resync_until(&mut self, now: Time) {
+        while !self.waiting.is_empty() {
+            let at = self.resync.after(self.resynced);
+            if at > now {
+                break;
+            }
+            self.resynced = at;
+            let keys: Vec<Arc<str>> = self.selectors.keys().cloned().collect();
+            for key in keys {
+                self.queue.add_rate_limited(key, at, self.flags.sync_period);
+            }
+        }
+        self.resynced = now;
     }
 
     /// How many HPAs are reconciled at once.
