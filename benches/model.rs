@@ -121,6 +121,7 @@ impl Still {
             custom_metrics: &CustomMetrics::default(),
             update_scale: None,
             update_status: None,
+            slow_metrics: None,
         };
         let decision = self.controller.sync(&input).expect("there is an HPA");
         if let Some(write) = &decision.observation.status_write {

@@ -60,6 +60,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     let mut differences = Differences::default();
     differences.field("at", &model.at, &seen.at);
     differences.field("hpa", &model.hpa, &seen.hpa);
+    differences.field("took", &model.took, &seen.took);
     scale_writes(&mut differences, model, seen);
     status_write(&mut differences, model.status_write.as_ref(), seen.status_write.as_ref());
     if scope.events {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text};
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::{self, Controller, Decision, Input};
+use crate::model::hpa::{self, Controller, Decision, Input, Turn};
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
@@ -28,6 +28,8 @@ pub struct Simulation {
     /// The HPAs that there can be.
     hpas: Vec<Served>,
     targets: Vec<Target>,
+    /// Several reconciles may be due, or under way, at once.
+    turns: bool,
 }
 
 /// An HPA that the controller may be asked to reconcile.
@@ -74,6 +76,7 @@ impl Simulation {
             gates: scenario.gates,
             hpas: hpas.collect(),
             targets: targets.collect(),
+            turns: scenario.takes_turns(),
         }
     }
 
@@ -120,10 +123,22 @@ impl Simulation {
         answer.map(|answer| api_answer(answer, now))
     }
 
-    /// When the controller next reconciles.
+    /// When the controller next reconciles, or goes on with a reconcile that waits.
     #[must_use]
     pub fn next_sync(&self) -> Option<Time> {
-        self.controller.next_sync()
+        let next = self.controller.next_sync();
+        if !self.turns {
+            return next;
+        }
+        let go_on = self.controller.next_to_go_on().map(|(at, _)| at);
+        next.into_iter().chain(go_on).min()
+    }
+
+    /// Whether the reconcile of an HPA waits; without a name, whether any does.
+    #[must_use]
+    pub fn is_waiting(&self, hpa: Option<&str>) -> bool {
+        let key = hpa.and_then(|name| self.hpas.iter().find(|served| *served.name == *name));
+        self.controller.is_waiting(key.map(|served| &*served.key))
     }
 
     /// Whether the controller's informer resyncs at this very instant.
@@ -132,7 +147,8 @@ impl Simulation {
         self.controller.resyncs_at(instant)
     }
 
-    /// Reconciles what is due at this instant. The cluster is not changed by it: see
+    /// Lets one reconcile that is due at this instant take its turn. Nothing if there is nothing to
+    /// reconcile, or if it waits. The cluster is not changed by it: see
     /// [`Simulation::settle`].
     pub fn sync(&mut self, now: Time) -> Option<Decision> {
         let mut decision = Decision::default();
@@ -142,7 +158,8 @@ impl Simulation {
     /// [`Simulation::sync`] for callers who keep no decision: this one is overwritten. False:
     /// nothing was decided.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
-        let index = self.up_next(now);
+        let goes_on = self.turns && self.goes_on(now);
+        let index = if goes_on { self.going_on() } else { self.up_next(now) };
         let Some(served) = self.hpas.get_mut(index) else { return false };
         let hpa = self.cluster.hpa(&served.name);
         if let Some(hpa) = hpa
@@ -172,8 +189,25 @@ impl Simulation {
             custom_metrics: self.cluster.custom_metrics(),
             update_scale: faults.update_scale.as_ref(),
             update_status: faults.update_status.as_ref(),
+            slow_metrics: faults.slow_metrics,
         };
-        self.controller.sync_into(&input, decision)
+        match (self.turns, goes_on) {
+            (false, _) => self.controller.sync_into(&input, decision),
+            (true, false) => self.controller.begin_into(&input, decision) == Turn::Decided,
+            (true, true) => self.controller.go_on_into(&input, decision) == Turn::Decided,
+        }
+    }
+
+    /// Whether the wait of a reconcile is over: those go before what begins.
+    fn goes_on(&self, now: Time) -> bool {
+        self.controller.next_to_go_on().is_some_and(|(at, _)| at <= now)
+    }
+
+    /// The HPA whose reconcile goes on next.
+    fn going_on(&self) -> usize {
+        let key = self.controller.next_to_go_on().map(|(_, key)| key);
+        let served = |hpa: &Served| key.is_some_and(|key| same_text(&hpa.key, key));
+        self.hpas.iter().position(served).unwrap_or(usize::MAX)
     }
 
     /// The HPA whose turn it is.

@@ -152,7 +152,7 @@ impl Session for RecordedSession {
         }
         let barrier = self.trace.api.get(self.api).map_or(usize::MAX, |(after, _)| *after);
         while let Some(tick) = self.trace.ticks.get(self.tick) {
-            if tick.at > step.until || self.tick >= barrier {
+            if tick.end() > step.until || self.tick >= barrier {
                 break;
             }
             stepped.ticks.push(tick.clone());

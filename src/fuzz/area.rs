@@ -22,13 +22,15 @@ pub enum Area {
     Quantities,
     /// Metrics of containers, pods, objects and from outside; scaling to zero and back.
     Custom,
+    /// Several HPAs, of one workload or of several.
+    Several,
     /// A day or more.
     Days,
 }
 
 impl Area {
     /// All areas.
-    pub const ALL: [Area; 9] = [
+    pub const ALL: [Area; 10] = [
         Area::Ratios,
         Area::Readiness,
         Area::Behavior,
@@ -37,6 +39,7 @@ impl Area {
         Area::Edits,
         Area::Quantities,
         Area::Custom,
+        Area::Several,
         Area::Days,
     ];
 
@@ -52,6 +55,7 @@ impl Area {
             Area::Edits => "edits",
             Area::Quantities => "quantities",
             Area::Custom => "custom",
+            Area::Several => "several",
             Area::Days => "days",
         }
     }

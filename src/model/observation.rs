@@ -6,13 +6,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::api::{HpaStatus, Text};
-use super::time::Time;
+use super::time::{Span, Time};
 
 /// Everything observable of one reconcile of one HPA.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Observation {
     /// When the reconcile began.
     pub at: Time,
+    /// How long it took: for as long as it waited, for slow answers or before another attempt.
+    pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
     /// Queries, in the order in which the controller made them.
@@ -125,6 +127,12 @@ pub enum EventType {
 }
 
 impl Observation {
+    /// When the reconcile was over.
+    #[must_use]
+    pub fn end(&self) -> Time {
+        self.at + self.took
+    }
+
     /// The size that was successfully written in this reconcile, if any. What was written to
     /// another object is none of the target's.
     #[must_use]

@@ -12,7 +12,7 @@ use crate::expect::{Outside, Unmet};
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::quantity::{Format, Quantity};
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
 use crate::trace::{ApiAnswer, ApiOutcome};
@@ -313,6 +313,9 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
         }
         (Some(limit), _) => parts.push(limit.to_owned()),
         (None, _) => {}
+    }
+    if observation.took != Span::ZERO {
+        parts.push(format!("took {}", observation.took));
     }
     parts.extend(left_out(&derivation.metrics));
     for write in &observation.scale_writes {

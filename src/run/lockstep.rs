@@ -112,6 +112,10 @@ impl<'a> Lockstep<'a> {
         let mut step = Step { apply: Vec::new(), until: self.now };
         let mut api = Vec::new();
         if let Some(event) = self.events.pop_front() {
+            if let Some(why) = self.collision(&event) {
+                self.unplayable = Some(why);
+                return None;
+            }
             step.apply = std::mem::take(&mut self.start);
             step.apply.extend(self.changes(self.now));
             step.apply.push(event);
@@ -139,7 +143,17 @@ impl<'a> Lockstep<'a> {
             if let Some(Decision { observation, end, .. }) = decisions.last() {
                 self.simulation.settle(observation, *end);
             }
-            if let Some(decision) = self.simulation.sync(due) {
+            let decision = self.simulation.sync(due);
+            if self.simulation.is_waiting(None) && due > self.now && self.simulation.resyncs_at(due)
+            {
+                self.unplayable = Some(format!(
+                    "the controller's informer resyncs at the very instant {due} at which one \
+                     reconcile waits and another one has its turn: chance decides which is first; \
+                     let things happen at other times"
+                ));
+                return None;
+            }
+            if let Some(decision) = decision {
                 // A reconcile that waits between attempts is seen to its end.
                 if let Some(at) = self.overlap(due, decision.end) {
                     self.unplayable = Some(format!(
@@ -165,6 +179,21 @@ impl<'a> Lockstep<'a> {
         }
         self.now = step.until;
         Some(Predicted { step, api, decisions })
+    }
+
+    /// Why something can't be done to an HPA or to the controller now, if it can't.
+    fn collision(&self, event: &Change) -> Option<String> {
+        let hpa = event.hpa_name();
+        let restart = matches!(event, Change::RestartController);
+        let collides = (restart || hpa.is_some()) && self.simulation.is_waiting(hpa);
+        collides.then(|| {
+            let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
+            format!(
+                "what happens to {what} at {} falls into a reconcile that waits: such an overlap \
+                 can't be played; let things happen at other times",
+                self.now
+            )
+        })
     }
 
     /// What comes between the beginning and the end of a reconcile: something done to the HPA or
@@ -204,7 +233,7 @@ impl<'a> Lockstep<'a> {
     /// Lets a tick come about, as observed.
     fn settle(&mut self, tick: &Observation, end: Time) {
         if let Some((target, replicas)) = self.simulation.settle(tick, end) {
-            self.world.scaled(tick.at, target, replicas);
+            self.world.scaled(tick.end(), target, replicas);
         }
     }
 

@@ -295,6 +295,7 @@ pub(super) enum Victims {
     {"required": ["metricsStale"]},
     {"required": ["metricsError"]},
     {"required": ["metricsEmpty"]},
+    {"required": ["metricsSlow"]},
     {"required": ["containerMetricsMissing"]},
     {"required": ["resourceMissing"]},
     {"required": ["metricError"]},
@@ -349,6 +350,10 @@ pub(super) struct Happening {
     /// metrics.k8s.io answers with an empty list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_empty: Option<Empty>,
+    /// Each query of metrics.k8s.io and of the custom and external metrics APIs is answered only
+    /// after so long, with what there is by then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_slow: Option<Duration>,
     /// One container of pods has no usage; the entry of the pod stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) container_metrics_missing: Option<ContainerOfPods>,

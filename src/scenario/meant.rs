@@ -74,6 +74,13 @@ impl Scenario {
         std::iter::once(first).chain(others)
     }
 
+    /// Whether several reconciles may be due, or under way, at the same time.
+    #[must_use]
+    pub fn takes_turns(&self) -> bool {
+        let slow = |happening: &Happening| matches!(happening.what, What::MetricsSlow(_));
+        self.has_several_hpas() || self.timeline.iter().any(slow)
+    }
+
     /// Whether reports have to say which HPA they speak of.
     #[must_use]
     pub fn has_several_hpas(&self) -> bool {
@@ -369,6 +376,8 @@ pub enum What {
     MetricsError(ApiError),
     /// metrics.k8s.io answers with an empty list.
     MetricsEmpty,
+    /// Each query of a metrics API is answered only after so long, with what there is by then.
+    MetricsSlow(Span),
     /// Queries of one custom or external metric, by its name, are answered with an error.
     MetricError(Arc<str>, ApiError),
     /// Queries of one custom or external metric are answered with an empty list.
@@ -411,6 +420,7 @@ impl What {
             | What::MetricMissing(..)
             | What::MetricsError(_)
             | What::MetricsEmpty
+            | What::MetricsSlow(_)
             | What::GetScaleError(_)
             | What::UpdateScaleError(_)
             | What::UpdateStatusError(_) => true,

@@ -325,6 +325,7 @@ fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
             let metric = metric.to_string();
             typed.metric_missing = Some(MetricOfPods { metric, pods: pods(set) });
         }
+        What::MetricsSlow(by) => typed.metrics_slow = Some(span(*by)),
         What::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
         What::Scale(replicas) => typed.scale = Some(*replicas),
         What::ScaleOther(other, replicas) => {

@@ -71,6 +71,8 @@ struct ApiLine {
 struct TickLine {
     t: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    took: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     hpa: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reads: Option<Vec<ReadForm>>,
@@ -256,7 +258,7 @@ fn repeats(ticks: &[Observation], before: Option<&Observation>) -> Option<(usize
         tick.at == at
             && tick.status_write.is_none()
             && tick.scale_writes.is_empty()
-            && (&tick.hpa, &tick.reads) == (&before.hpa, &before.reads)
+            && (&tick.hpa, &tick.reads, tick.took) == (&before.hpa, &before.reads, before.took)
             && (&tick.events, &tick.errors) == (&before.events, &before.errors)
     };
     let times = ticks.iter().take_while(same).count();
@@ -293,6 +295,7 @@ fn tick_line(
     let form = write.map(|write| status_form(&write.status, known.map(|(_, status)| status)));
     TickLine {
         t: tick.at.to_string(),
+        took: (tick.took != Span::ZERO).then(|| tick.took.to_string()),
         hpa: (!same_hpa).then(|| tick.hpa.clone()),
         reads: (!same_reads).then(|| tick.reads.iter().map(read_form).collect()),
         scale: tick.scale_writes.iter().map(|write| scale_form(tick, write)).collect(),
@@ -504,6 +507,7 @@ fn read_tick(
     };
     let mut tick = Observation {
         at: time(&line.t)?,
+        took: line.took.as_deref().map_or(Ok(Span::ZERO), span)?,
         hpa,
         reads,
         scale_writes: Vec::new(),

@@ -297,6 +297,8 @@ pub struct Log {
     clock: Clock,
     /// The HPAs that there can be.
     hpas: Vec<Arc<str>>,
+    /// Several reconciles may be under way, and the log says whose turn it is.
+    turns: bool,
     /// Reconciles that are over, and not yet handed out.
     ticks: Vec<Observation>,
     /// Reconciles that have begun, where the log says when they end.
@@ -307,12 +309,13 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log of a scenario with these HPAs.
+    /// The log of a scenario with these HPAs, of which several reconciles may be under way.
     #[must_use]
-    pub fn new(epoch: Timestamp, hpas: impl Iterator<Item = Arc<str>>) -> Log {
+    pub fn new(epoch: Timestamp, hpas: impl Iterator<Item = Arc<str>>, turns: bool) -> Log {
         Log {
             clock: Clock { epoch },
             hpas: hpas.collect(),
+            turns,
             ticks: Vec::new(),
             open: Vec::new(),
             turn: None,
@@ -337,11 +340,6 @@ impl Log {
                 tick.hpa = only.clone();
             }
         }
-        if ticks.iter().any(|tick| tick.hpa.is_empty()) {
-            let why = "there are several HPAs, and the log does not say whose a reconcile is: it \
-                       needs `reconcile` and `reconciled`";
-            return Err(why.to_owned());
-        }
         Ok(Stepped { now: answer.now, api, ticks })
     }
 
@@ -357,10 +355,14 @@ impl Log {
             return Ok(());
         }
         let clock = self.clock;
-        let tick = if let Some(event) = entry.event.as_ref().filter(|_| self.hpas.len() > 1) {
+        let tick = if let Some(event) = entry.event.as_ref().filter(|_| self.turns) {
             self.of_hpa(event.hpa.clone())?
         } else if let Some(hpa) = self.turn.clone() {
             self.begun(hpa, entry.at)
+        } else if self.turns {
+            let why = "several reconciles may be under way, and the log does not say whose turn it \
+                       is: it needs `reconcile` and `reconciled`";
+            return Err(why.to_owned());
         } else {
             self.of_the_only_hpa(&entry)?
         };
@@ -411,6 +413,7 @@ impl Log {
 }
 
 fn add(tick: &mut Observation, entry: LogEntry, clock: Clock) -> Result<(), String> {
+    tick.took = tick.took.max(entry.at - tick.at);
     if let Some(read) = entry.get_scale {
         tick.reads.push(Read::Scale {
             resource: read.resource,

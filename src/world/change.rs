@@ -208,7 +208,7 @@ pub struct ExternalMetricChange {
     pub error: Option<ApiError>,
 }
 
-/// Requests of the controller that are answered with an error.
+/// Requests of the controller that are answered with an error, or late.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Faults {
@@ -224,4 +224,7 @@ pub struct Faults {
     /// PUT of the HPA's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_status: Option<ApiError>,
+    /// How long each query of a metrics API takes, in nanoseconds. Absent: it is answered at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_metrics: Option<Span>,
 }

@@ -209,6 +209,7 @@ impl World {
                 What::GetScaleError(error) => faults.get_scale = Some(error.clone()),
                 What::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
                 What::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
+                What::MetricsSlow(span) => faults.slow_metrics = Some(*span),
                 _ => {}
             }
         }
@@ -301,7 +302,8 @@ impl World {
             | What::MetricEmpty(_)
             | What::GetScaleError(_)
             | What::UpdateScaleError(_)
-            | What::UpdateStatusError(_) => self.disturbances.push(index),
+            | What::UpdateStatusError(_)
+            | What::MetricsSlow(_) => self.disturbances.push(index),
             What::MetricsEmpty => {
                 self.disturbances.push(index);
                 self.told.everything = true;

@@ -186,10 +186,14 @@ func (s namespacedScales) Update(
 	_ metav1.UpdateOptions,
 ) (*autoscalingv1.Scale, error) {
 	c := s.cluster
+	c.turns.awaitRetry()
 	e := entry{
 		kind: updateScale, resource: resource.String(), name: scale.Name, replicas: scale.Spec.Replicas,
 	}
-	defer func() { c.observed.record(e) }()
+	defer func() {
+		c.turns.updated(e.err)
+		c.observed.record(e)
+	}()
 	if e.err = c.faults.updateScale.statusError(); e.err != nil {
 		return nil, e.err
 	}
@@ -222,6 +226,7 @@ func (p namespacedPodMetrics) List(
 	_ context.Context, opts metav1.ListOptions,
 ) (*metricsapi.PodMetricsList, error) {
 	c := p.cluster
+	c.awaitMetrics()
 	e := entry{kind: listPodMetrics, selector: opts.LabelSelector}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
@@ -248,6 +253,7 @@ func (m customMetrics) GetForObject(
 	kind schema.GroupKind, name, metric string, metricSelector labels.Selector,
 ) (*customapi.MetricValue, error) {
 	c := m.cluster
+	c.awaitMetrics()
 	e := entry{
 		kind: objectMetric, metric: metric, metricSelector: metricSelector.String(),
 		resource: kind.String(), name: name,
@@ -277,6 +283,7 @@ func (m customMetrics) GetForObjects(
 	_ schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
 ) (*customapi.MetricValueList, error) {
 	c := m.cluster
+	c.awaitMetrics()
 	e := entry{
 		kind: podsMetric, metric: metric, metricSelector: metricSelector.String(),
 		selector: selector.String(),
@@ -305,6 +312,7 @@ func (m externalMetrics) List(
 	metric string, metricSelector labels.Selector,
 ) (*externalapi.ExternalMetricValueList, error) {
 	c := m.cluster
+	c.awaitMetrics()
 	e := entry{kind: externalMetric, metric: metric, metricSelector: metricSelector.String()}
 	defer func() { c.observed.record(e) }()
 	answer, ok := c.custom.externals[metric]

@@ -24,6 +24,7 @@ type cluster struct {
 	metrics   *metricsTable
 	custom    *customTable
 	faults    faults
+	turns     *turns // of the controller's workers, if they take turns
 }
 
 // template is what the pods of one template share.

@@ -53,6 +53,7 @@ type entry struct {
 // events come through the broadcaster's goroutine.
 type observed struct {
 	mu      sync.Mutex
+	byTurns bool // events come before the next turn begins
 	epoch   time.Time
 	entries []entry
 	events  int
@@ -69,11 +70,12 @@ func (o *observed) record(e entry) {
 }
 
 // settled is called when nothing moves any more. An event overtakes or not the write that follows
-// it, by chance of scheduling: so those of an instant are put behind everything else of it.
+// it, by chance of scheduling: so those of an instant are put behind everything else of it. Where
+// workers take turns, an event is there before the next turn begins, and says whose it is.
 func (o *observed) settled(from int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.events > 0 {
+	if o.events > 0 && !o.byTurns {
 		slices.SortStableFunc(o.entries[from:], func(a, b entry) int {
 			switch {
 			case a.at != b.at:

@@ -18,7 +18,7 @@ type openRequest struct {
 	flags               flags
 	featureGates        map[string]bool
 	targets             []target
-	hpas                int // how many there will be
+	turns               bool // several reconciles may be due, or under way, at once
 }
 
 // flags of the kube-controller-manager that concern the HPA controller.
@@ -93,6 +93,7 @@ type podReady struct {
 
 type faults struct {
 	listPodMetrics, getScale, updateScale, updateStatus *apiError
+	slowMetrics                                         time.Duration
 }
 
 type apiError struct {
@@ -139,8 +140,8 @@ func (r *reader) open() *openRequest {
 			r.object(func(gate string) { q.featureGates[gate] = r.bool() })
 		case "targets":
 			r.array(func() { q.targets = append(q.targets, r.target()) })
-		case "hpas":
-			q.hpas = int(r.int32())
+		case "turns":
+			q.turns = r.bool()
 		default:
 			r.unknown(key)
 		}
@@ -366,6 +367,7 @@ func (r *reader) faults() *faults {
 		"getScale":       func() { f.getScale = r.apiError() },
 		"updateScale":    func() { f.updateScale = r.apiError() },
 		"updateStatus":   func() { f.updateStatus = r.apiError() },
+		"slowMetrics":    func() { f.slowMetrics = r.duration() },
 	})
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -22,8 +23,8 @@ type session struct {
 	ctx       context.Context
 	observed  *observed
 	cluster   *cluster
-	several   bool   // HPAs
-	turns     *turns // of the controller's workers, if there are several HPAs
+	byTurns   bool
+	turns     *turns // of the controller's workers, if they take turns
 	stop      func() // the controller
 	gatesBack func()
 }
@@ -47,7 +48,7 @@ func openSession(q *openRequest) (*session, error) {
 		lead += q.flags.syncPeriod
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
-	o := &observed{epoch: epoch}
+	o := &observed{epoch: epoch, byTurns: q.turns}
 	s := &session{
 		flags:     q.flags,
 		mapper:    newMapper(q.targets),
@@ -55,7 +56,7 @@ func openSession(q *openRequest) (*session, error) {
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,
-		several:   q.hpas > 1,
+		byTurns:   q.turns,
 	}
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
@@ -67,8 +68,10 @@ func openSession(q *openRequest) (*session, error) {
 
 // start starts a controller.
 func (s *session) start() {
-	if s.several {
+	retryWait(s.byTurns)
+	if s.byTurns {
 		s.turns = newTurns(s.observed)
+		s.cluster.turns = s.turns
 	}
 	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper, s.turns)
 }
@@ -76,7 +79,7 @@ func (s *session) start() {
 // wait waits until nothing moves any more at the present instant.
 func (s *session) wait() {
 	synctest.Wait()
-	for s.turns != nil && s.turns.next() {
+	for s.turns != nil && (s.turns.queueResyncs() || s.turns.next()) {
 		synctest.Wait()
 	}
 }
@@ -101,7 +104,11 @@ func (s *session) pass(span time.Duration) {
 func newMapper(targets []target) meta.RESTMapper {
 	var versions []schema.GroupVersion
 	for _, t := range targets {
-		versions = append(versions, schema.GroupVersion{Group: t.group, Version: t.version})
+		version := schema.GroupVersion{Group: t.group, Version: t.version}
+		// The mapper would try one that it is told twice, twice.
+		if !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
 	}
 	mapper := meta.NewDefaultRESTMapper(versions)
 	for _, t := range targets {

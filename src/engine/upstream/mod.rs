@@ -108,8 +108,8 @@ struct Open<'a> {
     flags: FlagsJson,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
     targets: Vec<TargetJson<'a>>,
-    /// How many HPAs there will be.
-    hpas: usize,
+    /// Several reconciles may be due, or under way, at once.
+    turns: bool,
 }
 
 /// A kind of targets.
@@ -158,7 +158,7 @@ impl<'a> Open<'a> {
             },
             feature_gates: &scenario.gate_overrides,
             targets: kinds(scenario),
-            hpas: scenario.hpas.len(),
+            turns: scenario.takes_turns(),
         }
     }
 }
@@ -180,7 +180,8 @@ impl Engine for Upstream {
         };
         match opened {
             Ok(Answer::Opened { epoch }) => {
-                let log = Log::new(epoch, scenario.hpas.iter().map(|hpa| hpa.name.clone()));
+                let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
+                let log = Log::new(epoch, hpas, scenario.takes_turns());
                 let now = Time::ZERO;
                 Ok(Box::new(UpstreamSession { engine: self, now, log, closed: false }))
             }

@@ -23,8 +23,10 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
         };
         limits = (own("scaleDown").unwrap_or(limits.0), own("scaleUp").unwrap_or(limits.1));
     }
+    let outside = |draft: &Draft| draft.served.objects.len() + draft.served.externals.len();
+    let before = outside(draft);
     let metrics = metrics(draft, limits);
-    let from_outside = !draft.served.objects.is_empty() || !draft.served.externals.is_empty();
+    let from_outside = outside(draft) > before;
     if from_outside && draft.to_zero && draft.dice.percent(50) {
         draft.min = 0;
     }

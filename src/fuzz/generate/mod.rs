@@ -9,6 +9,7 @@ mod custom;
 mod hpa;
 mod metrics;
 mod numbers;
+mod several;
 mod timeline;
 mod workload;
 
@@ -21,7 +22,7 @@ use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::meant::{Autoscaler, Metrics, ReleaseRange};
+use crate::scenario::meant::{Metrics, ReleaseRange};
 
 /// The scenario of that index. `areas` are those that it may dwell on; none given: any.
 #[must_use]
@@ -34,7 +35,8 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let to_zero = gates.enabled(Gate::HpaScaleToZero);
     let mut draft = Draft { dice, area, flags, ticks, to_zero, ..Draft::default() };
     let workload = workload::workload(&mut draft);
-    let manifest = hpa::manifest(&mut draft);
+    let first = hpa::manifest(&mut draft);
+    let (hpas, other_targets) = several::hpas(&mut draft, first);
     let metrics = metrics::metrics(&mut draft);
     let custom = metrics.pods.iter().map(|metric| &metric.name);
     let custom = custom.chain(metrics.objects.iter().map(|metric| &metric.name));
@@ -52,9 +54,9 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         gates,
         gate_overrides,
         namespace: Arc::from("default"),
-        hpas: vec![Autoscaler { name: Arc::from(hpa::NAME), manifest, target: 0 }],
+        hpas,
         workload,
-        other_targets: Vec::new(),
+        other_targets,
         metrics,
         timeline,
         until: draft.until(),
@@ -88,6 +90,10 @@ struct Draft {
     served: Metrics,
     /// The names of those that are in the scenario.
     names: Vec<Arc<str>>,
+    /// The names of the HPAs.
+    hpas: Vec<Arc<str>>,
+    /// How many targets there are besides the workload.
+    others: usize,
     /// How many names were given.
     named: usize,
     /// Whether an HPA may scale to zero.
@@ -130,6 +136,8 @@ impl Default for Draft {
             aims: Vec::new(),
             served: Metrics::default(),
             names: Vec::new(),
+            hpas: vec![hpa::NAME.into()],
+            others: 0,
             named: 0,
             to_zero: true,
             spans: Vec::new(),
@@ -195,6 +203,7 @@ fn area(dice: &mut Dice, areas: &[Area]) -> Area {
         (16, Area::Edits),
         (12, Area::Quantities),
         (40, Area::Custom),
+        (20, Area::Several),
         (1, Area::Days),
     ];
     if areas.is_empty() { dice.weighted(&usual) } else { dice.pick(areas) }

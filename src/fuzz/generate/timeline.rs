@@ -55,6 +55,10 @@ fn of_pods(draft: &mut Draft) -> What {
 
 fn of_errors(draft: &mut Draft) -> What {
     let error = error(draft);
+    if draft.dice.percent(if draft.hpas.len() > 1 { 15 } else { 2 }) {
+        let span = draft.span();
+        return What::MetricsSlow(span);
+    }
     if !draft.names.is_empty() && draft.dice.percent(60) {
         let names = draft.names.clone();
         let name = draft.dice.pick(&names);
@@ -106,12 +110,24 @@ fn of_people(draft: &mut Draft) -> What {
     match draft.dice.below(10) {
         0 | 1 => {
             let size = draft.dice.size(draft.min - 1, draft.max.min(60) + 1).max(0);
-            What::Scale(draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]))
+            let size = draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]);
+            match draft.others {
+                others if others > 0 && draft.dice.percent(50) => {
+                    What::ScaleOther(draft.dice.below(others as u64) as usize, size)
+                }
+                _ => What::Scale(size),
+            }
         }
         2 => What::RestartController,
-        3 | 4 => What::EditHpa(hpa::NAME.into(), refused(draft)),
-        _ => What::EditHpa(hpa::NAME.into(), edit(draft)),
+        3 | 4 => What::EditHpa(one_of(draft), refused(draft)),
+        _ => What::EditHpa(one_of(draft), edit(draft)),
     }
+}
+
+/// One of the HPAs.
+fn one_of(draft: &mut Draft) -> Arc<str> {
+    let hpas = draft.hpas.clone();
+    draft.dice.pick(&hpas)
 }
 
 /// An edit that mostly is accepted.
@@ -177,39 +193,39 @@ fn refused(draft: &mut Draft) -> Value {
 
 /// Now and then the HPA is deleted, and mostly it comes back.
 fn deletion(draft: &mut Draft, happenings: &mut Vec<Happening>) {
-    if !draft.likely(Area::Edits, 4, 25) {
+    let several = draft.hpas.len() > 1;
+    if !draft.likely(Area::Edits, if several { 30 } else { 4 }, 25) {
         return;
     }
+    let hpa = one_of(draft);
     let at = draft.instant();
     let until = draft.until();
-    happenings.push(Happening {
-        at,
-        lasts: None,
-        what: What::DeleteHpa(hpa::NAME.into()),
-        line: 0,
-    });
+    happenings.push(Happening { at, lasts: None, what: What::DeleteHpa(hpa.clone()), line: 0 });
     if draft.dice.percent(85) {
         let back = draft.dice.weighted(&[(2, Span::ZERO), (3, Span::from_secs(1))]);
         let back = if draft.dice.percent(40) { draft.span() } else { back };
         let at = Time((at + back).0.min(until.0));
-        happenings.push(Happening {
-            at,
-            lasts: None,
-            what: What::CreateHpa(hpa::NAME.into()),
-            line: 0,
-        });
+        happenings.push(Happening { at, lasts: None, what: What::CreateHpa(hpa), line: 0 });
     }
 }
 
 /// Leaves out what can't happen: edits of an HPA that is not there, restarts of a controller that
 /// has not yet started.
 fn possible(happenings: Vec<Happening>) -> Vec<Happening> {
-    let mut there = true;
+    let mut gone: Vec<Arc<str>> = Vec::new();
     let mut restarted: Option<Time> = None;
-    let keep = |happening: &Happening| match happening.what {
-        What::EditHpa(..) => there,
-        What::DeleteHpa(_) => std::mem::replace(&mut there, false),
-        What::CreateHpa(_) => !std::mem::replace(&mut there, true),
+    let keep = |happening: &Happening| match &happening.what {
+        What::EditHpa(hpa, _) => !gone.contains(hpa),
+        What::DeleteHpa(hpa) => {
+            let there = !gone.contains(hpa);
+            gone.extend(there.then(|| hpa.clone()));
+            there
+        }
+        What::CreateHpa(hpa) => {
+            let before = gone.len();
+            gone.retain(|other| other != hpa);
+            gone.len() < before
+        }
         What::RestartController => {
             let apart = restarted.is_none_or(|at| happening.at - at >= Span::from_secs(1));
             restarted = if apart { Some(happening.at) } else { restarted };

@@ -58,7 +58,8 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
 }
 
 /// Fields that hold durations. Only the name tells: `5m` is five minutes or five thousandths.
-const DURATIONS: [&str; 13] = [
+const DURATIONS: [&str; 14] = [
+    "metricsSlow",
     "at",
     "for",
     "until",

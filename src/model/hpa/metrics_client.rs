@@ -28,6 +28,7 @@ impl<'a> Reconcile<'a> {
         fallback_utilization: Option<i64>,
         groups: &mut Groups<'a>,
     ) -> Result<(), String> {
+        self.await_metrics();
         let metrics = self.input.pod_metrics;
         if let Ok(metrics) = metrics {
             self.group_pods(query, metrics, fallback_utilization, groups);
@@ -64,6 +65,7 @@ impl<'a> Reconcile<'a> {
         metric_selector: &Selector,
         groups: &mut Groups<'a>,
     ) -> Result<(), String> {
+        self.await_metrics();
         let answer = match self.input.custom_metrics.pods.get(metric) {
             None => Err(not_found(metric, Some("pods"))),
             Some(known) => match &known.error {
@@ -109,6 +111,7 @@ impl<'a> Reconcile<'a> {
         let kind: Arc<str> = kind.into();
         let name = name.cloned().unwrap_or_else(|| object.name.as_str().into());
         let key = (metric.clone(), kind.clone(), name.clone());
+        self.await_metrics();
         let answer = match self.input.custom_metrics.objects.get(&key) {
             None => Err(not_found(metric, Some(&format!("{kind} {name}")))),
             Some(known) => only_series(known, metric_selector).map(|series| &series.value),
@@ -133,6 +136,7 @@ impl<'a> Reconcile<'a> {
         metric: &Arc<str>,
         metric_selector: &Selector,
     ) -> Result<Vec<i64>, String> {
+        self.await_metrics();
         let answer = match self.input.custom_metrics.externals.get(metric) {
             None => Err(not_found(metric, None)),
             Some(SeriesAnswer { error: Some(error), .. }) => Err(error.message.clone()),

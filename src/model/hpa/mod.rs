@@ -28,6 +28,7 @@ mod selectors;
 mod status;
 mod validation;
 mod validation_metrics;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
@@ -45,12 +46,14 @@ pub use defaults::set_defaults;
 pub use validation::{
     FieldError, FieldErrorType, admit, invalid_message, validate, validate_update,
 };
+pub use waiting::Turn;
 
 use by_key::ByKey;
 use queue::Queue;
 use reconcile::{Knobs, Reconcile};
 use resync::Resync;
 use selectors::{HpaSelectorStore, ParsedSelector};
+use waiting::Waiting;
 
 /// How long a controller that has just started waits until its caches are synced: client-go looks
 /// whether they are every 100 ms. Upstream: client-go, shared_informer.go, syncedPollPeriod
@@ -64,8 +67,12 @@ pub struct Controller {
     gates: FeatureGates,
     queue: Queue,
     resync: Resync,
+    /// Until when resyncs have been looked at.
+    resynced: Time,
     memory: ByKey<Memory>,
     selectors: HpaSelectorStore,
+    /// Reconciles that wait, each with a worker of its own.
+    waiting: Vec<Waiting>,
 }
 
 /// What the controller remembers of one HPA. Lost when it restarts, kept when the HPA is deleted
@@ -112,8 +119,8 @@ struct TimestampedScaleEvent {
 /// What the controller sees when it reconciles an HPA.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// The instant. Time stands still during a reconcile, except for the waits between attempts to
-    /// update the scale.
+    /// The instant. Time stands still during a reconcile, except for its waits: for slow answers,
+    /// and between attempts to update the scale.
     pub now: Time,
     /// The HPA as stored; absent if it is gone.
     pub hpa: Option<&'a Hpa>,
@@ -133,6 +140,8 @@ pub struct Input<'a> {
     pub update_scale: Option<&'a ApiError>,
     /// The error that an update of the status meets.
     pub update_status: Option<&'a ApiError>,
+    /// How long the metrics APIs take to answer, if that is not at once.
+    pub slow_metrics: Option<Span>,
 }
 
 /// What the model says of one reconcile.
@@ -158,8 +167,10 @@ impl Controller {
             gates,
             queue: Queue::default(),
             resync: Resync::running(flags.sync_period),
+            resynced: Time::ZERO,
             memory: ByKey::default(),
             selectors: HpaSelectorStore::default(),
+            waiting: Vec::new(),
         }
     }
 
@@ -167,6 +178,7 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, enqueueHPA
     pub fn hpa_added(&mut self, key: &Arc<str>, now: Time) {
+        self.resync_until(now);
         self.selectors.put_if_absent(key);
         match self.rules.first_reconcile {
             FirstReconcile::Immediate => self.queue.add(key.clone(), now),
@@ -190,7 +202,8 @@ impl Controller {
     /// An HPA is gone. What is remembered of it goes when its key is next processed.
     ///
     /// Upstream: horizontal.go, deleteHPA
-    pub fn hpa_deleted(&mut self, key: &Arc<str>, _now: Time) {
+    pub fn hpa_deleted(&mut self, key: &Arc<str>, now: Time) {
+        self.resync_until(now);
         self.selectors.delete(key);
     }
 
@@ -207,14 +220,18 @@ impl Controller {
         }
     }
 
-    /// When a key is next ready to be processed.
+    /// When a key is next ready to be processed by a worker that is free.
     #[must_use]
     pub fn next_sync(&self) -> Option<Time> {
+        if self.waiting.len() >= self.workers() {
+            return None;
+        }
         self.queue.next().map(|(at, _)| at)
     }
 
     /// The key that is processed first at that instant, if one is due by then.
     pub fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
+        self.resync_until(now);
         self.queue.up_next(now)
     }
 

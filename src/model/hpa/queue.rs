@@ -24,6 +24,8 @@ pub(super) struct Queue {
     waiting: Vec<(Time, Arc<str>)>,
     /// Keys that are ready, with the time since when they are.
     ready: VecDeque<(Time, Arc<str>)>,
+    /// Keys that are being processed while time passes, each with whether it was added meanwhile.
+    processing: Vec<(Arc<str>, bool)>,
     /// The workers take nothing before this instant.
     workers_start: Option<Time>,
 }
@@ -38,8 +40,41 @@ impl Queue {
     ///
     /// Upstream: queue.go, Typed.Add
     pub(super) fn add(&mut self, key: Arc<str>, now: Time) {
+        // What has waited until now is before it, even if no worker was free to take it.
+        self.wake(now);
+        self.make_ready(key, now);
+    }
+
+    fn make_ready(&mut self, key: Arc<str>, now: Time) {
+        if let Some((_, again)) = self.processing.iter_mut().find(|(it, _)| same_text(it, &key)) {
+            *again = true;
+            return;
+        }
         if !self.ready.iter().any(|(_, queued)| same_text(queued, &key)) {
             self.ready.push_back((now, key));
+        }
+    }
+
+    /// A key that was handed out stays with its worker while time passes.
+    pub(super) fn begin(&mut self, key: &Arc<str>) {
+        self.processing.push((key.clone(), false));
+    }
+
+    /// Its worker is done with it; all of so many workers may have been busy until now.
+    ///
+    /// Upstream: queue.go, Typed.Done
+    pub(super) fn done(&mut self, key: &Arc<str>, now: Time, workers: usize) {
+        let Some(index) = self.processing.iter().position(|(it, _)| same_text(it, key)) else {
+            return;
+        };
+        // What it waited for meanwhile makes it ready again now.
+        self.wake(now);
+        if self.processing.len() >= workers {
+            self.workers_start = Some(now);
+        }
+        let (key, again) = self.processing.remove(index);
+        if again {
+            self.add(key, now);
         }
     }
 
@@ -50,6 +85,8 @@ impl Queue {
         if interval.0 <= 0 {
             return self.add(key, now);
         }
+        // What was to be ready by now waits no longer.
+        self.wake(now);
         let at = now + interval;
         match self.waiting.iter().position(|(_, queued)| same_text(queued, &key)) {
             Some(index) if at < self.waiting[index].0 => {
@@ -114,7 +151,7 @@ impl Queue {
     fn wake(&mut self, now: Time) {
         while self.waiting.first().is_some_and(|(at, _)| *at <= now) {
             let (at, key) = self.pop_waiting();
-            self.add(key, at);
+            self.make_ready(key, at);
         }
     }
 

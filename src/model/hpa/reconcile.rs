@@ -36,6 +36,10 @@ pub(super) struct Reconcile<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) hpa: &'a Hpa,
     pub(super) now: Time,
+    /// What it sees after its first wait, after its second, and so on, as far as that is known.
+    pub(super) later: &'a [Input<'a>],
+    /// The end of the first wait after which it is not known what it sees.
+    pub(super) waits_until: Option<Time>,
     pub(super) status: WorkingStatus<'a>,
     pub(super) observation: &'a mut Observation,
     pub(super) derivation: &'a mut Derivation,
@@ -84,6 +88,8 @@ impl<'a> Reconcile<'a> {
             input,
             hpa,
             now: input.now,
+            later: &[],
+            waits_until: None,
             status: WorkingStatus::of(&hpa.status),
             observation,
             derivation,
@@ -98,7 +104,27 @@ impl<'a> Reconcile<'a> {
             self.handle_error(error);
         }
         self.forget_the_rest();
+        self.observation.took = self.now - self.observation.at;
         self.now
+    }
+
+    /// Time passes. What is seen then is what is known of it, or else what was seen before.
+    pub(super) fn wait(&mut self, span: Span) {
+        self.now = self.now + span;
+        match self.later.split_first() {
+            Some((input, later)) => {
+                self.input = input;
+                self.later = later;
+            }
+            None => _ = self.waits_until.get_or_insert(self.now),
+        }
+    }
+
+    /// A metrics API is asked, and answers when it does.
+    pub(super) fn await_metrics(&mut self) {
+        if let Some(span) = self.input.slow_metrics {
+            self.wait(span);
+        }
     }
 
     fn handle_error(&mut self, error: Text) {
@@ -421,7 +447,7 @@ impl<'a> Reconcile<'a> {
                 return Err(refused.message.clone());
             }
             attempt += 1;
-            self.now = self.now + RETRY_WAIT;
+            self.wait(RETRY_WAIT);
         }
     }
 }
@@ -440,7 +466,7 @@ pub(super) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
 }
 
 /// Upstream: apimachinery, pkg/api/errors, IsConflict
-fn is_conflict(error: &ApiError) -> bool {
+pub(super) fn is_conflict(error: &ApiError) -> bool {
     const KNOWN: [&str; 18] = [
         "NotFound",
         "Unauthorized",

@@ -41,6 +41,11 @@ impl HpaSelectorStore {
         self.selectors.remove(key);
     }
 
+    /// The HPAs that there are, sorted.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.selectors.iter().map(|(key, _)| key)
+    }
+
     /// HPAs of the namespace that select one of these pods, by key: two at most, or all. Which
     /// two, and in which order, is up to chance upstream; the host of upstream's code sorts them,
     /// too.

@@ -139,6 +139,9 @@ fn what(
         }
         return scale(scene, typed, replicas, at.key("target"), problems);
     }
+    if let Some(text) = &typed.metrics_slow {
+        return positive(text, value, problems).map(What::MetricsSlow);
+    }
     if OF_AN_HPA.contains(name) {
         let hpa = hpa(scene, typed, at, problems);
         let patch = typed.edit_hpa.is_some().then(|| edit(value, problems));

@@ -171,6 +171,7 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
         custom_metrics: &crate::model::api::CustomMetrics::default(),
         update_scale: None,
         update_status: None,
+        slow_metrics: None,
     };
     assert_eq!(world.controller.due(), Some((Time::from_secs(1), other.clone())));
     let decision = world.controller.sync(&input).unwrap();

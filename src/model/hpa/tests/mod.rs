@@ -272,6 +272,7 @@ impl World {
             custom_metrics: &self.custom,
             update_scale: self.update_scale.as_ref(),
             update_status: self.update_status.as_ref(),
+            slow_metrics: None,
         };
         let Some(decision) = self.controller.sync(&input) else { return };
         if let Some(replicas) = decision.observation.scaled_to() {

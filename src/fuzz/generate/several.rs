@@ -1,0 +1,85 @@
+//! Further HPAs, of the same workload or of other targets, with selectors that overlap or don't.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Draft, hpa, workload};
+use crate::fuzz::area::Area;
+use crate::scenario::meant::{Autoscaler, OtherTarget};
+
+/// The kinds of the other targets, with version and resource.
+const KINDS: [(&str, &str, &str, &str); 3] = [
+    ("Deployment", "apps", "v1", "deployments"),
+    ("StatefulSet", "apps", "v1", "statefulsets"),
+    ("ReplicationController", "", "v1", "replicationcontrollers"),
+];
+
+/// Names around that of the first HPA, since the order of names matters.
+const NAMES: [&str; 7] = ["a", "api", "m", "web-2", "wea", "z", "zz"];
+
+/// The HPAs, of which this is the first one's manifest; and what else they scale.
+pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<OtherTarget>) {
+    let mut hpas = vec![Autoscaler { name: hpa::NAME.into(), manifest: first, target: 0 }];
+    if !draft.likely(Area::Several, 5, 100) {
+        return (hpas, Vec::new());
+    }
+    let targets: Vec<OtherTarget> =
+        (0..draft.dice.weighted(&[(2, 0), (3, 1), (1, 3)])).map(|n| target(draft, n)).collect();
+    let (min, max) = (draft.min, draft.max);
+    let mut names = NAMES.to_vec();
+    for _ in 0..draft.dice.weighted(&[(6, 1), (3, 2), (1, 4), (1, 6)]) {
+        let at = draft.dice.below(names.len() as u64) as usize;
+        let name = names.remove(at);
+        if draft.dice.percent(60) {
+            draft.min = draft.dice.size(1, min.max(2) + 2).max(1);
+            draft.max = draft.dice.size(draft.min, max.saturating_add(2)).max(draft.min);
+        }
+        // Whether this one may scale to zero is drawn with its own metrics.
+        draft.min = draft.min.max(1);
+        let same = targets.is_empty() || draft.dice.percent(50);
+        let target = if same { 0 } else { draft.dice.size(1, targets.len() as i32) as usize };
+        let mut manifest = hpa::manifest(draft);
+        manifest["metadata"]["name"] = json!(name);
+        if let Some(other) = target.checked_sub(1).and_then(|index| targets.get(index)) {
+            let version = match other.group.as_str() {
+                "" => other.version.clone(),
+                group => format!("{group}/{}", other.version),
+            };
+            manifest["spec"]["scaleTargetRef"] =
+                json!({ "apiVersion": version, "kind": other.kind, "name": &*other.name });
+        }
+        hpas.push(Autoscaler { name: Arc::from(name), manifest, target });
+    }
+    (draft.min, draft.max) = (min, max);
+    if draft.dice.percent(30) {
+        draft.flags.concurrent_syncs = draft.dice.size(1, 3);
+    }
+    draft.hpas = hpas.iter().map(|hpa| hpa.name.clone()).collect();
+    draft.others = targets.len();
+    (hpas, targets)
+}
+
+fn target(draft: &mut Draft, number: usize) -> OtherTarget {
+    let name = format!("t{number}");
+    let (kind, group, version, resource) = draft.dice.pick(&KINDS);
+    let own = format!("app={name}");
+    let selectors = [own.clone(), own, format!("app in ({},{name})", workload::NAME)];
+    let selector = match draft.dice.below(6) {
+        0..=2 => draft.dice.pick(&[0, 1, 2]),
+        _ => 3,
+    };
+    let selector = match selectors.get(selector) {
+        Some(selector) => selector.clone(),
+        None => draft.dice.pick(&["app=web", "!missing", "tier=back", "app!=t0"]).to_owned(),
+    };
+    OtherTarget {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        resource: resource.to_owned(),
+        name: name.into(),
+        replicas: draft.dice.size(0, draft.max.min(60) + 1),
+        selector: selector.into(),
+    }
+}

@@ -1,0 +1,193 @@
+//! Reconciles that wait: for a slow answer, or before another attempt to update the scale.
+//!
+//! What a reconcile reads after a wait is the world of then, which is not known when it begins. So
+//! one that may wait is worked out up to its first wait, put aside, and worked out anew from its
+//! beginning when that wait is over: on a copy of what the controller remembers, with what it saw
+//! before as it was. Deliberately slow; one that can't wait is worked out in place.
+
+use std::sync::Arc;
+
+use super::reconcile::{Knobs, Reconcile, is_conflict};
+use super::selectors::HpaSelectorStore;
+use super::{Controller, Decision, Input};
+use crate::model::api::{ApiError, CustomMetrics, Hpa, Pod, PodMetrics, Scale};
+use crate::model::time::{Span, Time};
+
+/// What came of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// There was nothing to reconcile.
+    Nothing,
+    /// The reconcile waits.
+    Waits,
+    /// The reconcile is over.
+    Decided,
+}
+
+/// A reconcile that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    key: Arc<str>,
+    /// As it was when the reconcile began: upstream works on a copy.
+    hpa: Hpa,
+    /// As they were then.
+    selectors: HpaSelectorStore,
+    /// What it saw when it began, and after each wait.
+    seen: Vec<Seen>,
+    /// When its wait is over.
+    until: Time,
+}
+
+/// [`Input`], kept.
+#[derive(Clone, Debug)]
+struct Seen {
+    now: Time,
+    scale: Result<Scale, ApiError>,
+    scale_resource: Arc<str>,
+    mapping_error: Option<String>,
+    pods: Vec<Arc<Pod>>,
+    pod_metrics: Result<Vec<PodMetrics>, ApiError>,
+    custom_metrics: CustomMetrics,
+    update_scale: Option<ApiError>,
+    update_status: Option<ApiError>,
+    slow_metrics: Option<Span>,
+}
+
+impl Seen {
+    fn of(input: &Input<'_>) -> Seen {
+        Seen {
+            now: input.now,
+            scale: input.scale.cloned().map_err(Clone::clone),
+            scale_resource: input.scale_resource.clone(),
+            mapping_error: input.mapping_error.map(str::to_owned),
+            pods: input.pods.to_vec(),
+            pod_metrics: input.pod_metrics.map(<[_]>::to_vec).map_err(Clone::clone),
+            custom_metrics: input.custom_metrics.clone(),
+            update_scale: input.update_scale.cloned(),
+            update_status: input.update_status.cloned(),
+            slow_metrics: input.slow_metrics,
+        }
+    }
+
+    fn input<'a>(&'a self, hpa: &'a Hpa) -> Input<'a> {
+        Input {
+            now: self.now,
+            hpa: Some(hpa),
+            scale: self.scale.as_ref(),
+            scale_resource: &self.scale_resource,
+            mapping_error: self.mapping_error.as_deref(),
+            pods: &self.pods,
+            pod_metrics: self.pod_metrics.as_deref(),
+            custom_metrics: &self.custom_metrics,
+            update_scale: self.update_scale.as_ref(),
+            update_status: self.update_status.as_ref(),
+            slow_metrics: self.slow_metrics,
+        }
+    }
+}
+
+impl Controller {
+    /// Lets the key that is due take its turn: as [`Controller::sync_into`], but a reconcile that
+    /// waits is put aside until [`Controller::go_on_into`].
+    pub fn begin_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> Turn {
+        self.resync_until(input.now);
+        let Some(key) = self.queue.get(input.now) else { return Turn::Nothing };
+        let may_wait = input.slow_metrics.is_some() || input.update_scale.is_some_and(is_conflict);
+        match input.hpa.filter(|_| may_wait) {
+            Some(hpa) => {
+                let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
+                let seen = vec![Seen::of(input)];
+                let waiting = Waiting { key, hpa, selectors, seen, until: input.now };
+                self.work_out(waiting, decision)
+            }
+            None if self.reconcile_key(key, input, decision) => Turn::Decided,
+            None => Turn::Nothing,
+        }
+    }
+
+    /// Goes on with the reconcile whose wait is over, see [`Controller::next_to_go_on`].
+    pub fn go_on_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> Turn {
+        self.resync_until(input.now);
+        let Some(index) = self.first_to_go_on() else { return Turn::Nothing };
+        let mut waiting = self.waiting.remove(index);
+        waiting.seen.push(Seen::of(input));
+        self.work_out(waiting, decision)
+    }
+
+    /// The reconcile whose wait is over next, and when. Of several, the first one by key.
+    #[must_use]
+    pub fn next_to_go_on(&self) -> Option<(Time, &Arc<str>)> {
+        let waiting = &self.waiting[self.first_to_go_on()?];
+        Some((waiting.until, &waiting.key))
+    }
+
+    /// Whether an HPA's reconcile waits; without a key, whether any does.
+    #[must_use]
+    pub fn is_waiting(&self, key: Option<&str>) -> bool {
+        self.waiting.iter().any(|waiting| key.is_none_or(|key| *waiting.key == *key))
+    }
+
+    fn first_to_go_on(&self) -> Option<usize> {
+        let waiting = |index: &usize| (self.waiting[*index].until, &self.waiting[*index].key);
+        (0..self.waiting.len()).min_by(|a, b| waiting(a).cmp(&waiting(b)))
+    }
+
+    fn work_out(&mut self, mut waiting: Waiting, decision: &mut Decision) -> Turn {
+        let inputs: Vec<Input<'_>> =
+            waiting.seen.iter().map(|seen| seen.input(&waiting.hpa)).collect();
+        let key = waiting.key.clone();
+        let mut memory = self.memory.get_or_default(&key).clone();
+        let mut selectors = waiting.selectors.clone();
+        decision.clear();
+        let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
+        let of = (&inputs[0], &waiting.hpa);
+        let mut reconcile = Reconcile::new(knobs, &mut memory, &mut selectors, &key, of, decision);
+        reconcile.later = &inputs[1..];
+        let end = reconcile.run();
+        let waits_until = reconcile.waits_until;
+        drop(reconcile);
+        let began = waiting.seen.len() == 1;
+        if began {
+            // Nothing else has its turn before the first wait.
+            self.selectors = selectors;
+        }
+        if let Some(until) = waits_until {
+            if began {
+                self.queue.begin(&key);
+            }
+            waiting.until = until;
+            self.waiting.push(waiting);
+            return Turn::Waits;
+        }
+        *self.memory.get_or_default(&key) = memory;
+        decision.end = end;
+        self.queue.add_rate_limited(key.clone(), end, self.flags.sync_period);
+        if !began {
+            self.queue.done(&key, end, self.workers());
+        }
+        Turn::Decided
+    }
+
+    /// The informer's resyncs up to an instant. Only those count that come while a reconcile waits:
+    /// they queue its key, and those for which there is no worker. They queue all keys, of which
+    /// the others wait for an earlier turn. Upstream in no certain order; by name is one.
+    pub(super) fn resync_until(&mut self, now: Time) {
+        while !self.waiting.is_empty() {
+            let at = self.resync.after(self.resynced);
+            if at > now {
+                break;
+            }
+            self.resynced = at;
+            let keys: Vec<Arc<str>> = self.selectors.keys().cloned().collect();
+            for key in keys {
+                self.queue.add_rate_limited(key, at, self.flags.sync_period);
+            }
+        }
+        self.resynced = now;
+    }
+
+    /// How many HPAs are reconciled at once.
+    pub(super) fn workers(&self) -> usize {
+        usize::try_from(self.flags.concurrent_syncs).unwrap_or(1).max(1)
+    }
+}
