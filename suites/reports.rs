@@ -34,6 +34,7 @@ fn outcome(id: &str, verdict: Verdict) -> Outcome {
         trace: Trace::default(),
         why: Vec::new(),
         unmet: Vec::new(),
+        notes: Vec::new(),
         elapsed: Duration::from_micros(12_345),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::{self, Controller, Decision, Input};
+use crate::model::hpa::{self, ApiVersion, Controller, Decision, Input};
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
@@ -63,12 +63,17 @@ impl Simulation {
         let before = self.cluster.hpa(&self.name).map(|hpa| hpa.generation);
         let spec_before = self.cluster.hpa(&self.name).map(|hpa| hpa.spec.clone());
         let (name, gates) = (self.name.clone(), self.gates);
-        let admission = |spec: &mut HpaSpec| {
-            hpa::set_defaults(spec);
+        let admission = |spec: &mut HpaSpec, version: ApiVersion| {
+            // Defaults are those of the version in which it is given; the others come when the
+            // object is read from the storage.
+            if version == ApiVersion::V2 {
+                hpa::set_defaults(spec);
+            }
             let errors = match &spec_before {
                 None => hpa::validate(&name, spec, &gates),
                 Some(before) => hpa::validate_update(spec, before, &gates),
             };
+            hpa::set_defaults(spec);
             if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(&name, &errors)) }
         };
         let edits = self.cluster.hpa_edits();

@@ -137,6 +137,8 @@ struct ScenarioLine<'a> {
     why: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     elapsed_ms: f64,
 }
 
@@ -186,6 +188,7 @@ impl<'a> ScenarioLine<'a> {
                 .collect(),
             why,
             output,
+            notes: &outcome.notes,
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
         }
     }

@@ -46,6 +46,12 @@ pub(super) fn short(outcome: &Outcome, columns: usize) -> String {
     line("conforms", GOOD, &outcome.id, &ticks, columns)
 }
 
+/// What the reader should know of how the file was understood, a line each.
+pub(super) fn notes(outcome: &Outcome, columns: usize) -> String {
+    let notes = outcome.notes.iter();
+    notes.map(|note| line("note", WARN, &outcome.id, note, columns)).collect()
+}
+
 /// One line for a scenario on which the engine failed as on another one before.
 pub(super) fn likewise(outcome: &Outcome, columns: usize) -> String {
     line("inconclusive", WARN, &outcome.id, "for the same reason as one before", columns)

@@ -63,11 +63,13 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
 
 /// The scenario's name and what it says.
 pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> String {
+    let notes = scenario.notes.iter().map(|note| hanging("note: ", note, 0, columns));
     format!(
-        "{}  {}\n{}",
+        "{}  {}\n{}{}",
         paint(STRONG, &scenario.id),
         paint(DIM, &format!("on the model of {release}")),
-        hanging("", &scenario.requirement, 0, columns)
+        hanging("", &scenario.requirement, 0, columns),
+        notes.collect::<String>()
     )
 }
 

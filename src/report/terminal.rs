@@ -31,6 +31,8 @@ pub struct Terminal<W> {
     layout: Layout,
     bar: Option<Bar>,
     run: Option<Setting>,
+    /// The run is of one scenario.
+    only_one: bool,
     failures: Vec<EngineFailure>,
 }
 
@@ -47,7 +49,7 @@ impl<W: Write> Terminal<W> {
     /// A report that writes there.
     pub fn new(out: W, layout: Layout) -> Terminal<W> {
         let bar = layout.progress.then(Bar::default);
-        Terminal { out, layout, bar, run: None, failures: Vec::new() }
+        Terminal { out, layout, bar, run: None, only_one: false, failures: Vec::new() }
     }
 
     /// What was written to.
@@ -77,6 +79,10 @@ impl<W: Write> Terminal<W> {
             None if self.layout.verbose => outcome::short(outcome, columns),
             None => String::new(),
         };
+        // In a run of many, the notes of each would be a crowd.
+        let noted = self.only_one || self.layout.verbose;
+        let notes = if noted { outcome::notes(outcome, columns) } else { String::new() };
+        let text = notes + &text;
         if let Some(bar) = &mut self.bar {
             bar.finished(outcome);
         }
@@ -124,6 +130,7 @@ impl<W: Write> Report for Terminal<W> {
                 if let Some(bar) = &mut self.bar {
                     bar.started(*scenarios);
                 }
+                self.only_one = *scenarios == 1;
                 let Setting { engine, release, .. } = setting;
                 self.run = Some(setting.clone());
                 let version = env!("CARGO_PKG_VERSION");

@@ -343,6 +343,7 @@ pub fn run_watched(
         trace: trace.clone(),
         why: Vec::new(),
         unmet: Vec::new(),
+        notes: scenario.notes.clone(),
         elapsed: begin.elapsed(),
     };
     if !scenario.releases.contains(release) {

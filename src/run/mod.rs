@@ -85,6 +85,8 @@ pub struct Outcome {
     pub why: Vec<String>,
     /// Expectations that were not met by what was observed.
     pub unmet: Vec<Unmet>,
+    /// What the reader should know of how the file was understood.
+    pub notes: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
 }

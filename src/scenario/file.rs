@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::decode::MANIFEST;
 use super::expect_file::Expect;
-use super::manifest::{Manifest, Patch};
+use super::manifest::Patch;
+use super::manifest_older::AnyVersion;
 pub(super) use super::metrics_file::*;
 use super::scalars::{
     Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText,
@@ -43,8 +44,8 @@ pub(super) struct File {
     /// The kube-controller-manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller: Option<Controller>,
-    /// The HorizontalPodAutoscaler, a whole `autoscaling/v2` manifest; or `file`, the path of one.
-    #[schemars(with = "Manifest")]
+    /// The HorizontalPodAutoscaler, a whole manifest; or `file`, the path of one.
+    #[schemars(with = "AnyVersion")]
     #[serde(deserialize_with = "manifest")]
     pub(super) hpa: Value,
     /// What is scaled.

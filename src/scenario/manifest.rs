@@ -23,8 +23,8 @@ pub(super) struct Manifest {
     /// The path of a manifest of your own, relative to the scenario, in place of all other fields.
     /// Of several documents in it, the one HorizontalPodAutoscaler is taken.
     pub(super) file: Option<String>,
-    /// `autoscaling/v2`.
-    #[schemars(extend("const" = "autoscaling/v2"))]
+    /// `autoscaling/v2`, or `autoscaling/v2beta2`, which is converted to it.
+    #[schemars(extend("enum" = ["autoscaling/v2", "autoscaling/v2beta2"]))]
     pub(super) api_version: Option<String>,
     /// `HorizontalPodAutoscaler`.
     #[schemars(extend("const" = "HorizontalPodAutoscaler"))]

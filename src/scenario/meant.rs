@@ -33,8 +33,11 @@ pub struct Scenario {
     pub namespace: Arc<str>,
     /// `metadata.name` of the HPA.
     pub hpa_name: Arc<str>,
-    /// The HPA's manifest, verbatim.
+    /// The HPA's manifest as the API server is given it: verbatim, unless its version is not
+    /// served any more.
     pub manifest: serde_json::Value,
+    /// What the reader should know of how the file was understood.
+    pub notes: Vec<String>,
     /// The scale target and its pods.
     pub workload: Workload,
     /// What the metrics APIs answer.

@@ -53,6 +53,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         gate_overrides,
         namespace: Arc::from("default"),
         hpa_name: Arc::from(hpa::NAME),
+        notes: Vec::new(),
         manifest,
         workload,
         metrics,

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::cursor::{At, Problems};
 use super::served::{self, Asked};
 use super::values::quantity;
-use super::{Reader, metadata};
+use super::{Reader, metadata, versions};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
-use crate::model::hpa::{set_defaults, validate};
+use crate::model::hpa::{ApiVersion, decode_spec, set_defaults, validate};
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::suggest;
 use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
@@ -22,7 +22,10 @@ use crate::scenario::yaml;
 pub(super) struct Hpa {
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
+    /// As the API server is given it.
     pub(super) manifest: Value,
+    /// What the reader should know of it.
+    pub(super) note: Option<String>,
     pub(super) target: Target,
     pub(super) max_replicas: i32,
     /// The metrics that it scales on.
@@ -54,7 +57,7 @@ pub(super) fn lower(
     gates: &FeatureGates,
     problems: &mut Problems,
 ) -> Option<Hpa> {
-    let typed: Manifest = shape(at, problems)?;
+    let typed: Manifest = versions::shape(at, problems)?;
     let Some(path) = typed.file else { return manifest(at, &typed, gates, problems) };
     if let Some(Kind::Map(entries)) = at.node().map(|node| &node.kind)
         && entries.len() > 1
@@ -76,7 +79,7 @@ pub(super) fn lower(
     let hpa = only_hpa(&path, &text, at, problems).and_then(|root| {
         let inside = problems.len();
         let at = At::root(&root);
-        let hpa = shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
+        let hpa = versions::shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
         problems.in_file(inside, &path);
         hpa
     });
@@ -111,37 +114,6 @@ fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Opti
     found.pop()
 }
 
-/// The manifest's shape: misspelt fields and wrong types.
-fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
-    // apiVersion first: in an older version other fields are right.
-    let node = at.node()?;
-    if let Some((_, version)) = node.entry("apiVersion")
-        && version.to_json() != "autoscaling/v2"
-    {
-        let hint = match version.to_json().as_str() {
-            Some("autoscaling/v1" | "autoscaling/v2beta1" | "autoscaling/v2beta2") => {
-                let hint = "`kubectl get hpa.v2.autoscaling NAME -o yaml` shows any HPA as v2";
-                Some(hint.to_owned())
-            }
-            Some(other) => {
-                suggest(other, ["autoscaling/v2"]).filter(|hint| hint.starts_with("did"))
-            }
-            None => None,
-        };
-        let what =
-            format!("only apiVersion autoscaling/v2 is supported, found {}", version.describe());
-        problems.add(at.key("apiVersion").problem(what, hint));
-        return None;
-    }
-    match decode(node, Nulls::Absent) {
-        Ok(typed) => Some(typed),
-        Err(problem) => {
-            problems.add(problem);
-            None
-        }
-    }
-}
-
 fn manifest(
     at: At<'_>,
     typed: &Manifest,
@@ -167,14 +139,15 @@ fn manifest(
     if problems.len() > before {
         return None;
     }
-    let node = at.node()?;
+    let (given, note) = versions::as_given(at.node()?.to_json(), at, problems)?;
     let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
-    let asked = valid(at, typed, gates, target.is_some(), problems);
+    let asked = valid(at, &given, gates, target.is_some(), problems);
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
         name: metadata.name.as_deref()?.into(),
-        manifest: node.to_json(),
+        manifest: given,
+        note,
         target: target?,
         max_replicas: typed.spec.as_ref()?.max_replicas?,
         asked,
@@ -293,21 +266,32 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
 /// What the API server would refuse, in its words. The metrics, if it refuses nothing.
 fn valid(
     at: At<'_>,
-    typed: &Manifest,
+    given: &Value,
     gates: &FeatureGates,
     target_is_known: bool,
     problems: &mut Problems,
 ) -> Vec<Asked> {
-    let Some(node) = at.key("spec").node() else { return Vec::new() };
-    let mut spec: HpaSpec = match decode(node, Nulls::Absent) {
-        Ok(spec) => spec,
-        Err(problem) => {
+    // The tree knows the place of what can't be read.
+    let wrong = match at.key("spec").node() {
+        Some(node) if has_the_fields_of_v2(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
+        _ => None,
+    };
+    let (mut spec, version) = match (wrong, decode_spec(given)) {
+        (None, Ok(spec)) => spec,
+        (Some(problem), _) => {
             problems.add(problem);
             return Vec::new();
         }
+        (None, Err(why)) => {
+            let at = at.key("metadata").key("annotations");
+            problems.plain(at, format!("the API server refuses this HPA: {why}"));
+            return Vec::new();
+        }
     };
-    set_defaults(&mut spec);
-    let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
+    if version == ApiVersion::V2 {
+        set_defaults(&mut spec);
+    }
+    let name = given["metadata"]["name"].as_str();
     let errors = validate(name.unwrap_or_default(), &spec, gates);
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
@@ -318,4 +302,9 @@ fn valid(
         }
     }
     asked
+}
+
+fn has_the_fields_of_v2(at: At<'_>) -> bool {
+    let version = at.key("apiVersion").node().map(Node::to_json);
+    version.is_some_and(|version| version == "autoscaling/v2" || version == "autoscaling/v2beta2")
 }

@@ -12,6 +12,7 @@ mod reach;
 mod served;
 mod timeline;
 mod values;
+mod versions;
 mod workload;
 
 use self::cursor::{At, Problems};
@@ -79,6 +80,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         namespace: hpa.namespace,
         hpa_name: hpa.name,
         manifest: hpa.manifest,
+        notes: hpa.note.into_iter().collect(),
         workload,
         metrics,
         timeline,

@@ -45,6 +45,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         gate_overrides: BTreeMap::new(),
         namespace: "default".into(),
         hpa_name: "web".into(),
+        notes: Vec::new(),
         manifest: serde_json::json!({"metadata": {"name": "web"}}),
         workload: Workload {
             group: "apps".to_owned(),
@@ -114,7 +115,7 @@ impl Run {
     fn at(&mut self, second: i64) -> Vec<Change> {
         let changes = self.world.advance(t(second));
         for change in &changes {
-            self.cluster.apply(change, &|_| Ok(())).expect("a template");
+            self.cluster.apply(change, &|_, _| Ok(())).expect("a template");
         }
         changes
     }
