@@ -204,9 +204,9 @@ impl MetricV2beta1 {
             ("external", "targetValue", external.map(|source| &source.target_value)),
             ("external", average, external.map(|source| &source.target_average_value)),
         ];
-        let given = all.into_iter().filter_map(|(source, field, text)| {
-            Some((source, field, text?.as_ref()?))
-        });
+        let given = all
+            .into_iter()
+            .filter_map(|(source, field, text)| Some((source, field, text?.as_ref()?)));
         given.map(|(source, field, text)| (source, field, text.0.as_str()))
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         spec: Arc::new(spec),
         age: age(draft),
         startup,
+        status_replicas: None,
         victims: draft.dice.pick(&[Victims::ReplicaSet, Victims::Newest, Victims::Oldest]),
         termination: match draft.likely(Area::Pods, 20, 60) {
             true => draft.span(),

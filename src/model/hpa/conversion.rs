@@ -244,7 +244,9 @@ fn identifier(fields: Fields<'_>, selector: &str) -> Result<Arc<MetricIdentifier
             Ok(LabelSelectorRequirement {
                 key: fields.text("key")?.to_owned(),
                 operator: fields.text("operator")?.to_owned(),
-                values: values.map(|value| Ok(text(value)?.to_owned())).collect::<Result<_, _>>()?,
+                values: values
+                    .map(|value| Ok(text(value)?.to_owned()))
+                    .collect::<Result<_, _>>()?,
             })
         };
         let expressions = fields.list("matchExpressions")?.unwrap_or_default().iter();

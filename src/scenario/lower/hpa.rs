@@ -13,7 +13,8 @@ use crate::model::flags::FeatureGates;
 use crate::model::hpa::{ApiVersion, decode_spec, set_defaults, validate};
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::suggest;
-use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
+use crate::scenario::manifest::{Manifest, Reference, Spec, Target as MetricTarget};
+use crate::scenario::meant::usual_plural;
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
@@ -50,6 +51,13 @@ const KINDS: [(&str, &str, &str, &str); 4] = [
     ("ReplicationController", "", "v1", "replicationcontrollers"),
 ];
 
+impl Target {
+    /// Whether it is of a kind that every cluster has.
+    pub(super) fn is_built_in(&self) -> bool {
+        KINDS.iter().any(|(kind, group, ..)| *kind == self.kind && *group == self.group)
+    }
+}
+
 /// Lowers the manifest, inline or from the file that `hpa.file` names.
 pub(super) fn lower(
     at: At<'_>,
@@ -79,7 +87,8 @@ pub(super) fn lower(
     let hpa = only_hpa(&path, &text, at, problems).and_then(|root| {
         let inside = problems.len();
         let at = At::root(&root);
-        let hpa = versions::shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
+        let hpa =
+            versions::shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
         problems.in_file(inside, &path);
         hpa
     });
@@ -242,6 +251,9 @@ fn tolerance(text: &QuantityText, at: At<'_>, problems: &mut Problems) {
 fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Target> {
     let reference = typed.spec.as_ref()?.scale_target_ref.as_ref()?;
     let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
+    if let Some(custom) = custom_resource(reference) {
+        return Some(custom);
+    }
     let Some((_, group, version, resource)) = KINDS.into_iter().find(|(known, ..)| *known == kind)
     else {
         let known = KINDS.map(|(kind, ..)| kind);
@@ -261,6 +273,21 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
     }
     let (group, version, resource) = (group.to_owned(), version.to_owned(), resource.to_owned());
     Some(Target { group, version, kind: kind.to_owned(), resource, name: name.into() })
+}
+
+/// A custom resource: its group is a domain name, which those of built-in kinds are only with
+/// `k8s.io`.
+fn custom_resource(reference: &Reference) -> Option<Target> {
+    let (group, version) = reference.api_version.as_deref()?.split_once('/')?;
+    let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
+    let ours = group.contains('.') && !group.ends_with(".k8s.io");
+    (ours && !version.is_empty() && !version.contains('/') && !kind.is_empty()).then(|| Target {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        resource: usual_plural(kind),
+        name: name.into(),
+    })
 }
 
 /// What the API server would refuse, in its words. The metrics, if it refuses nothing.

@@ -9,6 +9,7 @@ mod hpa;
 mod metadata;
 mod metrics;
 mod reach;
+mod rolling_update;
 mod served;
 mod timeline;
 mod values;
@@ -50,7 +51,13 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let before = problems.len();
     let metrics = metrics::lower(&file, at.key("metrics"), (reach, until), &mut problems);
     let metrics_are_sound = problems.len() == before;
-    let timeline = timeline::lower(&file, at.key("timeline"), (reach, until), &mut problems);
+    let timeline = timeline::lower(
+        &file,
+        at.key("timeline"),
+        (reach, until),
+        workload.as_ref(),
+        &mut problems,
+    );
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
     if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
         let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");

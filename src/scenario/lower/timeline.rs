@@ -2,23 +2,24 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::quantities;
-use super::metadata;
 use super::reach::{Reach, reachable};
 use super::values::{positive, resource, time};
 use super::workload::known_container;
+use super::{metadata, rolling_update};
 use crate::model::api;
 use crate::model::time::{Span, Time};
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::suggest;
 use crate::scenario::file::{ApiError, File, Happening as Typed};
 use crate::scenario::manifest::Patch;
-use crate::scenario::meant::{Happening, What};
+use crate::scenario::meant::{Happening, What, Workload};
 use crate::scenario::node::Kind;
 
 pub(super) fn lower(
     file: &File,
     at: At<'_>,
     (reach, until): (Option<Reach>, Option<Time>),
+    workload: Option<&Workload>,
     problems: &mut Problems,
 ) -> Vec<Happening> {
     let mut happenings = Vec::with_capacity(file.timeline.len());
@@ -26,7 +27,7 @@ pub(super) fn lower(
         let at = at.index(index);
         let start = time(&typed.at, until, at.key("at"), problems);
         let lasts = typed.for_.as_ref().map(|text| positive(text, at.key("for"), problems));
-        let what = what(file, typed, (reach, start), at, problems);
+        let what = what(file, typed, (reach, start), workload, at, problems);
         if let Some(what) = &what
             && lasts.is_some()
             && !what.can_end()
@@ -73,6 +74,7 @@ fn what(
     file: &File,
     typed: &Typed,
     reach: (Option<Reach>, Option<Time>),
+    workload: Option<&Workload>,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<What> {
@@ -111,6 +113,9 @@ fn what(
         errors.iter().find_map(|(error, make)| error.as_ref().zip(Some(make)))
     {
         return api_error(error, value, problems).map(make);
+    }
+    if let Some(update) = &typed.rolling_update {
+        return rolling_update::lower(update, workload, value, problems);
     }
     if let Some(replicas) = typed.scale {
         if replicas < 0 {

@@ -60,6 +60,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             spec: Arc::new(PodSpec { containers: vec![container("app")], ..PodSpec::default() }),
             age: secs(3600),
             startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
+            status_replicas: None,
             victims: Victims::ReplicaSet,
             termination: secs(0),
         },
