@@ -34,6 +34,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "object-metric-of-another-group",
     "object-of-no-api-version",
     "object-with-the-group-in-its-kind",
+    "plural-of-a-deployment",
     "pod-set-backwards",
     "pods-metric-that-nobody-serves",
     "pods-metric-with-a-total",
@@ -43,6 +44,10 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "ready-before-running",
     "releases-backwards",
     "restarts-at-one-instant",
+    "rolling-update-of-a-replica-set",
+    "rolling-update-of-a-stateful-set-with-a-surge",
+    "rolling-update-to-other-containers",
+    "rolling-update-without-room",
     "scaling-to-zero-on-cpu-alone",
     "selector-matches-no-pod",
     "series-with-the-same-labels",
@@ -51,6 +56,9 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "tick-after-the-end",
     "usage-of-an-init-container",
     "usage-of-an-unknown-container",
+    "version-1-with-a-behavior-without-policies",
+    "version-1-with-a-metric-of-no-type",
+    "version-2-beta-2-with-a-tolerance",
     // Older readers of YAML take `yes` for true, editors among them.
     "yes-is-no-boolean",
 ];

@@ -2,8 +2,8 @@
 //! documentation; so what is written here is read by authors of scenarios in their editors.
 //!
 //! Plain structs with optional fields, so that messages stay simple; which of several fields must
-//! be there, and what values make sense, is checked by `lower`. `vpa` and rolling updates in the
-//! timeline will be further optional fields.
+//! be there, and what values make sense, is checked by `lower`. `vpa` will be a further
+//! optional field.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};

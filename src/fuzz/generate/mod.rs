@@ -9,6 +9,7 @@ mod custom;
 mod hpa;
 mod metrics;
 mod numbers;
+mod older;
 mod timeline;
 mod workload;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use super::area::Area;
 use super::dice::Dice;
+use crate::model::api::PodSpec;
 use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
@@ -81,6 +83,8 @@ struct Draft {
     max: i32,
     /// The containers with what they request of cpu and memory, in milli-units.
     containers: Vec<(Arc<str>, [i64; 2])>,
+    /// All that a pod requests.
+    spec: PodSpec,
     /// What a whole pod requests of cpu and memory, where it says so.
     pod_requests: [Option<i64>; 2],
     /// What each metric is aimed at.
@@ -127,6 +131,7 @@ impl Default for Draft {
             min: 1,
             max: 10,
             containers: Vec::new(),
+            spec: PodSpec::default(),
             pod_requests: [None; 2],
             aims: Vec::new(),
             served: Metrics::default(),

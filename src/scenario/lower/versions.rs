@@ -26,12 +26,15 @@ const GONE: [(&str, &str); 2] = [("autoscaling/v2beta1", "1.25"), ("autoscaling/
 /// The manifest's shape: misspelt fields and wrong types, by the fields of its version.
 pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
     let node = at.node()?;
+    let before = problems.len();
     let version = node.entry("apiVersion").map(|(_, version)| version.to_json());
     let typed = match version.as_ref() {
         None => decode(node, Nulls::Absent),
         Some(version) => match version.as_str() {
             Some("autoscaling/v2" | "autoscaling/v2beta2") => decode(node, Nulls::Absent),
-            Some("autoscaling/v1") => decode(node, Nulls::Absent).map(ManifestV1::into),
+            Some("autoscaling/v1") => {
+                decode(node, Nulls::Absent).map(ManifestV1::into).map_err(in_v1)
+            }
             Some("autoscaling/v2beta1") => v2beta1(at, problems),
             other => {
                 let at = at.key("apiVersion");
@@ -42,12 +45,24 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
         },
     };
     match typed {
-        Ok(typed) => Some(typed),
+        Ok(typed) => (problems.len() == before).then_some(typed),
         Err(problem) => {
             problems.add(problem);
             None
         }
     }
+}
+
+/// In version v1, what is new in v2 stands elsewhere.
+fn in_v1(problem: Problem) -> Problem {
+    let field = ["metrics", "behavior"]
+        .into_iter()
+        .find(|field| problem.what == format!("unknown field `{field}`"));
+    let hint = field.map(|field| {
+        let annotation = format!("autoscaling.alpha.kubernetes.io/{field}");
+        format!("autoscaling/v2 has it; in autoscaling/v1 it is the annotation {annotation}")
+    });
+    Problem { hint: hint.or(problem.hint), ..problem }
 }
 
 fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {

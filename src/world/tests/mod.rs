@@ -5,6 +5,7 @@ mod lifecycle;
 mod metrics;
 mod property;
 mod strategies;
+mod updates;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
