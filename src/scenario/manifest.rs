@@ -101,7 +101,10 @@ pub(super) struct Spec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
 pub(super) struct Reference {
     /// Group and version, for instance `apps/v1`.
-    #[schemars(extend("anyOf" = [{"enum": ["apps/v1", "v1"]}, {"pattern": r"^[^/]+\.[^/]+/[^/]+$"}]))]
+    #[schemars(extend("anyOf" = [
+        {"enum": ["apps/v1", "v1"]},
+        {"pattern": r"^[^/]+\.[^/]+/[^/]+$"},
+    ]))]
     pub(super) api_version: Option<String>,
     /// For instance `Deployment`; or the kind of a custom resource.
     #[schemars(extend("examples" = [

@@ -5,8 +5,8 @@
 //! reads them as Go does: names in any case, unknown fields skipped; and an annotation that can't
 //! be read is as none.
 //!
-//! Deliberately absent: fields that stand there twice in two spellings; versions that no server serves any more (`scenario` turns them into v2
-//! beforehand), and the way back from v2.
+//! Deliberately absent: fields that stand there twice in two spellings; versions that no server
+//! serves any more (`scenario` turns them into v2 beforehand); and the way back from v2.
 //!
 //! Upstream: pkg/apis/autoscaling/v1/conversion.go and defaults.go.
 
