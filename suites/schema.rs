@@ -45,6 +45,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "object-with-the-group-in-its-kind",
     "other-target-named-as-the-workload",
     "other-target-of-an-unknown-kind",
+    "plural-of-a-deployment",
     "pod-set-backwards",
     "pods-metric-that-nobody-serves",
     "pods-metric-with-a-total",
@@ -55,6 +56,10 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "releases-backwards",
     "restarts-at-one-instant",
     "scaling-of-an-unknown-target",
+    "rolling-update-of-a-replica-set",
+    "rolling-update-of-a-stateful-set-with-a-surge",
+    "rolling-update-to-other-containers",
+    "rolling-update-without-room",
     "scaling-to-zero-on-cpu-alone",
     "selector-matches-no-pod",
     "series-with-the-same-labels",
@@ -63,6 +68,9 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "tick-after-the-end",
     "usage-of-an-init-container",
     "usage-of-an-unknown-container",
+    "version-1-with-a-behavior-without-policies",
+    "version-1-with-a-metric-of-no-type",
+    "version-2-beta-2-with-a-tolerance",
     // Older readers of YAML take `yes` for true, editors among them.
     "yes-is-no-boolean",
 ];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text};
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::{self, Controller, Decision, Input, Turn};
+use crate::model::hpa::{self, ApiVersion, Controller, Decision, Input, Turn};
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
@@ -90,13 +90,18 @@ impl Simulation {
         let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
         let gates = self.gates;
-        let admission = |spec: &mut HpaSpec| {
+        let admission = |spec: &mut HpaSpec, version: ApiVersion| {
             let name = name.as_deref().unwrap_or_default();
-            hpa::set_defaults(spec);
+            // Defaults are those of the version in which it is given; the others come when the
+            // object is read from the storage.
+            if version == ApiVersion::V2 {
+                hpa::set_defaults(spec);
+            }
             let errors = match &before {
                 None => hpa::validate(name, spec, &gates),
                 Some((_, before)) => hpa::validate_update(spec, before, &gates),
             };
+            hpa::set_defaults(spec);
             if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(name, &errors)) }
         };
         let edits = self.cluster.hpa_edits();

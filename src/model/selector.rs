@@ -568,7 +568,7 @@ fn is_label_text(text: &str) -> bool {
 /// Upstream has this twice, with different words for the unit of the length.
 ///
 /// Upstream: content/dns.go and util/validation/validation.go, IsDNS1123Subdomain
-pub(super) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
+pub(crate) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 253 {
         errors.push(format!("must be no more than 253 {unit}"));

@@ -36,10 +36,10 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
     }
 }
 
-/// What of the scenario is probably not as it was meant.
-pub(super) fn notes(outcome: &Outcome, columns: usize) -> String {
-    let lines = outcome.notes.iter().map(|note| note_line(&outcome.path, note, columns));
-    lines.collect()
+/// What the author should know; of how the file was understood only if that is asked for.
+pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
+    let notes = outcome.notes.iter().filter(|note| all || !note.of_reading);
+    notes.map(|note| note_line(&outcome.path, note, columns)).collect()
 }
 
 /// A note with its place.

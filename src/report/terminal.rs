@@ -31,6 +31,8 @@ pub struct Terminal<W> {
     layout: Layout,
     bar: Option<Bar>,
     run: Option<Setting>,
+    /// The run is of one scenario.
+    only_one: bool,
     failures: Vec<EngineFailure>,
 }
 
@@ -47,7 +49,7 @@ impl<W: Write> Terminal<W> {
     /// A report that writes there.
     pub fn new(out: W, layout: Layout) -> Terminal<W> {
         let bar = layout.progress.then(Bar::default);
-        Terminal { out, layout, bar, run: None, failures: Vec::new() }
+        Terminal { out, layout, bar, run: None, only_one: false, failures: Vec::new() }
     }
 
     /// What was written to.
@@ -68,7 +70,9 @@ impl<W: Write> Terminal<W> {
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
         let told = self.was_told(outcome);
         let columns = self.layout.columns;
-        let mut text = if told { String::new() } else { outcome::notes(outcome, columns) };
+        // In a run of many, what each says of its reading would be a crowd.
+        let all = self.only_one || self.layout.verbose;
+        let mut text = if told { String::new() } else { outcome::notes(outcome, all, columns) };
         text += &match outcome::text(outcome, self.run.as_ref(), columns) {
             Some(_) if told && self.layout.verbose => outcome::likewise(outcome, columns),
             Some(_) if told => String::new(),
@@ -125,6 +129,7 @@ impl<W: Write> Report for Terminal<W> {
                 if let Some(bar) = &mut self.bar {
                     bar.started(*scenarios);
                 }
+                self.only_one = *scenarios == 1;
                 let Setting { engine, release, .. } = setting;
                 self.run = Some(setting.clone());
                 let version = env!("CARGO_PKG_VERSION");

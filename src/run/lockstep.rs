@@ -221,13 +221,17 @@ impl<'a> Lockstep<'a> {
         changes
     }
 
-    /// What of the scenario is probably not as it was meant.
+    /// What the author should know.
     fn notes(&self) -> Vec<Note> {
         let in_vain = |happening: &Happening| Note {
             line: happening.line,
             what: format!("nothing happens at t={}: none of its pods is there", happening.at),
+            of_reading: false,
         };
-        self.world.met_nobody().map(in_vain).collect()
+        let of_reading =
+            |what: &String| Note { line: self.scenario.line, what: what.clone(), of_reading: true };
+        let notes = self.scenario.notes.iter().map(of_reading);
+        notes.chain(self.world.met_nobody().map(in_vain)).collect()
     }
 
     /// Lets a tick come about, as observed.

@@ -63,6 +63,8 @@ pub struct Note {
     pub line: usize,
     /// In words.
     pub what: String,
+    /// It is of how the file was understood, which a run of many scenarios has no room for.
+    pub of_reading: bool,
 }
 
 /// All that is known of one scenario on one engine after its run.

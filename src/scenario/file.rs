@@ -2,8 +2,8 @@
 //! documentation; so what is written here is read by authors of scenarios in their editors.
 //!
 //! Plain structs with optional fields, so that messages stay simple; which of several fields must
-//! be there, and what values make sense, is checked by `lower`. `vpa` and rolling updates in the
-//! timeline will be further optional fields.
+//! be there, and what values make sense, is checked by `lower`. `vpa` will be a further
+//! optional field.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,11 @@ use serde_json::Value;
 
 use super::decode::MANIFEST;
 use super::expect_file::Expect;
-use super::manifest::{Manifest, Patch};
+use super::manifest::Patch;
+use super::manifest_older::AnyVersion;
 pub(super) use super::metrics_file::*;
 use super::scalars::{
-    Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText,
+    Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ShareText,
 };
 use crate::model::flags::Gate;
 
@@ -48,7 +49,7 @@ pub(super) struct File {
     /// The kube-controller-manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller: Option<Controller>,
-    /// The HorizontalPodAutoscaler, a whole `autoscaling/v2` manifest; or `file`, the path of one.
+    /// The HorizontalPodAutoscaler, a whole manifest; or `file`, the path of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hpa: Option<AnyManifest>,
     /// In place of `hpa`: several of them, in one namespace, created in this order. The workload is
@@ -86,13 +87,13 @@ impl<'de> Deserialize<'de> for AnyManifest {
 
 impl JsonSchema for AnyManifest {
     fn inline_schema() -> bool {
-        Manifest::inline_schema()
+        AnyVersion::inline_schema()
     }
     fn schema_name() -> Cow<'static, str> {
-        Manifest::schema_name()
+        AnyVersion::schema_name()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Manifest::json_schema(generator)
+        AnyVersion::json_schema(generator)
     }
 }
 
@@ -182,6 +183,15 @@ pub(super) struct Workload {
     /// How new pods come up. Default: they are ready at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) startup: Option<Startup>,
+    /// The plural of a custom resource's kind, for instance `workers` of kind Worker. Default: as
+    /// the names of kinds usually have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) plural: Option<String>,
+    /// `status.replicas` of the target's scale. Default: its pods, as they are counted by its
+    /// controller. Custom resources may say something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub(super) status_replicas: Option<i32>,
     /// Which pods go first when the size shrinks. Default replicaSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) victims: Option<Victims>,
@@ -304,6 +314,7 @@ pub(super) enum Victims {
     {"required": ["getScaleError"]},
     {"required": ["updateScaleError"]},
     {"required": ["updateStatusError"]},
+    {"required": ["rollingUpdate"], "properties": {"for": false}},
     {"required": ["scale"], "properties": {"for": false}},
     {"required": ["editHpa"], "properties": {"for": false}},
     {"required": ["deleteHpa"], "properties": {"for": false}},
@@ -378,6 +389,9 @@ pub(super) struct Happening {
     /// Writing the HPA's status fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) update_status_error: Option<ApiError>,
+    /// The pod template changes: all pods are replaced, a few at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rolling_update: Option<RollingUpdate>,
     /// Somebody scales the target to this size (`kubectl scale`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -400,6 +414,24 @@ pub(super) struct Happening {
 fn some_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let expected = "a patch of the HPA, for instance {spec: {maxReplicas: 20}}";
     Entries::<Value>::read(deserializer, expected).map(object).map(Some)
+}
+
+/// A rolling update.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a rolling update, for instance {maxSurge: 25%, maxUnavailable: 0}")]
+pub(super) struct RollingUpdate {
+    /// How many pods there may be above the size: a number, or percent of the size, rounded up.
+    /// Default 25%. Not of StatefulSets, which replace one pod at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_surge: Option<ShareText>,
+    /// How many pods may be missing from the size: a number, or percent of the size, rounded down.
+    /// Default 25%. Not of StatefulSets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_unavailable: Option<ShareText>,
+    /// The containers of the new pods with their requests. Default: as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) containers: Vec<Container>,
 }
 
 /// An error answer of the API server.

@@ -23,8 +23,8 @@ pub(super) struct Manifest {
     /// The path of a manifest of your own, relative to the scenario, in place of all other fields.
     /// Of several documents in it, the one HorizontalPodAutoscaler is taken.
     pub(super) file: Option<String>,
-    /// `autoscaling/v2`.
-    #[schemars(extend("const" = "autoscaling/v2"))]
+    /// `autoscaling/v2`, or `autoscaling/v2beta2`, which is converted to it.
+    #[schemars(extend("enum" = ["autoscaling/v2", "autoscaling/v2beta2"]))]
     pub(super) api_version: Option<String>,
     /// `HorizontalPodAutoscaler`.
     #[schemars(extend("const" = "HorizontalPodAutoscaler"))]
@@ -101,10 +101,13 @@ pub(super) struct Spec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
 pub(super) struct Reference {
     /// Group and version, for instance `apps/v1`.
-    #[schemars(extend("enum" = ["apps/v1", "v1"]))]
+    #[schemars(extend("anyOf" = [
+        {"enum": ["apps/v1", "v1"]},
+        {"pattern": r"^[^/]+\.[^/]+/[^/]+$"},
+    ]))]
     pub(super) api_version: Option<String>,
-    /// For instance `Deployment`.
-    #[schemars(extend("enum" = [
+    /// For instance `Deployment`; or the kind of a custom resource.
+    #[schemars(extend("examples" = [
         "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController",
     ]))]
     pub(super) kind: Option<String>,

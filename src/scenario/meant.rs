@@ -2,6 +2,7 @@
 //! kept where a later message may need them. `lower.rs` makes it from the file as typed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::model::api::{ApiError, PodSpec, with_group};
@@ -33,6 +34,8 @@ pub struct Scenario {
     pub namespace: Arc<str>,
     /// The HPAs, in the order in which they are created at t=0. At least one.
     pub hpas: Vec<Autoscaler>,
+    /// What the reader should know of how the file was understood.
+    pub notes: Vec<String>,
     /// The scale target of the first HPA, and its pods.
     pub workload: Workload,
     /// Scale targets without pods.
@@ -179,11 +182,43 @@ pub struct Workload {
     pub age: Span,
     /// How new pods come up.
     pub startup: Startup,
+    /// `status.replicas` of its scale, if it is not the number of its pods.
+    pub status_replicas: Option<i32>,
     /// Which pods go first when the size shrinks.
     pub victims: Victims,
     /// How long a deleted pod stays Terminating (it is not ready meanwhile and has no replacement
     /// to wait for). Zero: it is gone at once.
     pub termination: Span,
+}
+
+impl Workload {
+    /// Whether its resource is not what one would think of its kind.
+    #[must_use]
+    pub fn has_unusual_plural(&self) -> bool {
+        self.resource != usual_plural(&self.kind)
+    }
+}
+
+/// The plural of a kind as it usually is.
+///
+/// Upstream: apimachinery, pkg/api/meta/restmapper.go, UnsafeGuessKindToResource
+#[must_use]
+pub fn usual_plural(kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if singular.ends_with('s') => format!("{singular}es"),
+        None => format!("{singular}s"),
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Share::Pods(pods) => write!(f, "{pods}"),
+            Share::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
 }
 
 /// How a new pod comes up, counted from its creation.
@@ -390,6 +425,8 @@ pub enum What {
     UpdateScaleError(ApiError),
     /// PUT of the HPA's status fails.
     UpdateStatusError(ApiError),
+    /// The pod template changes.
+    RollingUpdate(RollingUpdate),
     /// `kubectl scale` of the workload by a person.
     Scale(i32),
     /// The same of another target, by its index.
@@ -427,6 +464,7 @@ impl What {
             What::PodsFailed(_)
             | What::PodsSucceeded(_)
             | What::PodsDeleted(_)
+            | What::RollingUpdate(_)
             | What::Scale(_)
             | What::ScaleOther(..)
             | What::EditHpa(..)
@@ -435,6 +473,34 @@ impl What {
             | What::RestartController => false,
         }
     }
+}
+
+/// A rolling update: all pods are replaced by new ones, a few at a time.
+#[derive(Clone, Debug)]
+pub struct RollingUpdate {
+    /// How many at a time. None: one, from the newest to the oldest, each when the one before it is
+    /// ready, as a StatefulSet does.
+    pub surge: Option<Surge>,
+    /// Containers and requests of the new pods, if they are others. The names are the same.
+    pub spec: Option<Arc<PodSpec>>,
+}
+
+/// How far the number of pods may be from the size during a rolling update.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Surge {
+    /// More pods than the size.
+    pub max_surge: Share,
+    /// Fewer available pods than the size.
+    pub max_unavailable: Share,
+}
+
+/// A number of pods, or a part of the size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Share {
+    /// So many pods.
+    Pods(u32),
+    /// So many percent of the size.
+    Percent(u32),
 }
 
 /// Something that the author expects of the controller.

@@ -14,6 +14,7 @@ mod file;
 mod hash;
 mod lower;
 mod manifest;
+mod manifest_older;
 pub mod meant;
 mod metrics_file;
 mod node;

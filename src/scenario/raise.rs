@@ -12,13 +12,14 @@ use super::file::{
     AnyManifest, ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception,
     ExternalMetric, File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics,
     ObjectMetric, OtherTarget, PodResources, PodsMetric, Point, ResourceOfPods, ResourceUsage,
-    RestartPolicy, Sampling, Series, Signal, SignalShape, Sine, Startup, Victims, Workload,
+    RestartPolicy, RollingUpdate, Sampling, Series, Signal, SignalShape, Sine, Startup, Victims,
+    Workload,
 };
 use super::lower::AGE;
 use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
 use super::scalars::{
     Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
-    StatusText,
+    ShareText, StatusText,
 };
 use crate::model::api;
 use crate::model::flags;
@@ -113,10 +114,6 @@ fn controller(flags: &flags::Flags, overrides: &BTreeMap<String, bool>) -> Contr
 }
 
 fn workload(meant: &meant::Workload) -> Workload {
-    let container = |container: &api::Container| Container {
-        name: container.name.to_string(),
-        requests: requests(&container.requests),
-    };
     let init_container = |container: &api::Container| InitContainer {
         name: container.name.to_string(),
         requests: requests(&container.requests),
@@ -140,6 +137,8 @@ fn workload(meant: &meant::Workload) -> Workload {
         selector: (*meant.selector != *all).then(|| meant.selector.to_string()),
         age: unless(meant.age, AGE),
         startup: (startup != Startup::default()).then_some(startup),
+        plural: meant.has_unusual_plural().then(|| meant.resource.clone()),
+        status_replicas: meant.status_replicas,
         victims: match meant.victims {
             meant::Victims::ReplicaSet => None,
             meant::Victims::Newest => Some(Victims::Newest),
@@ -147,6 +146,11 @@ fn workload(meant: &meant::Workload) -> Workload {
         },
         termination: unless(meant.termination, Span::ZERO),
     }
+}
+
+fn container(container: &api::Container) -> Container {
+    let name = container.name.to_string();
+    Container { name, requests: requests(&container.requests) }
 }
 
 fn requests(meant: &api::Requests) -> Entries<QuantityText> {
@@ -327,6 +331,18 @@ fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
         }
         What::MetricsSlow(by) => typed.metrics_slow = Some(span(*by)),
         What::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
+        What::RollingUpdate(update) => {
+            let share = |share: meant::Share| {
+                let usual = share == meant::Share::Percent(25);
+                (!usual).then(|| ShareText(share.to_string()))
+            };
+            let containers = update.spec.iter().flat_map(|spec| &spec.containers);
+            typed.rolling_update = Some(RollingUpdate {
+                max_surge: update.surge.and_then(|surge| share(surge.max_surge)),
+                max_unavailable: update.surge.and_then(|surge| share(surge.max_unavailable)),
+                containers: containers.map(container).collect(),
+            });
+        }
         What::Scale(replicas) => typed.scale = Some(*replicas),
         What::ScaleOther(other, replicas) => {
             typed.scale = Some(*replicas);

@@ -102,6 +102,18 @@ as_written! {
 }
 
 as_written! {
+    /// A number of pods, or percent of the size.
+    ShareText, "a number of pods, or percent such as 25%", json_schema!({
+        "title": "number or percent",
+        "description": "A number of pods, or percent of the size: 1, 25%.",
+        "type": ["string", "integer"],
+        "pattern": r"^[0-9]+%?$",
+        "minimum": 0,
+        "examples": ["25%", 1],
+    })
+}
+
+as_written! {
     /// A range of Kubernetes releases.
     ReleasesText, "a range of releases such as \">=1.23\"", json_schema!({
         "title": "releases",

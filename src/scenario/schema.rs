@@ -11,24 +11,35 @@ use super::file::File;
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
 
 /// Types of the Kubernetes API, where null is the same as absent. In a patch it removes a field.
-const NULLABLE: [&str; 18] = [
+const NULLABLE: [&str; 29] = [
+    "AnyVersion",
     "Behavior",
     "ContainerResourceMetric",
+    "ContainerResourceV2beta1",
     "DescribedObjectReference",
     "ExternalMetricSource",
+    "ExternalV2beta1",
     "LabelSelector",
     "LabelSelectorRequirement",
     "Manifest",
+    "ManifestV1",
+    "ManifestV2beta1",
     "Metadata",
     "Metric",
     "MetricIdentifier",
+    "MetricV2beta1",
     "ObjectMetricSource",
+    "ObjectV2beta1",
     "PodsMetricSource",
+    "PodsV2beta1",
     "Policy",
     "Reference",
     "ResourceMetric",
+    "ResourceV2beta1",
     "ScalingRules",
     "Spec",
+    "SpecV1",
+    "SpecV2beta1",
     "Target",
 ];
 

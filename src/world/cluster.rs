@@ -310,7 +310,7 @@ mod tests {
 
     fn apply(cluster: &mut Cluster, changes: &[Change]) {
         for change in changes {
-            cluster.apply(change, &|_| Ok(())).expect("a template");
+            cluster.apply(change, &|_, _| Ok(())).expect("a template");
         }
     }
 
@@ -441,7 +441,7 @@ mod tests {
     fn a_template_must_be_defined_before_it_is_used() {
         let mut cluster = Cluster::default();
         let change = Change::SetPods(vec![state("a", PodPhase::Running)]);
-        let error = cluster.apply(&change, &|_| Ok(())).expect_err("refused");
+        let error = cluster.apply(&change, &|_, _| Ok(())).expect_err("refused");
         assert_eq!(error.to_string(), "pod template \"t0\" is not defined");
         assert!(cluster.pods().is_empty());
     }

@@ -82,7 +82,7 @@ impl World {
                 None if shared && !pod.serving() => Grain::Signed.quantity(0),
                 None => common.clone(),
             };
-            let template = self.told.template.clone();
+            let template = self.told.templates[0].clone();
             PodValue { pod: pod.name.clone(), template, value, timestamp, window: Some(window) }
         };
         let timeline = &self.scenario.timeline;

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::model::api::{Hpa, HpaSpec, HpaStatus};
+use crate::model::hpa::{ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec};
 
 /// What an API server does with the spec of a new or changed HPA before it is stored: it fills in
-/// defaults, then it may refuse it with a message.
-pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec) -> Result<(), String>;
+/// defaults, and may refuse it with a message. It matters in which version it was given.
+pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), String>;
 
 /// The API server's answer to what somebody did to an HPA.
 #[derive(Clone, PartialEq, Debug)]
@@ -155,16 +155,19 @@ impl Hpas {
     }
 }
 
-/// Labels and annotations of a manifest or a patch.
+/// Labels and annotations of a manifest or a patch, without those that are never stored.
 fn editable(object: &Value) -> Value {
     let of = |field: &str| Some((field.to_owned(), object["metadata"].get(field)?.clone()));
-    ["labels", "annotations"].into_iter().filter_map(of).collect()
+    let mut editable: Value = ["labels", "annotations"].into_iter().filter_map(of).collect();
+    if let Some(annotations) = editable.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|name, _| !ROUND_TRIP_ANNOTATIONS.contains(&name.as_str()));
+    }
+    editable
 }
 
 fn admit(object: &Value, admission: Admission<'_>) -> Result<HpaSpec, String> {
-    let decoded = HpaSpec::deserialize(&object["spec"]);
-    let mut spec = decoded.map_err(|error| format!("spec: {error}"))?;
-    admission(&mut spec)?;
+    let (mut spec, version) = decode_spec(object)?;
+    admission(&mut spec, version)?;
     Ok(spec)
 }
 
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn defaulting(spec: &mut HpaSpec) -> Result<(), String> {
+    fn defaulting(spec: &mut HpaSpec, _: ApiVersion) -> Result<(), String> {
         let min = *spec.min_replicas.get_or_insert(1);
         if min > spec.max_replicas { Err("max < min".to_owned()) } else { Ok(()) }
     }

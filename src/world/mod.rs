@@ -11,11 +11,13 @@ mod cluster;
 mod custom;
 mod hpas;
 mod pods;
+mod rollout;
 mod signal;
 mod simulation;
 mod telling;
 #[cfg(test)]
 mod tests;
+mod update;
 mod usage;
 
 pub use change::{

@@ -20,6 +20,8 @@ use crate::scenario::meant::{Happening, What};
 #[derive(Clone, Debug)]
 pub(super) struct SimPod {
     pub(super) name: Arc<str>,
+    /// The pod template that it was made from, counted from 0.
+    pub(super) revision: u32,
     /// When it started; None: Pending.
     pub(super) started: Option<Time>,
     /// Whether its start-up is over.
@@ -91,9 +93,14 @@ pub(super) struct Status {
 
 impl SimPod {
     /// A pod that was just created.
-    pub(super) fn new(name: Arc<str>, exceptions: Option<Box<[Option<usize>]>>) -> SimPod {
+    pub(super) fn new(
+        name: Arc<str>,
+        revision: u32,
+        exceptions: Option<Box<[Option<usize>]>>,
+    ) -> SimPod {
         SimPod {
             name,
+            revision,
             started: None,
             warm: false,
             reports: false,

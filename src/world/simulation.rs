@@ -16,8 +16,9 @@ use std::sync::Arc;
 use super::change::{Change, Faults};
 use super::pods::SimPod;
 use super::telling::Told;
+use super::update::Update;
 use super::usage::{Usage, contains};
-use crate::model::api::PodPhase;
+use crate::model::api::{PodPhase, PodSpec};
 use crate::model::time::Time;
 use crate::scenario::meant::{Happening, PodSet, Scenario, Victims, What};
 
@@ -30,7 +31,7 @@ pub const MAX_PODS: usize = 20_000;
 pub struct World {
     pub(super) scenario: Arc<Scenario>,
     /// Until when everything has happened.
-    now: Time,
+    pub(super) now: Time,
     /// `spec.replicas` of the workload.
     pub(super) replicas: i32,
     /// `spec.replicas` of the other targets.
@@ -38,6 +39,12 @@ pub struct World {
     /// By ordinal.
     pub(super) pods: BTreeMap<u32, SimPod>,
     next_ordinal: u32,
+    /// The newest pod template.
+    pub(super) revision: u32,
+    /// Its spec.
+    pub(super) newest_spec: Arc<PodSpec>,
+    /// The rolling update that is under way.
+    pub(super) update: Option<Update>,
     /// How many pods the workload's controller counts.
     pub(super) active: usize,
     /// How many pods are ready.
@@ -98,6 +105,9 @@ impl World {
             others: scenario.other_targets.iter().map(|target| target.replicas).collect(),
             pods: BTreeMap::new(),
             next_ordinal: 0,
+            revision: 0,
+            newest_spec: scenario.workload.spec.clone(),
+            update: None,
             active: 0,
             serving: 0,
             queue: BinaryHeap::new(),
@@ -308,6 +318,10 @@ impl World {
                 self.disturbances.push(index);
                 self.told.everything = true;
             }
+            What::RollingUpdate(update) => {
+                self.begin_update(update);
+                return false;
+            }
             What::Scale(replicas) => {
                 self.told.person |= self.replicas != *replicas;
                 self.replicas = *replicas;
@@ -368,7 +382,7 @@ impl World {
     }
 
     /// Does something to a pod; what follows from it is worked out by [`World::settle`].
-    fn change(&mut self, ordinal: u32, what: impl FnOnce(&mut SimPod)) {
+    pub(super) fn change(&mut self, ordinal: u32, what: impl FnOnce(&mut SimPod)) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             let was_active = pod.active();
             what(pod);
@@ -383,7 +397,7 @@ impl World {
     }
 
     /// Applies all that is due until now, and works out what follows from it.
-    fn follow(&mut self) {
+    pub(super) fn follow(&mut self) {
         loop {
             while let Some(&Reverse((at, due))) = self.queue.peek() {
                 if at > self.now {
@@ -451,29 +465,40 @@ impl World {
     }
 
     /// The workload's controller acts, and what it does may take effect at once.
-    fn act_and_follow(&mut self) {
+    pub(super) fn act_and_follow(&mut self) {
+        if self.update.is_some() {
+            self.act_in_update();
+            return;
+        }
         let wanted = self.wanted();
         if self.active > wanted {
             let (now, termination) = (self.now, self.scenario.workload.termination);
-            for ordinal in self.victims(self.active - wanted) {
+            for ordinal in self.victims(self.active - wanted, None) {
                 self.change(ordinal, |pod| pod.delete(now, termination));
             }
         }
         while self.active < wanted {
-            self.create();
+            self.create(self.revision);
         }
         self.follow();
     }
 
     /// How many pods are to be active.
-    fn wanted(&self) -> usize {
+    pub(super) fn wanted(&self) -> usize {
         let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
         usize::try_from(self.replicas).unwrap_or(0).min(quota.unwrap_or(MAX_PODS)).min(MAX_PODS)
     }
 
-    /// The pods that go first.
-    fn victims(&self, count: usize) -> Vec<u32> {
-        let active = self.pods.iter().filter(|(_, pod)| pod.active());
+    /// Whether one more pod may be created.
+    pub(super) fn has_room(&self) -> bool {
+        let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
+        self.active < quota.unwrap_or(MAX_PODS).min(MAX_PODS)
+    }
+
+    /// The pods that go first, of all or of one revision.
+    pub(super) fn victims(&self, count: usize, revision: Option<u32>) -> Vec<u32> {
+        let of = |pod: &SimPod| revision.is_none_or(|revision| pod.revision == revision);
+        let active = self.pods.iter().filter(|(_, pod)| pod.active() && of(pod));
         match self.scenario.workload.victims {
             Victims::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
             Victims::Newest => active.rev().map(|(ordinal, _)| *ordinal).take(count).collect(),
@@ -488,9 +513,9 @@ impl World {
     }
 
     /// A pod is created now.
-    fn create(&mut self) {
+    pub(super) fn create(&mut self, revision: u32) {
         let startup = self.scenario.workload.startup;
-        let ordinal = self.add();
+        let ordinal = self.add(revision);
         if let Some(pending) = startup.pending {
             self.queue.push(Reverse((self.now + pending, Due::Start(ordinal))));
         }
@@ -502,7 +527,7 @@ impl World {
     /// A pod that was created, started and became ready in the past.
     fn create_grown(&mut self, born: Time) {
         let reports_at = born + self.scenario.workload.startup.metrics;
-        let ordinal = self.add();
+        let ordinal = self.add(0);
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             pod.started = Some(born);
             pod.warm = true;
@@ -515,7 +540,7 @@ impl World {
         }
     }
 
-    fn add(&mut self) -> u32 {
+    fn add(&mut self, revision: u32) -> u32 {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
         self.active += 1;
@@ -525,7 +550,7 @@ impl World {
         };
         let exceptions: Box<[_]> = self.scenario.metrics.resources.iter().map(exception).collect();
         let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
-        self.pods.insert(ordinal, SimPod::new(name, exceptions));
+        self.pods.insert(ordinal, SimPod::new(name, revision, exceptions));
         self.unsettled.push(ordinal);
         self.mark(ordinal);
         ordinal

@@ -13,13 +13,18 @@ use super::custom::CustomTold;
 use super::pods::{self, Frozen, SimPod};
 use super::simulation::World;
 use super::usage::{ClassKey, Usage, without};
+use crate::model::api::PodSpec;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{Sampling, Scenario, UsageSource, What};
 
 /// What was told so far, and what waits to be told.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
-    pub(super) template: Arc<str>,
+    /// The names of pod templates by revision. Their labels are all the same: samples carry those
+    /// of the first.
+    pub(super) templates: Vec<Arc<str>>,
+    /// Pod templates that wait to be told.
+    pub(super) new_templates: Vec<(Arc<str>, Arc<PodSpec>)>,
     resource: Arc<str>,
     /// The pod template and the window of samples are told once.
     started: bool,
@@ -60,7 +65,8 @@ impl Told {
             resources.map(|resource| OtherTold { resource, status_replicas: None, person: true });
         let others = others.collect();
         Told {
-            template: "t0".into(),
+            templates: vec!["t0".into()],
+            new_templates: vec![("t0".into(), scenario.workload.spec.clone())],
             resource,
             started: false,
             status_replicas: None,
@@ -112,13 +118,9 @@ impl World {
     pub(super) fn tell(&mut self, at: Time) -> Vec<Change> {
         let mut changes = Vec::new();
         let first = !std::mem::replace(&mut self.told.started, true);
-        if first {
-            let workload = &self.scenario.workload;
-            changes.push(Change::PodTemplate {
-                name: self.told.template.clone(),
-                labels: workload.labels.clone(),
-                spec: (*workload.spec).clone(),
-            });
+        for (name, spec) in self.told.new_templates.drain(..) {
+            let labels = self.scenario.workload.labels.clone();
+            changes.push(Change::PodTemplate { name, labels, spec: (*spec).clone() });
         }
         self.tell_scale(&mut changes);
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -134,7 +136,8 @@ impl World {
     }
 
     fn tell_scale(&mut self, changes: &mut Vec<Change>) {
-        let status_replicas = i32::try_from(self.active).unwrap_or(i32::MAX);
+        let active = i32::try_from(self.active).unwrap_or(i32::MAX);
+        let status_replicas = self.scenario.workload.status_replicas.unwrap_or(active);
         let person = std::mem::take(&mut self.told.person);
         if person || self.told.status_replicas != Some(status_replicas) {
             self.told.status_replicas = Some(status_replicas);
@@ -177,7 +180,7 @@ impl World {
                 let status = pod.status();
                 if pod.told != Some(status) {
                     pod.told = Some(status);
-                    set.push(pod.state(status, &self.told.template));
+                    set.push(pod.state(status, &self.told.templates[pod.revision as usize]));
                 }
             }
         }
@@ -341,7 +344,7 @@ fn tell_sample(
         match &wanted {
             Some(sample) => change.set.push(Sample {
                 pod: pod.name.clone(),
-                template: told.template.clone(),
+                template: told.templates[0].clone(),
                 timestamp: sample.timestamp,
                 containers: sample.containers.clone(),
             }),

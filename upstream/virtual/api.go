@@ -193,6 +193,9 @@ func (a *hpaAPI) store(
 		current, _ := a.table.get(hpa.Name)
 		return current, nil
 	}
+	// Whoever reads the storage gets what it lacks of the storage version's defaults: of an object
+	// that was given as v1, these are not there yet.
+	legacyscheme.Scheme.Default(stored)
 	internal := &autoscaling.HorizontalPodAutoscaler{}
 	if err := legacyscheme.Scheme.Convert(stored, internal, nil); err != nil {
 		return nil, err

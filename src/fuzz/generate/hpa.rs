@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Aim, Draft, behavior, custom, numbers, workload};
+use super::{Aim, Draft, behavior, custom, numbers, older, workload};
 use crate::fuzz::area::Area;
 use crate::model::quantity::Quantity;
 
@@ -39,6 +39,9 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
     }
     if let Some(behavior) = behavior {
         spec.insert("behavior".to_owned(), behavior);
+    }
+    if draft.dice.percent(8) && older::can_be_said(&spec) {
+        return older::of_version_1(draft, &spec);
     }
     json!({
         "apiVersion": "autoscaling/v2",

@@ -9,6 +9,7 @@ mod custom;
 mod hpa;
 mod metrics;
 mod numbers;
+mod older;
 mod several;
 mod timeline;
 mod workload;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use super::area::Area;
 use super::dice::Dice;
+use crate::model::api::PodSpec;
 use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
@@ -55,6 +57,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         gate_overrides,
         namespace: Arc::from("default"),
         hpas,
+        notes: Vec::new(),
         workload,
         other_targets,
         metrics,
@@ -82,6 +85,8 @@ struct Draft {
     max: i32,
     /// The containers with what they request of cpu and memory, in milli-units.
     containers: Vec<(Arc<str>, [i64; 2])>,
+    /// All that a pod requests.
+    spec: PodSpec,
     /// What a whole pod requests of cpu and memory, where it says so.
     pod_requests: [Option<i64>; 2],
     /// What each metric is aimed at.
@@ -132,6 +137,7 @@ impl Default for Draft {
             min: 1,
             max: 10,
             containers: Vec::new(),
+            spec: PodSpec::default(),
             pod_requests: [None; 2],
             aims: Vec::new(),
             served: Metrics::default(),

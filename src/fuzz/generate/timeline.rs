@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Draft, RESOURCES, behavior, hpa, metrics};
+use super::{Draft, RESOURCES, behavior, hpa, metrics, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Happening, What};
+use crate::scenario::meant::{Happening, RollingUpdate, Share, Surge, What};
 
 /// Draws something that happens.
 type Draw = fn(&mut Draft) -> What;
@@ -36,6 +36,9 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
 
 fn of_pods(draft: &mut Draft) -> What {
     let set = metrics::pods(draft);
+    if draft.dice.percent(20) && !matches!(draft.kind.0, "ReplicaSet" | "ReplicationController") {
+        return What::RollingUpdate(rolling_update(draft));
+    }
     match draft.dice.below(10) {
         0 => What::PodsFailed(set),
         1 => What::PodsDeleted(set),
@@ -51,6 +54,28 @@ fn of_pods(draft: &mut Draft) -> What {
         7 => What::PodsSucceeded(set),
         _ => What::PodsUnready(set),
     }
+}
+
+/// Some pods at a time, now and then with other requests.
+fn rolling_update(draft: &mut Draft) -> RollingUpdate {
+    let mut share = || match draft.dice.percent(50) {
+        true => Share::Percent(draft.dice.pick(&[0, 1, 25, 25, 50, 100])),
+        false => Share::Pods(draft.dice.pick(&[0, 1, 1, 2, 5])),
+    };
+    let (max_surge, mut max_unavailable) = (share(), share());
+    let none = |share| matches!(share, Share::Pods(0) | Share::Percent(0));
+    if none(max_surge) && none(max_unavailable) {
+        max_unavailable = Share::Pods(1);
+    }
+    let surge = (draft.kind.0 != "StatefulSet").then_some(Surge { max_surge, max_unavailable });
+    let spec = draft.dice.percent(40).then(|| {
+        let mut spec = draft.spec.clone();
+        for container in &mut spec.containers {
+            container.requests = workload::requests(draft).0;
+        }
+        Arc::new(spec)
+    });
+    RollingUpdate { surge, spec }
 }
 
 fn of_errors(draft: &mut Draft) -> What {

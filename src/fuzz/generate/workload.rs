@@ -10,11 +10,12 @@ use crate::model::time::Span;
 use crate::scenario::meant::{Startup, Victims, Workload};
 
 /// Kinds of targets: kind, group, version, resource.
-const KINDS: [(&str, &str, &str, &str); 4] = [
+const KINDS: [(&str, &str, &str, &str); 5] = [
     ("Deployment", "apps", "v1", "deployments"),
     ("ReplicaSet", "apps", "v1", "replicasets"),
     ("StatefulSet", "apps", "v1", "statefulsets"),
     ("ReplicationController", "", "v1", "replicationcontrollers"),
+    ("Proxy", "example.com", "v1", "proxies"),
 ];
 
 /// The target's name.
@@ -22,10 +23,15 @@ pub(super) const NAME: &str = "web";
 
 pub(super) fn workload(draft: &mut Draft) -> Workload {
     sizes(draft);
-    let weights = [(20, KINDS[0]), (1, KINDS[1]), (2, KINDS[2]), (1, KINDS[3])];
+    let weights = [(20, KINDS[0]), (1, KINDS[1]), (3, KINDS[2]), (1, KINDS[3]), (3, KINDS[4])];
     let (kind, group, version, resource) = draft.dice.weighted(&weights);
-    draft.kind = (kind, if group.is_empty() { "v1" } else { "apps/v1" });
+    draft.kind = match group {
+        "" => (kind, "v1"),
+        "apps" => (kind, "apps/v1"),
+        _ => (kind, "example.com/v1"),
+    };
     let spec = pod_spec(draft);
+    draft.spec = spec.clone();
     let (labels, selector) = labels(draft);
     let startup = startup(draft);
     Workload {
@@ -44,6 +50,8 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         spec: Arc::new(spec),
         age: age(draft),
         startup,
+        status_replicas: (group == "example.com" && draft.dice.percent(30))
+            .then(|| draft.dice.size(0, draft.replicas.max(0) + 2)),
         victims: draft.dice.pick(&[Victims::ReplicaSet, Victims::Newest, Victims::Oldest]),
         termination: match draft.likely(Area::Pods, 20, 60) {
             true => draft.span(),
@@ -93,7 +101,7 @@ fn pod_spec(draft: &mut Draft) -> PodSpec {
 }
 
 /// What a container requests, as it is written and in milli-units.
-fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
+pub(super) fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
     let mut requests = Requests::new();
     let mut known = [0; 2];
     for (index, resource) in super::RESOURCES.into_iter().enumerate() {

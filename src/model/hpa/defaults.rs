@@ -6,7 +6,7 @@ use crate::model::api::{
 };
 
 /// The percentage that an HPA without metrics aims at, for cpu.
-const DEFAULT_CPU_UTILIZATION: i32 = 80;
+pub(super) const DEFAULT_CPU_UTILIZATION: i32 = 80;
 /// The period of the default policies.
 const PERIOD_SECONDS: i32 = 15;
 
@@ -17,26 +17,31 @@ const PERIOD_SECONDS: i32 = 15;
 pub fn set_defaults(spec: &mut HpaSpec) {
     spec.min_replicas.get_or_insert(1);
     if spec.metrics.is_empty() {
-        spec.metrics.push(MetricSpec {
-            type_: MetricSourceType::Resource,
-            resource: Some(ResourceMetricSource {
-                name: "cpu".into(),
-                target: MetricTarget {
-                    type_: MetricTargetType::Utilization,
-                    value: None,
-                    average_value: None,
-                    average_utilization: Some(DEFAULT_CPU_UTILIZATION),
-                },
-            }),
-            container_resource: None,
-            pods: None,
-            object: None,
-            external: None,
-        });
+        spec.metrics.push(cpu_utilization(DEFAULT_CPU_UTILIZATION));
     }
     if let Some(behavior) = &mut spec.behavior {
         behavior.scale_up = Some(generate_hpa_scale_up_rules(behavior.scale_up.take()));
         behavior.scale_down = Some(generate_hpa_scale_down_rules(behavior.scale_down.take()));
+    }
+}
+
+/// The metric of cpu with a target in percent of the requests.
+pub(super) fn cpu_utilization(percent: i32) -> MetricSpec {
+    MetricSpec {
+        type_: MetricSourceType::Resource,
+        resource: Some(ResourceMetricSource {
+            name: "cpu".into(),
+            target: MetricTarget {
+                type_: MetricTargetType::Utilization,
+                value: None,
+                average_value: None,
+                average_utilization: Some(percent),
+            },
+        }),
+        container_resource: None,
+        pods: None,
+        object: None,
+        external: None,
     }
 }
 

@@ -11,6 +11,7 @@
 mod behavior;
 mod by_key;
 mod calculate;
+mod conversion;
 mod custom_metrics;
 mod defaults;
 mod group_pods;
@@ -42,6 +43,7 @@ use super::observation::Observation;
 use super::rules::{FirstReconcile, Rules};
 use super::time::{Span, Time};
 
+pub use conversion::{ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec, from_v2beta1};
 pub use defaults::set_defaults;
 pub use validation::{
     FieldError, FieldErrorType, admit, invalid_message, validate, validate_update,

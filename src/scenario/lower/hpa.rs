@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::cursor::{At, Problems};
 use super::served::{self, Asked};
 use super::values::quantity;
-use super::{Reader, metadata};
+use super::{Reader, metadata, versions};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
-use crate::model::hpa::{set_defaults, validate};
+use crate::model::hpa::{ApiVersion, decode_spec, set_defaults, validate};
 use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::file::File;
-use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
-use crate::scenario::meant::{Autoscaler, OtherTarget};
+use crate::scenario::manifest::{Manifest, Reference, Spec, Target as MetricTarget};
+use crate::scenario::meant::{Autoscaler, OtherTarget, usual_plural};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
@@ -25,7 +25,10 @@ use crate::scenario::yaml;
 struct Hpa {
     namespace: Arc<str>,
     name: Arc<str>,
+    /// As the API server is given it.
     manifest: Value,
+    /// What the reader should know of it.
+    note: Option<String>,
     target: Target,
     /// The target among all of the scenario's.
     target_index: usize,
@@ -182,6 +185,11 @@ impl Hpas {
         self.list.first().map(|hpa| hpa.namespace.clone()).unwrap_or_default()
     }
 
+    /// What the reader should know of them.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.list.iter().filter_map(|hpa| hpa.note.clone()).collect()
+    }
+
     pub(super) fn max_replicas(&self) -> Option<i32> {
         self.list.iter().map(|hpa| hpa.max_replicas).max()
     }
@@ -254,6 +262,13 @@ fn unknown_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
     problems.add(at.key("kind").problem(what, suggest(kind, known)));
 }
 
+impl Target {
+    /// Whether it is of a kind that every cluster has.
+    pub(super) fn is_built_in(&self) -> bool {
+        KINDS.iter().any(|(kind, group, ..)| *kind == self.kind && *group == self.group)
+    }
+}
+
 /// Lowers the manifest, inline or from the file that `hpa.file` names.
 fn lower(
     at: At<'_>,
@@ -261,7 +276,7 @@ fn lower(
     gates: &FeatureGates,
     problems: &mut Problems,
 ) -> Option<Hpa> {
-    let typed: Manifest = shape(at, problems)?;
+    let typed: Manifest = versions::shape(at, problems)?;
     let Some(path) = typed.file else { return manifest(at, &typed, gates, problems) };
     if let Some(Kind::Map(entries)) = at.node().map(|node| &node.kind)
         && entries.len() > 1
@@ -283,7 +298,8 @@ fn lower(
     let hpa = only_hpa(&path, &text, at, problems).and_then(|root| {
         let inside = problems.len();
         let at = At::root(&root);
-        let hpa = shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
+        let hpa =
+            versions::shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
         problems.in_file(inside, &path);
         hpa
     });
@@ -337,41 +353,6 @@ fn objects(document: Node) -> Vec<Node> {
     }
 }
 
-/// The manifest's shape: misspelt fields and wrong types.
-fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
-    // apiVersion first: in an older version other fields are right.
-    let node = at.node()?;
-    if let Some((_, version)) = node.entry("apiVersion")
-        && version.to_json() != "autoscaling/v2"
-    {
-        let hint = match version.to_json().as_str() {
-            _ if is_list(node) => {
-                let hint = "write the HorizontalPodAutoscaler of its `items` here, or {file: …}";
-                Some(hint.to_owned())
-            }
-            Some("autoscaling/v1" | "autoscaling/v2beta1" | "autoscaling/v2beta2") => {
-                let hint = "`kubectl get hpa.v2.autoscaling NAME -o yaml` shows any HPA as v2";
-                Some(hint.to_owned())
-            }
-            Some(other) => {
-                suggest(other, ["autoscaling/v2"]).filter(|hint| hint.starts_with("did"))
-            }
-            None => None,
-        };
-        let what =
-            format!("only apiVersion autoscaling/v2 is supported, found {}", version.describe());
-        problems.add(at.key("apiVersion").problem(what, hint));
-        return None;
-    }
-    match decode(node, Nulls::Absent) {
-        Ok(typed) => Some(typed),
-        Err(problem) => {
-            problems.add(problem);
-            None
-        }
-    }
-}
-
 fn manifest(
     at: At<'_>,
     typed: &Manifest,
@@ -397,14 +378,15 @@ fn manifest(
     if problems.len() > before {
         return None;
     }
-    let node = at.node()?;
+    let (given, note) = versions::as_given(at.node()?.to_json(), at, problems)?;
     let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
-    let asked = valid(at, typed, gates, target.is_some(), problems);
+    let asked = valid(at, &given, gates, target.is_some(), problems);
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
         name: metadata.name.as_deref()?.into(),
-        manifest: node.to_json(),
+        manifest: given,
+        note,
         target: target?,
         target_index: 0,
         max_replicas: typed.spec.as_ref()?.max_replicas?,
@@ -500,6 +482,9 @@ fn tolerance(text: &QuantityText, at: At<'_>, problems: &mut Problems) {
 fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Target> {
     let reference = typed.spec.as_ref()?.scale_target_ref.as_ref()?;
     let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
+    if let Some(custom) = custom_resource(reference) {
+        return Some(custom);
+    }
     let Some((_, group, version, resource)) = KINDS.into_iter().find(|(known, ..)| *known == kind)
     else {
         unknown_kind(kind, at, problems);
@@ -519,24 +504,50 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
     Some(Target { group, version, kind: kind.to_owned(), resource, name: name.into() })
 }
 
+/// A custom resource: its group is a domain name, which those of built-in kinds are only with
+/// `k8s.io`.
+fn custom_resource(reference: &Reference) -> Option<Target> {
+    let (group, version) = reference.api_version.as_deref()?.split_once('/')?;
+    let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
+    let ours = group.contains('.') && !group.ends_with(".k8s.io");
+    (ours && !version.is_empty() && !version.contains('/') && !kind.is_empty()).then(|| Target {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        resource: usual_plural(kind),
+        name: name.into(),
+    })
+}
+
 /// What the API server would refuse, in its words. The metrics, if it refuses nothing.
 fn valid(
     at: At<'_>,
-    typed: &Manifest,
+    given: &Value,
     gates: &FeatureGates,
     target_is_known: bool,
     problems: &mut Problems,
 ) -> Vec<Asked> {
-    let Some(node) = at.key("spec").node() else { return Vec::new() };
-    let mut spec: HpaSpec = match decode(node, Nulls::Absent) {
-        Ok(spec) => spec,
-        Err(problem) => {
+    // The tree knows the place of what can't be read.
+    let wrong = match at.key("spec").node() {
+        Some(node) if has_the_fields_of_v2(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
+        _ => None,
+    };
+    let (mut spec, version) = match (wrong, decode_spec(given)) {
+        (None, Ok(spec)) => spec,
+        (Some(problem), _) => {
             problems.add(problem);
             return Vec::new();
         }
+        (None, Err(why)) => {
+            let at = at.key("metadata").key("annotations");
+            problems.plain(at, format!("the API server refuses this HPA: {why}"));
+            return Vec::new();
+        }
     };
-    set_defaults(&mut spec);
-    let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
+    if version == ApiVersion::V2 {
+        set_defaults(&mut spec);
+    }
+    let name = given["metadata"]["name"].as_str();
     let errors = validate(name.unwrap_or_default(), &spec, gates);
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
@@ -547,4 +558,9 @@ fn valid(
         }
     }
     asked
+}
+
+fn has_the_fields_of_v2(at: At<'_>) -> bool {
+    let version = at.key("apiVersion").node().map(Node::to_json);
+    version.is_some_and(|version| version == "autoscaling/v2" || version == "autoscaling/v2beta2")
 }

@@ -9,9 +9,11 @@ mod hpa;
 mod metadata;
 mod metrics;
 mod reach;
+mod rolling_update;
 mod served;
 mod timeline;
 mod values;
+mod versions;
 mod workload;
 
 use self::cursor::{At, Problems};
@@ -57,7 +59,14 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let before = problems.len();
     let metrics = metrics::lower(&file, at.key("metrics"), (reach, until), &mut problems);
     let metrics_are_sound = problems.len() == before;
-    let scene = Scene { file: &file, hpas: known, others: &others, reach, until };
+    let scene = Scene {
+        file: &file,
+        hpas: known,
+        workload: workload.as_ref(),
+        others: &others,
+        reach,
+        until,
+    };
     let timeline = timeline::lower(&scene, at.key("timeline"), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
     if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
@@ -86,6 +95,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         gates,
         gate_overrides,
         namespace: hpas.namespace(),
+        notes: hpas.notes(),
         hpas: hpas.into_meant(),
         workload,
         other_targets: others,

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::hpa::{Hpas, quantities};
-use super::metadata;
 use super::reach::{Reach, reachable};
 use super::values::{positive, resource, time};
 use super::workload::known_container;
+use super::{metadata, rolling_update};
 use crate::model::api;
 use crate::model::time::{Span, Time};
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::suggest;
 use crate::scenario::file::{ApiError, File, Happening as Typed};
 use crate::scenario::manifest::Patch;
-use crate::scenario::meant::{Happening, OtherTarget, What};
+use crate::scenario::meant::{Happening, OtherTarget, What, Workload};
 use crate::scenario::node::Kind;
 
 /// All that an entry may speak of.
@@ -22,6 +22,7 @@ use crate::scenario::node::Kind;
 pub(super) struct Scene<'s> {
     pub(super) file: &'s File,
     pub(super) hpas: &'s Hpas,
+    pub(super) workload: Option<&'s Workload>,
     pub(super) others: &'s [OtherTarget],
     pub(super) reach: Option<Reach>,
     pub(super) until: Option<Time>,
@@ -132,6 +133,9 @@ fn what(
         errors.iter().find_map(|(error, make)| error.as_ref().zip(Some(make)))
     {
         return api_error(error, value, problems).map(make);
+    }
+    if let Some(update) = &typed.rolling_update {
+        return rolling_update::lower(update, scene.workload, value, problems);
     }
     if let Some(replicas) = typed.scale {
         if replicas < 0 {

@@ -7,7 +7,7 @@ use super::cursor::{At, Problems};
 use super::hpa::Target;
 use super::values::{amount, span_of, span_or};
 use crate::model::api::{Container, PodSpec, Requests};
-use crate::model::selector::Selector;
+use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::file::{self, Startup as TypedStartup, Workload as TypedWorkload};
@@ -32,7 +32,11 @@ pub(super) fn lower(
     let startup = startup(typed.startup.as_ref(), at.key("startup"), problems);
     let termination = typed.termination.as_ref();
     let termination = span_or(termination, Span::ZERO, at.key("termination"), problems);
-    let target = target?.clone();
+    if let Some(replicas) = typed.status_replicas.filter(|replicas| *replicas < 0) {
+        let what = format!("expected 0 or more replicas, found {replicas}");
+        problems.plain(at.key("statusReplicas"), what);
+    }
+    let target = with_plural(target?.clone(), typed.plural.as_deref(), at, problems);
     let mut labels: BTreeMap<String, String> = typed.labels.0.iter().cloned().collect();
     if labels.is_empty() {
         labels.insert("app".to_owned(), target.name.to_string());
@@ -52,6 +56,7 @@ pub(super) fn lower(
         spec: Arc::new(spec),
         age,
         startup,
+        status_replicas: typed.status_replicas,
         victims: match typed.victims {
             None | Some(file::Victims::ReplicaSet) => Victims::ReplicaSet,
             Some(file::Victims::Newest) => Victims::Newest,
@@ -59,6 +64,24 @@ pub(super) fn lower(
         },
         termination,
     })
+}
+
+/// Only kinds of custom resources may have another plural than the usual one.
+fn with_plural(
+    target: Target,
+    plural: Option<&str>,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Target {
+    let Some(plural) = plural else { return target };
+    let at = at.key("plural");
+    if target.is_built_in() && plural != target.resource {
+        let what = format!("the plural of {} is {}", target.kind, target.resource);
+        problems.hint(at, what, "only custom resources can have another");
+    } else if let Some(error) = is_dns1123_subdomain(plural, "characters").first() {
+        problems.plain(at, format!("{plural:?} is no plural of a kind: {error}"));
+    }
+    Target { resource: plural.to_owned(), ..target }
 }
 
 /// The name of the only container, if the scenario names none.
@@ -107,12 +130,7 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
     for (index, container) in typed.containers.iter().enumerate() {
         let at = at.key("containers").index(index);
         name_of(&container.name, &mut names, at, problems);
-        let requests = requests(&container.requests, at.key("requests"), problems);
-        containers.push(Container {
-            name: container.name.as_str().into(),
-            requests,
-            sidecar: false,
-        });
+        containers.push(self::container(container, at, problems));
     }
     let mut init_containers = Vec::with_capacity(typed.init_containers.len());
     for (index, container) in typed.init_containers.iter().enumerate() {
@@ -127,6 +145,12 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
     });
     let overhead = requests(&typed.overhead, at.key("overhead"), problems);
     PodSpec { containers, init_containers, requests: pod_level, overhead }
+}
+
+/// A container that is neither an init container nor a sidecar.
+pub(super) fn container(typed: &file::Container, at: At<'_>, problems: &mut Problems) -> Container {
+    let requests = requests(&typed.requests, at.key("requests"), problems);
+    Container { name: typed.name.as_str().into(), requests, sidecar: false }
 }
 
 fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &mut Problems) {

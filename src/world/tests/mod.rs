@@ -5,6 +5,7 @@ mod lifecycle;
 mod metrics;
 mod property;
 mod strategies;
+mod updates;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             target: 0,
         }],
         other_targets: Vec::new(),
+        notes: Vec::new(),
         workload: Workload {
             group: "apps".to_owned(),
             version: "v1".to_owned(),
@@ -63,6 +65,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             spec: Arc::new(PodSpec { containers: vec![container("app")], ..PodSpec::default() }),
             age: secs(3600),
             startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
+            status_replicas: None,
             victims: Victims::ReplicaSet,
             termination: secs(0),
         },
@@ -118,7 +121,7 @@ impl Run {
     fn at(&mut self, second: i64) -> Vec<Change> {
         let changes = self.world.advance(t(second));
         for change in &changes {
-            self.cluster.apply(change, &|_| Ok(())).expect("a template");
+            self.cluster.apply(change, &|_, _| Ok(())).expect("a template");
         }
         changes
     }

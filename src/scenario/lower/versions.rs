@@ -1,0 +1,144 @@
+//! Manifests of older API versions.
+//!
+//! What the API server of today serves, it is given as it stands. What it serves no more is turned
+//! into v2 beforehand, by the rules of the servers that did serve it, as `kubectl convert` does:
+//! whoever has such a file wants to know what becomes of it.
+
+use serde_json::{Value, json};
+
+use super::cursor::{At, Problems};
+use super::values::quantity;
+use crate::model::hpa::{ROUND_TRIP_ANNOTATIONS, from_v2beta1};
+use crate::model::quantity::Quantity;
+use crate::scenario::decode::{Nulls, decode};
+use crate::scenario::error::{Problem, suggest};
+use crate::scenario::manifest::Manifest;
+use crate::scenario::manifest_older::{ManifestV1, ManifestV2beta1};
+use crate::scenario::scalars::QuantityText;
+
+/// All versions that are known, newest first.
+const VERSIONS: [&str; 4] =
+    ["autoscaling/v2", "autoscaling/v1", "autoscaling/v2beta2", "autoscaling/v2beta1"];
+
+/// The release since which each version is no longer served.
+const GONE: [(&str, &str); 2] = [("autoscaling/v2beta1", "1.25"), ("autoscaling/v2beta2", "1.26")];
+
+/// The manifest's shape: misspelt fields and wrong types, by the fields of its version.
+pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
+    let node = at.node()?;
+    let before = problems.len();
+    let version = node.entry("apiVersion").map(|(_, version)| version.to_json());
+    let typed = match version.as_ref() {
+        None => decode(node, Nulls::Absent),
+        Some(version) => match version.as_str() {
+            Some("autoscaling/v2" | "autoscaling/v2beta2") => decode(node, Nulls::Absent),
+            Some("autoscaling/v1") => {
+                decode(node, Nulls::Absent).map(ManifestV1::into).map_err(in_v1)
+            }
+            Some("autoscaling/v2beta1") => v2beta1(at, problems),
+            other => {
+                let at = at.key("apiVersion");
+                let found = at.node().map(|node| node.describe()).unwrap_or_default();
+                let what = format!("expected an apiVersion of HPAs, found {found}");
+                Err(at.problem(what, suggest(other.unwrap_or_default(), VERSIONS)))
+            }
+        },
+    };
+    match typed {
+        Ok(typed) => (problems.len() == before).then_some(typed),
+        Err(problem) => {
+            problems.add(problem);
+            None
+        }
+    }
+}
+
+/// In version v1, what is new in v2 stands elsewhere.
+fn in_v1(problem: Problem) -> Problem {
+    let field = ["metrics", "behavior"]
+        .into_iter()
+        .find(|field| problem.what == format!("unknown field `{field}`"));
+    let hint = field.map(|field| {
+        let annotation = format!("autoscaling.alpha.kubernetes.io/{field}");
+        format!("autoscaling/v2 has it; in autoscaling/v1 it is the annotation {annotation}")
+    });
+    Problem { hint: hint.or(problem.hint), ..problem }
+}
+
+fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {
+    let Some(node) = at.node() else { return Ok(Manifest::default()) };
+    let typed: ManifestV2beta1 = decode(node, Nulls::Absent)?;
+    let metrics = typed.spec.iter().flat_map(|spec| spec.metrics.iter().flatten());
+    for (index, metric) in metrics.enumerate() {
+        let at = at.key("spec").key("metrics").index(index);
+        if metric.type_.is_none() {
+            problems.plain(at, "missing field `type` of the metric");
+        }
+        for (source, field, text) in metric.quantities() {
+            quantity(&QuantityText(text.to_owned()), at.key(source).key(field), problems);
+        }
+    }
+    Ok(typed.into())
+}
+
+/// The manifest as the API server is given it, and what the reader has to know of that.
+pub(super) fn as_given(
+    manifest: Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<(Value, Option<String>)> {
+    let version = manifest["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let Some((_, since)) = GONE.iter().find(|(gone, _)| *gone == version) else {
+        return Some((manifest, None));
+    };
+    let converted = match version.as_str() {
+        "autoscaling/v2beta1" => from_v2beta1(&manifest)
+            .and_then(|spec| serde_json::to_value(spec).map_err(|error| error.to_string()))
+            .map(|spec| with_spec(manifest, spec)),
+        _ => from_v2beta2(manifest, at, problems),
+    };
+    match converted {
+        Ok(converted) => {
+            let note = format!(
+                "{version} is not served since Kubernetes {since}: the HPA was converted to \
+                 autoscaling/v2"
+            );
+            Some((converted, Some(note)))
+        }
+        Err(why) => {
+            problems.plain(at, format!("the HPA can't be converted to autoscaling/v2: {why}"));
+            None
+        }
+    }
+}
+
+/// The same fields as v2, but for the tolerances, which stand in annotations.
+///
+/// Upstream: pkg/apis/autoscaling/v2beta2/conversion.go (until it was removed)
+fn from_v2beta2(manifest: Value, at: At<'_>, problems: &mut Problems) -> Result<Value, String> {
+    let mut spec = manifest["spec"].clone();
+    for (rules, direction) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
+        if !spec["behavior"][rules]["tolerance"].is_null() {
+            let at = at.key("spec").key("behavior").key(rules).key_position("tolerance");
+            let what = "autoscaling/v2beta2 has no `tolerance`";
+            problems.hint(at, what, "autoscaling/v2 has");
+        }
+        let name = format!("autoscaling.alpha.kubernetes.io/{direction}-tolerance");
+        let Some(text) = manifest["metadata"]["annotations"][&name].as_str() else { continue };
+        if Quantity::parse(text).is_err() {
+            return Err(format!("annotation {name}: {text:?} is no quantity"));
+        }
+        spec["behavior"][rules]["tolerance"] = json!(text);
+    }
+    Ok(with_spec(manifest, spec))
+}
+
+/// The manifest as v2 with that spec. Annotations that stand for fields have done their work.
+fn with_spec(mut manifest: Value, spec: Value) -> Value {
+    manifest["apiVersion"] = json!("autoscaling/v2");
+    manifest["spec"] = spec;
+    if let Some(annotations) = manifest["metadata"]["annotations"].as_object_mut() {
+        annotations.retain(|name, _| !ROUND_TRIP_ANNOTATIONS.contains(&name.as_str()));
+    }
+    manifest
+}

@@ -1,0 +1,117 @@
+//! Rolling updates: which pods are there when.
+
+use super::*;
+use crate::scenario::meant::{RollingUpdate, Share, Surge};
+
+fn update(max_surge: Share, max_unavailable: Share) -> What {
+    let surge = Some(Surge { max_surge, max_unavailable });
+    What::RollingUpdate(RollingUpdate { surge, spec: None })
+}
+
+/// New pods are ready after 30 s.
+fn slow(scenario: &mut Scenario) {
+    scenario.workload.startup.ready = Some(secs(30));
+}
+
+/// Names of the pods, with `-` before those that are not ready and `x` before those that go.
+fn names(run: &mut Run, second: i64) -> Vec<String> {
+    run.at(second);
+    let words = run.cluster.pods().iter().map(|pod| {
+        let ready = pod.ready.is_some_and(|ready| ready.status == ConditionStatus::True);
+        match (pod.deletion_timestamp, ready) {
+            (Some(_), _) => format!("x{}", pod.name),
+            (None, true) => pod.name.to_string(),
+            (None, false) => format!("-{}", pod.name),
+        }
+    });
+    words.collect()
+}
+
+#[test]
+fn an_old_pod_goes_when_a_new_one_is_ready() {
+    let mut run = Run::new(&scenario(2, |s| {
+        slow(s);
+        s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
+    }));
+    assert_eq!(names(&mut run, 9), ["web-0", "web-1"]);
+    assert_eq!(names(&mut run, 10), ["web-0", "web-1", "-web-2"]);
+    assert_eq!(run.sizes(39), (2, 3), "status.replicas counts old and new");
+    assert_eq!(names(&mut run, 40), ["web-0", "web-2", "-web-3"]);
+    assert_eq!(names(&mut run, 70), ["web-2", "web-3"]);
+    assert_eq!(run.sizes(600), (2, 2));
+}
+
+#[test]
+fn pods_that_are_ready_at_once_are_replaced_at_once() {
+    let requests = [("cpu".into(), q("250m"))].into();
+    let container = Container { name: "app".into(), requests, sidecar: false };
+    let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+    let mut run = Run::new(&scenario(3, |s| {
+        let surge = Surge { max_surge: Share::Percent(25), max_unavailable: Share::Percent(25) };
+        let update = RollingUpdate { surge: Some(surge), spec: Some(Arc::new(spec.clone())) };
+        s.happens(10, None, What::RollingUpdate(update));
+    }));
+    assert_eq!(names(&mut run, 10), ["web-3", "web-4", "web-5"]);
+    assert!(run.cluster.pods().iter().all(|pod| *pod.spec == spec));
+}
+
+#[test]
+fn a_size_in_the_middle_of_it_is_shared_out() {
+    let mut run = Run::new(&scenario(10, |s| {
+        s.workload.startup.ready = None;
+        s.happens(10, None, update(Share::Pods(3), Share::Pods(2)));
+    }));
+    assert_eq!(run.sizes(10), (10, 13));
+    run.scale(20, 15);
+    assert_eq!(run.sizes(30), (15, 18));
+    let old = run
+        .cluster
+        .pods()
+        .iter()
+        .filter(|pod| pod.ready.is_some_and(|r| r.last_transition_time < t(0)));
+    assert_eq!(old.count(), 8, "the rest are new, or came with the new size");
+    run.scale(40, 0);
+    assert_eq!(run.sizes(50), (0, 0));
+    run.scale(60, 2);
+    assert_eq!(run.sizes(70), (2, 2), "the update is over");
+}
+
+#[test]
+fn a_failed_pod_is_replaced_by_one_of_its_own_revision() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.workload.startup.ready = None;
+        s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
+        s.happens(20, None, What::PodsFailed(pods(2, 2)));
+    }));
+    assert_eq!(names(&mut run, 30), ["web-0", "web-1", "-web-2", "-web-3"]);
+    let phases = [PodPhase::Running, PodPhase::Running, PodPhase::Failed, PodPhase::Running];
+    assert!(run.cluster.pods().iter().map(|pod| pod.phase).eq(phases));
+}
+
+#[test]
+fn an_update_overtakes_another() {
+    let mut run = Run::new(&scenario(2, |s| {
+        slow(s);
+        s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
+        s.happens(20, None, update(Share::Pods(1), Share::Pods(0)));
+    }));
+    // There is no room for a newer one until the pod that is not ready has gone.
+    assert_eq!(names(&mut run, 20), ["web-0", "web-1", "-web-3"]);
+    assert_eq!(names(&mut run, 50), ["web-0", "web-3", "-web-4"]);
+    assert_eq!(names(&mut run, 80), ["web-3", "web-4"]);
+}
+
+#[test]
+fn a_stateful_set_replaces_one_after_another() {
+    let mut run = Run::new(&scenario(2, |s| {
+        slow(s);
+        s.workload.termination = secs(5);
+        let update = RollingUpdate { surge: None, spec: None };
+        s.happens(10, None, What::RollingUpdate(update));
+    }));
+    assert_eq!(names(&mut run, 10), ["web-0", "xweb-1"]);
+    assert_eq!(names(&mut run, 15), ["web-0", "-web-2"]);
+    assert_eq!(names(&mut run, 45), ["xweb-0", "web-2"]);
+    assert_eq!(names(&mut run, 50), ["web-2", "-web-3"]);
+    assert_eq!(names(&mut run, 200), ["web-2", "web-3"]);
+}
