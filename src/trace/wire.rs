@@ -561,7 +561,7 @@ mod tests {
             {"at":0,"getScale":{"resource":"deployments.apps","name":"web","replicas":3}},
             {"at":0,"updateScale":{"resource":"statefulsets.apps","name":"db","replicas":6}}]}"#;
         let step = |text: &str| {
-            let mut log = Log::new(Timestamp::UNIX_EPOCH, std::iter::once(Arc::from("web")));
+            let mut log = Log::new(Timestamp::UNIX_EPOCH, std::iter::once(Arc::from("web")), false);
             log.stepped(serde_json::from_str(text).unwrap(), Time::ZERO)
         };
         let ticks = step(answer).unwrap().ticks;
