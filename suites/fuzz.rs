@@ -117,7 +117,7 @@ fn names_what_was_never_reached() -> Result<(), Failed> {
     let groups = coverage.groups();
     let group = |name: &str| groups.iter().find(|group| group.group == name).expect("it is there");
     assert!(group("branches").reached.iter().any(|(name, _)| name == "Metrics"));
-    assert!(group("conditions").never.contains(&"AmbiguousSelector"));
+    assert!(group("conditions").never.contains(&"InvalidMetricSourceType"));
     let mut merged = Coverage::default();
     halves.iter().for_each(|half| merged.merge(half));
     assert_eq!(merged.groups(), groups);

@@ -8,6 +8,7 @@ use super::table;
 use crate::model::api::HpaStatus;
 use crate::model::derivation::{MetricDerivation, Path};
 use crate::model::observation::{EventType, Read, StatusWrite};
+use crate::model::time::Span;
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
 
@@ -30,7 +31,9 @@ pub fn tick(
     let several = scenario.has_several_hpas();
     let whose = if several { format!(", HPA {of}") } else { String::new() };
     let (number, at) = (index + 1, tick.observation.at);
-    let moment = format!("tick {number} of {}, t={at}{whose}", run.ticks.len());
+    let took = Some(tick.observation.took).filter(|took| *took != Span::ZERO);
+    let took = took.map(|took| format!(", took {took}")).unwrap_or_default();
+    let moment = format!("tick {number} of {}, t={at}{took}{whose}", run.ticks.len());
     let _ = writeln!(out, "{}", paint(STRONG, &moment));
     section(&mut out, "What the controller saw");
     out.push_str(&saw(tick, columns));
