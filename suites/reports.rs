@@ -28,6 +28,7 @@ fn outcome(id: &str, verdict: Verdict) -> Outcome {
         engine: "upstream".into(),
         release: "1.37".to_owned(),
         verdict,
+        unplayable: false,
         known: Vec::new(),
         ticks: 4,
         poisoned: 0,

@@ -43,7 +43,7 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Only scenarios that dwell on this: ratios, readiness, behavior, pods, errors, edits,
-    /// quantities, custom, days; may be given several times, or separated by commas
+    /// quantities, custom, several, days; may be given several times, or separated by commas
     #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
     areas: Vec<Area>,
     /// Where findings are saved as fixtures

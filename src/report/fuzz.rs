@@ -208,9 +208,13 @@ pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
         0 => String::new(),
         count => format!(", {} without a verdict", thousands(count)),
     };
+    let unplayable = match of.unplayable {
+        0 => String::new(),
+        count => format!(", {} cut short where chance decides", thousands(count)),
+    };
     let _ = writeln!(
         out,
-        "{verdict} in {}, {}{inconclusive} (seed {seed}; {} in {:.1}s)",
+        "{verdict} in {}, {}{inconclusive}{unplayable} (seed {seed}; {} in {:.1}s)",
         counted(of.scenarios, "scenario"),
         counted(of.ticks, "tick"),
         speed(of.scenarios, of.ticks, of.elapsed),
@@ -247,6 +251,7 @@ pub fn summary_json(of: &FuzzSummary, setting: &FuzzSetting) -> Value {
         "ticks": of.ticks,
         "divergences": of.divergences,
         "inconclusive": of.inconclusive,
+        "unplayable": of.unplayable,
         "release": setting.setting.release,
         "engine": &*setting.setting.engine,
         "version": setting.version,

@@ -125,6 +125,8 @@ pub struct FuzzSummary {
     pub divergences: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
+    /// Scenarios that were compared only until things happen at once whose order is chance.
+    pub unplayable: usize,
     /// What of the controller was reached.
     pub coverage: Vec<Reached>,
     /// Wall-clock time, shrinking left out.
@@ -138,7 +140,17 @@ pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
 struct Ran {
     ticks: usize,
     coverage: Coverage,
+    unplayable: bool,
     failure: Option<(Arc<Scenario>, Failure)>,
+}
+
+/// What came of running a scenario.
+#[derive(Default)]
+struct Judged {
+    /// The ticks that were compared.
+    ticks: usize,
+    unplayable: bool,
+    failure: Option<Failure>,
 }
 
 /// Fuzzes, and hands on what happens.
@@ -160,6 +172,7 @@ pub fn fuzz(
         let index = index as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
+        summary.unplayable += usize::from(ran.unplayable);
         coverage.merge(&ran.coverage);
         let in_vain_again = ran.ticks == 0 && ran.failure.is_some();
         if let Some((scenario, failure)) = ran.failure {
@@ -210,16 +223,11 @@ impl Worker<'_> {
         let scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
         let scenario = Arc::new(scenario);
         let mut coverage = Coverage::default();
-        let (ticks, failure) = self.judge(&scenario, &mut coverage);
-        Ran { ticks, coverage, failure: failure.map(|failure| (scenario, failure)) }
+        let Judged { ticks, unplayable, failure } = self.judge(&scenario, &mut coverage);
+        Ran { ticks, coverage, unplayable, failure: failure.map(|failure| (scenario, failure)) }
     }
 
-    /// Runs a scenario: how many ticks were compared, and what failed.
-    fn judge(
-        &mut self,
-        scenario: &Arc<Scenario>,
-        coverage: &mut Coverage,
-    ) -> (usize, Option<Failure>) {
+    fn judge(&mut self, scenario: &Arc<Scenario>, coverage: &mut Coverage) -> Judged {
         let mut engine = self.engine.take().unwrap_or_else(self.new);
         let known = &self.plan.known;
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -228,12 +236,16 @@ impl Worker<'_> {
         let outcome = match ran {
             Ok(outcome) => outcome,
             // What the engine is in the middle of, nobody knows: the next one gets a new one.
-            Err(panic) => return (0, Some(Failure::Panic(message(&*panic)))),
+            Err(panic) => {
+                let failure = Some(Failure::Panic(message(&*panic)));
+                return Judged { failure, ..Judged::default() };
+            }
         };
         self.engine = Some(engine);
-        let ticks = outcome.ticks;
+        let Outcome { ticks, unplayable, .. } = outcome;
         let failed = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
-        (ticks, failed.then(|| Failure::Outcome(Box::new(outcome))))
+        let failure = (failed && !unplayable).then(|| Failure::Outcome(Box::new(outcome)));
+        Judged { ticks, unplayable, failure }
     }
 }
 
@@ -315,7 +327,7 @@ fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding 
         if plan.is_stopped() {
             return None;
         }
-        let (_, failure) = worker.judge(scenario, &mut Coverage::default());
+        let Judged { failure, .. } = worker.judge(scenario, &mut Coverage::default());
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
         let at = failure.at(scenario);
         last = Some((scenario.clone(), failure));

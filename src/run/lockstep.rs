@@ -419,6 +419,7 @@ pub fn run_watched(
         engine: name,
         release: release.to_string(),
         verdict: Verdict::Conforms,
+        unplayable: false,
         known: Vec::new(),
         ticks: 0,
         poisoned: 0,
@@ -477,6 +478,7 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
             link: hit.link.clone(),
         })
         .collect();
+    outcome.unplayable = findings.divergence.is_none() && findings.unplayable.is_some();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),
         None if findings.unplayable.is_some() => Verdict::Inconclusive {

@@ -84,6 +84,9 @@ pub struct Outcome {
     pub release: String,
     /// What came of it.
     pub verdict: Verdict,
+    /// Whether there is no verdict because of the scenario: in it, things happen at once whose
+    /// order is chance. What was compared until then agreed.
+    pub unplayable: bool,
     /// The known disagreements that were met; the verdict does not count them.
     pub known: Vec<KnownHit>,
     /// Ticks that were compared (up to and with the first divergence).
