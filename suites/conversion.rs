@@ -86,7 +86,7 @@ impl Dice {
         of[self.below(of.len())].clone()
     }
 
-    /// Puts a field, mostly, and now and then spells its name in another case.
+    /// Puts a field, mostly, and now and then spells its name in another case, or stranger.
     fn put(&mut self, fields: &mut Map<String, Value>, name: &str, percent: usize, value: Value) {
         if !self.percent(percent) {
             return;
@@ -94,6 +94,8 @@ impl Dice {
         let name = match self.below(8) {
             0 => name.to_uppercase(),
             1 => name[..1].to_uppercase() + &name[1..],
+            // Two letters that Go takes for an s and a k.
+            2 => name.replacen(['s', 'S'], "ſ", 1).replacen(['k', 'K'], "\u{212a}", 1),
             _ => name.to_owned(),
         };
         let value = match self.below(60) {

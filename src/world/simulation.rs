@@ -477,10 +477,22 @@ impl World {
                 self.change(ordinal, |pod| pod.delete(now, termination));
             }
         }
-        while self.active < wanted {
+        let leaving = self.leaving();
+        while self.active + leaving < wanted {
             self.create(self.revision);
         }
         self.follow();
+    }
+
+    /// The pods of a StatefulSet that are Terminating: their names are not free yet, and its status
+    /// counts them. Others' controllers forget such pods.
+    ///
+    /// Upstream: stateful_set_control.go, computeReplicaStatus
+    pub(super) fn leaving(&self) -> usize {
+        if &*self.told.resource != "statefulsets.apps" {
+            return 0;
+        }
+        self.pods.values().filter(|pod| !pod.gone && pod.deletion.is_some()).count()
     }
 
     /// How many pods are to be active.

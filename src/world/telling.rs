@@ -25,7 +25,8 @@ pub(super) struct Told {
     pub(super) templates: Vec<Arc<str>>,
     /// Pod templates that wait to be told.
     pub(super) new_templates: Vec<(Arc<str>, Arc<PodSpec>)>,
-    resource: Arc<str>,
+    /// The plural of the workload's kind, and its group.
+    pub(super) resource: Arc<str>,
     /// The pod template and the window of samples are told once.
     started: bool,
     status_replicas: Option<i32>,
@@ -136,8 +137,8 @@ impl World {
     }
 
     fn tell_scale(&mut self, changes: &mut Vec<Change>) {
-        let active = i32::try_from(self.active).unwrap_or(i32::MAX);
-        let status_replicas = self.scenario.workload.status_replicas.unwrap_or(active);
+        let counted = i32::try_from(self.active + self.leaving()).unwrap_or(i32::MAX);
+        let status_replicas = self.scenario.workload.status_replicas.unwrap_or(counted);
         let person = std::mem::take(&mut self.told.person);
         if person || self.told.status_replicas != Some(status_replicas) {
             self.told.status_replicas = Some(status_replicas);

@@ -117,9 +117,7 @@ impl World {
             self.delete_all(self.victims(self.active - wanted, None));
             return true;
         }
-        let going = |pod: &&SimPod| !pod.gone && pod.deletion.is_some();
-        let going = self.pods.values().filter(going).count();
-        if self.active + going < wanted {
+        if self.active + self.leaving() < wanted {
             self.create(self.revision);
             return true;
         }

@@ -310,6 +310,19 @@ fn list(json: &Value) -> Result<&[Value], Unread> {
     }
 }
 
+/// Whether a name is another one for Go, which ignores the case, and knows two letters outside of
+/// ASCII that are the same but for that: the long s and the sign of the kelvin.
+///
+/// Upstream: Go's encoding/json, foldName
+fn is_named(key: &str, name: &str) -> bool {
+    let folded = |letter| match letter {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    };
+    key.chars().map(folded).eq(name.chars().map(folded))
+}
+
 /// An object as Go decodes it into a struct: names in any case, null as nothing.
 #[derive(Clone, Copy)]
 struct Fields<'a>(Option<&'a Map<String, Value>>);
@@ -329,7 +342,7 @@ impl<'a> Fields<'a> {
 
     /// The last one of that name.
     fn get(self, name: &str) -> Option<&'a Value> {
-        let named = self.all().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        let named = self.all().filter(|(key, _)| is_named(key, name));
         named.map(|(_, value)| value).rfind(|value| !value.is_null())
     }
 

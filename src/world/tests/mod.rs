@@ -148,7 +148,8 @@ impl Run {
     /// `spec.replicas`, `status.replicas`.
     fn sizes(&mut self, second: i64) -> (i32, i32) {
         self.at(second);
-        let scale = self.cluster.scale("deployments.apps", "web").expect("a scale");
+        let resource = self.world.told.resource.clone();
+        let scale = self.cluster.scale(&resource, "web").expect("a scale");
         let Scale { replicas, status_replicas, .. } = scale;
         (*replicas, *status_replicas)
     }

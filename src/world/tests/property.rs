@@ -7,11 +7,14 @@ use proptest::test_runner::RngSeed;
 use super::strategies::scenarios;
 use super::*;
 use crate::model::api::PodReady;
+use crate::scenario::meant::RollingUpdate;
+use crate::world::rollout::{Pods, Rollout, Size};
 
 /// A pod of the simple simulation; times in seconds.
 #[derive(Clone, Default)]
 struct SimplePod {
     ordinal: u32,
+    revision: u32,
     created: i64,
     started: Option<i64>,
     ended: Option<PodPhase>,
@@ -35,6 +38,9 @@ struct Simple<'a> {
     first: u32,
     born: u32,
     replicas: i32,
+    revision: u32,
+    /// How many there are to be of each revision has tests of its own.
+    update: Option<Rollout>,
     empty: Vec<(usize, i64)>,
     /// Errors and empty answers of single metrics, and when they end.
     disturbed: Vec<(usize, i64)>,
@@ -64,6 +70,8 @@ impl<'a> Simple<'a> {
             first: born,
             born,
             replicas,
+            revision: 0,
+            update: None,
             empty: Vec::new(),
             disturbed: Vec::new(),
         }
@@ -116,6 +124,7 @@ impl<'a> Simple<'a> {
         else {
             match what {
                 What::Scale(replicas) => self.replicas = *replicas,
+                What::RollingUpdate(update) => self.begin_update(update),
                 What::MetricsEmpty => self.empty.push((index, end)),
                 What::MetricError(..) | What::MetricEmpty(_) => self.disturbed.push((index, end)),
                 _ => {}
@@ -182,18 +191,66 @@ impl<'a> Simple<'a> {
         self.pods = left;
     }
 
-    fn act(&mut self, now: i64) {
+    fn begin_update(&mut self, update: &RollingUpdate) {
+        let wanted = self.wanted();
+        let one = vec![Size { revision: self.revision, wanted }];
+        let before = self.update.take().map_or(one, |rollout| rollout.sizes);
+        self.revision += 1;
+        let surge = update.surge.expect("of a Deployment");
+        self.update = Some(Rollout::new(before, self.revision, surge, wanted));
+    }
+
+    fn wanted(&self) -> usize {
         let quota = self.scenario.workload.quota.unwrap_or(u32::MAX);
-        let wanted = u32::try_from(self.replicas).unwrap_or(0).min(quota) as usize;
+        u32::try_from(self.replicas).unwrap_or(0).min(quota) as usize
+    }
+
+    fn act(&mut self, now: i64) {
+        while let Some(mut rollout) = self.update.take() {
+            rollout.scale(self.wanted());
+            let born = self.born;
+            let before = self.active(None).len();
+            for size in rollout.sizes.clone() {
+                self.fit(size.wanted, Some(size.revision), now);
+            }
+            let acted = self.born != born || self.active(None).len() != before;
+            self.settle(now);
+            let ready = |i: &usize| self.pods[*i].ready.is_some_and(|(ready, _)| ready);
+            let available = |size: &Size| Pods {
+                available: self.active(Some(size.revision)).into_iter().filter(ready).count(),
+            };
+            let available: Vec<Pods> = rollout.sizes.iter().map(available).collect();
+            if acted || rollout.proceed(&available) {
+                self.update = Some(rollout);
+            } else if !rollout.is_over() {
+                self.update = Some(rollout);
+                return;
+            }
+        }
+        self.fit(self.wanted(), None, now);
+        self.settle(now);
+    }
+
+    /// The places of the pods that count, of one revision or of all.
+    fn active(&self, revision: Option<u32>) -> Vec<usize> {
+        let counts = |pod: &SimplePod| {
+            let of = revision.is_none_or(|revision| pod.revision == revision);
+            of && pod.ended.is_none() && pod.due.is_none()
+        };
+        (0..self.pods.len()).filter(|&i| counts(&self.pods[i])).collect()
+    }
+
+    /// Creates or deletes pods until there are as many as are wanted.
+    fn fit(&mut self, wanted: usize, of: Option<u32>, now: i64) {
+        let quota = self.scenario.workload.quota.unwrap_or(u32::MAX) as usize;
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
         loop {
-            let active: Vec<usize> = (0..self.pods.len())
-                .filter(|&i| self.pods[i].ended.is_none() && self.pods[i].due.is_none())
-                .collect();
-            if active.len() < wanted {
-                let ordinal = self.born;
+            let active = self.active(of);
+            if active.len() < wanted && self.active(None).len() < quota {
+                let (ordinal, revision) = (self.born, of.unwrap_or(self.revision));
                 self.born += 1;
-                self.pods.push(SimplePod { ordinal, created: now, ..SimplePod::default() });
+                let pod = SimplePod { ordinal, revision, created: now, ..SimplePod::default() };
+                self.pods.push(pod);
             } else if active.len() > wanted {
                 let ready = |i: usize| self.pods[i].ready.is_some_and(|(ready, _)| ready);
                 let victim = match self.scenario.workload.victims {
@@ -210,7 +267,6 @@ impl<'a> Simple<'a> {
                 break;
             }
         }
-        self.settle(now);
     }
 
     /// When the sample was taken that a query sees now.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::meant::{ExternalMetric, PodsMetric};
+use crate::scenario::meant::{ExternalMetric, PodsMetric, RollingUpdate, Share, Surge};
 
 fn pod_set() -> impl Strategy<Value = PodSet> {
     let ranges = proptest::collection::vec((0..4_u32, 0..3_u32), 1..3);
@@ -22,7 +22,7 @@ fn pod_set() -> impl Strategy<Value = PodSet> {
 }
 
 fn what() -> impl Strategy<Value = What> {
-    (0..17_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
+    (0..19_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
         0 => What::PodsUnready(set),
         1 => What::PodsFailed(set),
         2 => What::PodsDeleted(set),
@@ -37,6 +37,12 @@ fn what() -> impl Strategy<Value = What> {
         13 => What::MetricEmpty("queue".into()),
         14 => What::MetricError("rps".into(), error(500)),
         16 => What::PodsSucceeded(set),
+        17 | 18 => {
+            let (most, least) = (replicas.unsigned_abs() % 3, replicas.unsigned_abs() * 20);
+            let surge =
+                Surge { max_surge: Share::Pods(most), max_unavailable: Share::Percent(least) };
+            What::RollingUpdate(RollingUpdate { surge: Some(surge), spec: None })
+        }
         15 => What::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
         _ => What::Scale(replicas),
     })

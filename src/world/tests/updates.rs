@@ -102,14 +102,42 @@ fn an_update_overtakes_another() {
 }
 
 #[test]
+fn of_two_updates_the_oldest_pods_go_first() {
+    let mut run = Run::new(&scenario(4, |s| {
+        slow(s);
+        s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
+        s.happens(50, None, update(Share::Pods(1), Share::Pods(1)));
+    }));
+    assert_eq!(names(&mut run, 40), ["web-0", "web-1", "web-2", "web-4", "-web-5"]);
+    // But for those that are not ready.
+    assert_eq!(names(&mut run, 50), ["web-0", "web-1", "web-4", "-web-6", "-web-7"]);
+    assert_eq!(names(&mut run, 80), ["web-4", "web-6", "web-7", "-web-8", "-web-9"]);
+    assert_eq!(names(&mut run, 110), ["web-6", "web-7", "web-8", "web-9"]);
+}
+
+#[test]
+fn no_pod_of_a_stateful_set_comes_before_its_name_is_free() {
+    let mut run = Run::new(&scenario(2, |s| {
+        s.workload.resource = "statefulsets".to_owned();
+        s.workload.termination = secs(5);
+        s.happens(10, None, What::PodsDeleted(pods(0, 0)));
+    }));
+    assert_eq!(names(&mut run, 14), ["xweb-0", "web-1"]);
+    assert_eq!(run.sizes(14), (2, 2));
+    assert_eq!(names(&mut run, 15), ["web-1", "web-2"]);
+}
+
+#[test]
 fn a_stateful_set_replaces_one_after_another() {
     let mut run = Run::new(&scenario(2, |s| {
         slow(s);
+        s.workload.resource = "statefulsets".to_owned();
         s.workload.termination = secs(5);
         let update = RollingUpdate { surge: None, spec: None };
         s.happens(10, None, What::RollingUpdate(update));
     }));
     assert_eq!(names(&mut run, 10), ["web-0", "xweb-1"]);
+    assert_eq!(run.sizes(14), (2, 2), "status.replicas counts the one that goes");
     assert_eq!(names(&mut run, 15), ["web-0", "-web-2"]);
     assert_eq!(names(&mut run, 45), ["xweb-0", "web-2"]);
     assert_eq!(names(&mut run, 50), ["web-2", "-web-3"]);
