@@ -355,11 +355,31 @@ timeline:
 - {at: 15060ms, editHpa: {spec: {maxReplicas: 5}}}
 ";
     let (_folder, file) = folder(timeline);
-    let said = "what happens at 15.06s falls into the reconcile of 15.04s";
+    let said = ") falls into the reconcile of 15.04s";
     let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(3);
     assert!(stdout(&run).contains(said), "{}", stdout(&run));
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(3);
+    assert!(stderr(&predict).contains("what happens at 15.06s (line "), "{}", stderr(&predict));
     assert!(stderr(&predict).contains(said), "{}", stderr(&predict));
+    // What comes before that is shown.
+    assert!(stdout(&predict).contains("tick"), "{}", stdout(&predict));
+    kube_lockstep(&["explain", text(&file), "--tick", "1"]).assert().code(0);
+    let after = kube_lockstep(&["explain", text(&file), "--tick", "5"]).assert().code(2);
+    assert!(stderr(&after).contains(said), "{}", stderr(&after));
+}
+
+#[test]
+fn of_several_hpas_one_can_be_meant() {
+    let of = "several/more-of-them-than-workers";
+    let explain = |hpa: &str| {
+        let explain = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", hpa]);
+        { explain }.assert().code(0)
+    };
+    let (first, second) = (explain("web"), explain("h1"));
+    assert_ne!(stdout(&first), stdout(&second));
+    let misspelt = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", "wep"]).assert().code(2);
+    assert!(stderr(&misspelt).contains("there is no HPA wep"), "{}", stderr(&misspelt));
+    assert!(stderr(&misspelt).contains("h1"), "{}", stderr(&misspelt));
 }
 
 #[test]
@@ -370,4 +390,46 @@ fn the_readme_shows_what_a_run_says() {
     let readme = fs::read_to_string(support::repository().join("README.md")).expect("a README");
     let count = count.replace("recorded", "upstream");
     assert!(readme.contains(&count), "README does not say {count}");
+}
+
+#[test]
+fn metrics_that_never_have_a_value_are_told_of() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("vain.yaml");
+    let text_of = |labels: &str| {
+        format!(
+            "apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: R.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {{name: web}}
+  spec:
+    scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+    maxReplicas: 5
+    metrics:
+      - {{type: Resource, resource: {{name: cpu, target: {{type: Utilization, averageUtilization: 5}}}}}}
+      - type: External
+        external:
+          metric: {{name: queue, selector: {{matchLabels: {{queue: orders}}}}}}
+          target: {{type: AverageValue, averageValue: 10}}
+workload: {{replicas: 2}}
+metrics:
+  resource: [{{name: cpu, perPod: 100m}}]
+  external: [{{name: queue, series: [{{labels: {{queue: {labels}}}, value: 10}}]}}]
+until: 1m
+"
+        )
+    };
+    fs::write(&file, text_of("order")).expect("it can be written");
+    let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
+    let shown = stdout(&predict).split_whitespace().collect::<Vec<_>>().join(" ");
+    let selects = "the HPA selects series of `queue` by queue=orders, and there is none; its series \
+                   have the labels {queue: order}";
+    assert!(shown.contains(selects), "{shown}");
+    assert!(shown.contains("a share of the requests of `cpu`, and there are none"), "{shown}");
+    fs::write(&file, text_of("orders")).expect("it can be written");
+    let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
+    assert!(!stdout(&predict).contains("the HPA selects"), "{}", stdout(&predict));
 }

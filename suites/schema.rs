@@ -26,6 +26,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "external-metric-given-twice",
     "external-metric-misspelt",
     "external-metric-that-nobody-serves",
+    "external-metric-with-a-selector-that-nobody-serves",
     "happening-after-the-end",
     "happening-to-an-unknown-metric",
     "hpa-of-an-unknown-target",

@@ -5,7 +5,7 @@ use super::fixtures::Fixtures;
 use super::{OfRelease, Source, columns, exit, show};
 use crate::model::time::{Span, Time};
 use crate::report::explain;
-use crate::run::{FreeRun, free_run};
+use crate::run::{FreeRun, FreeTick, free_run};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -14,12 +14,15 @@ pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture
     #[arg(value_name = "FILE")]
     name: String,
-    /// The tick's number, from 1
+    /// The tick's number, from 1; with --hpa, among those of that HPA
     #[arg(long, value_name = "N", group = "which")]
     tick: Option<usize>,
     /// A time since the scenario's start, for instance 4m30s: the last tick at or before it
     #[arg(long, value_name = "TIME", group = "which", value_parser = time)]
     at: Option<Span>,
+    /// Of several HPAs, the one that is meant
+    #[arg(long, value_name = "NAME")]
+    hpa: Option<String>,
     #[command(flatten)]
     release: OfRelease,
     #[command(flatten)]
@@ -39,8 +42,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
     let run = free_run(&scenario, release);
-    if let Some(why) = &run.unplayable {
-        anyhow::bail!("{}: {why}", scenario.path);
+    if let Some(hpa) = &args.hpa
+        && !scenario.hpas.iter().any(|known| *known.name == **hpa)
+    {
+        let known: Vec<&str> = scenario.hpas.iter().map(|hpa| &*hpa.name).collect();
+        let hint = format!("there are: {}", known.join(", "));
+        return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
     let index = index(args, &run)?;
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
@@ -48,20 +55,29 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
+/// Where the tick is that is meant, among all.
 fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
-    let ticks = run.ticks.len();
-    let Some(last) = run.ticks.last() else {
-        return Err(Failure::usage("the scenario has no ticks"));
+    let is_meant =
+        |tick: &FreeTick| args.hpa.as_ref().is_none_or(|hpa| *tick.observation.hpa == **hpa);
+    let ticks: Vec<(usize, Time)> = (run.ticks.iter().enumerate())
+        .filter(|(_, tick)| is_meant(tick))
+        .map(|(index, tick)| (index, tick.observation.at))
+        .collect();
+    let whose = args.hpa.as_ref().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
+    let cut = run.unplayable.as_ref().map(|why| format!(", as it can't be played on: {why}"));
+    let cut = cut.unwrap_or_default();
+    let Some((_, end)) = ticks.last() else {
+        return Err(Failure::usage(format!("{whose} has no ticks{cut}")));
     };
-    let end = last.observation.at;
-    let there_are = format!("the scenario has {ticks} ticks, the last one at t={end}");
-    if let Some(number) = args.tick {
-        let index = number.checked_sub(1).filter(|index| *index < ticks);
-        return index
-            .ok_or_else(|| Failure::usage(format!("there is no tick {number}")).hint(there_are));
-    }
-    let at = Time::ZERO + args.at.unwrap_or(Span::ZERO);
-    let until = run.ticks.partition_point(|tick| tick.observation.at <= at);
-    let none = || Failure::usage(format!("there is no tick at or before t={at}")).hint(there_are);
-    until.checked_sub(1).ok_or_else(none)
+    let there_are = format!("{whose} has {} ticks, the last one at t={end}{cut}", ticks.len());
+    let found = if let Some(number) = args.tick {
+        let index = number.checked_sub(1).and_then(|index| ticks.get(index));
+        index.ok_or_else(|| Failure::usage(format!("there is no tick {number}")))
+    } else {
+        let at = Time::ZERO + args.at.unwrap_or(Span::ZERO);
+        let until = ticks.partition_point(|(_, of)| *of <= at);
+        let index = until.checked_sub(1).and_then(|index| ticks.get(index));
+        index.ok_or_else(|| Failure::usage(format!("there is no tick at or before t={at}")))
+    };
+    found.map(|(index, _)| *index).map_err(|none| none.hint(there_are))
 }

@@ -32,8 +32,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Run until so many ticks were compared [default: 100000]
-    #[arg(long, value_name = "N", conflicts_with = "time")]
-    ticks: Option<usize>,
+    #[arg(long, value_name = "N", conflicts_with = "time",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    ticks: Option<u32>,
     /// Run for so long, for instance 60s or 10m
     #[arg(long, value_name = "DURATION", value_parser = super::run::time_limit)]
     time: Option<Duration>,
@@ -105,7 +106,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     let plan = FuzzPlan {
         seed,
-        enough: args.time.map_or(Enough::Ticks(args.ticks.unwrap_or(100_000)), Enough::Time),
+        enough: args
+            .time
+            .map_or(Enough::Ticks(args.ticks.unwrap_or(100_000) as usize), Enough::Time),
         release,
         jobs,
         areas: args.areas.clone(),

@@ -8,8 +8,16 @@ use crate::expect::{self, Sizes};
 use crate::report::{json, table};
 use crate::run::free_run;
 
+const HELP: &str = "\
+Exit codes:
+  0    all expectations are met, or there are none
+  1    an expectation is not met
+  2    a wrong command line, or an invalid scenario
+  3    the scenario can't be played to its end: chance would decide";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture
     #[arg(value_name = "FILE")]
@@ -28,12 +36,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
     let run = free_run(&scenario, release);
-    if let Some(why) = &run.unplayable {
-        anyhow::bail!("{}: {why}", scenario.path);
-    }
     // What is expected of other releases is not expected here.
     let spoken_of = scenario.releases.contains(release);
-    let expected = if spoken_of { scenario.expect.as_slice() } else { &[] };
+    // Nor is anything where the run ends early.
+    let whole = run.unplayable.is_none();
+    let expected = if spoken_of && whole { scenario.expect.as_slice() } else { &[] };
     let sizes = Sizes::of(&scenario);
     let unmet = expect::evaluate(expected, &run.trace.ticks, &sizes, &run.outside);
     match args.format {
@@ -43,10 +50,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                 text.push_str(&table::other_release(&scenario, &release.to_string(), columns()));
             }
             let (path, expected) = (&scenario.path, expected.len());
-            text.push_str(&table::expectations(path, expected, &unmet, columns()));
+            if whole {
+                text.push_str(&table::expectations(path, expected, &unmet, columns()));
+            }
             show(&text)?;
         }
         Format::Json => unless_closed(json::free_run(&mut io::stdout(), &run, &unmet))?,
+    }
+    if let Some(why) = &run.unplayable {
+        anyhow::bail!("{}: {why}", scenario.path);
     }
     Ok(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })
 }

@@ -32,6 +32,8 @@ fn what_is_generated_is_written_and_read_as_the_same() {
                     path: String::new(),
                     hash: String::new(),
                     line: 0,
+                    // What is odd is told of the file.
+                    notes: Vec::new(),
                     timeline: timeline.collect(),
                     ..scenario
                 }

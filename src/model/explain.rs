@@ -95,6 +95,13 @@ impl Derivation {
         }
     }
 
+    /// The size that a stabilization window made of the proposal, if it is another one.
+    #[must_use]
+    pub fn held_by_window(&self) -> Option<i32> {
+        let held = self.stabilization?.result;
+        (self.branch == Branch::Metrics && self.proposal != Some(held)).then_some(held)
+    }
+
     /// Every step, one sentence or more each.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {

@@ -147,8 +147,13 @@ fn total(metric: &MetricDerivation) -> String {
 
 fn decision(tick: &FreeTick) -> String {
     let (before, after) = (tick.replicas_before, tick.replicas_after);
-    let limited = tick.derivation.limited_by();
-    let limited = limited.map(|limit| format!("  (limited by: {limit})")).unwrap_or_default();
+    let window = tick.derivation.held_by_window().map(|_| "stabilization");
+    let limit = tick.derivation.limited_by().filter(|limit| Some(*limit) != window);
+    let limits: Vec<&str> = window.into_iter().chain(limit).collect();
+    let limited = match limits.as_slice() {
+        [] => String::new(),
+        limits => format!("  (limited by: {})", limits.join(", ")),
+    };
     if before == after {
         let desired = tick.derivation.desired_replicas;
         // Where no scale could be read, no size was wanted.

@@ -165,12 +165,15 @@ pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
         Failure::Outcome(failed) => match &failed.verdict {
             Verdict::Diverges(divergence) => {
                 let (tick, at) = (divergence.tick, divergence.at);
+                let engine = &of.setting.engine;
+                let width = engine.chars().count().max("model".len());
                 let _ = writeln!(text, "# At tick {tick}, t={at}:");
                 for difference in &divergence.fields {
                     let one_line = |text: &str| text.replace('\n', " ");
                     let _ = writeln!(text, "#   {}", difference.field);
-                    let _ = writeln!(text, "#     model     {}", one_line(&difference.model));
-                    let _ = writeln!(text, "#     upstream  {}", one_line(&difference.upstream));
+                    let (model, seen) = (&difference.model, &difference.upstream);
+                    let _ = writeln!(text, "#     {:width$}  {}", "model", one_line(model));
+                    let _ = writeln!(text, "#     {engine:width$}  {}", one_line(seen));
                 }
             }
             Verdict::Inconclusive { why, .. } => {
@@ -194,12 +197,14 @@ fn hpa_line(text: &str) -> usize {
 #[must_use]
 pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     let mut out = String::from("\n");
-    for group in &of.coverage {
+    for group in of.coverage.iter().filter(|_| of.ticks > 0) {
         let all = group.reached.len() + group.never.len();
         let head = format!("{} of {all} {}: ", group.reached.len(), group.group);
         out.push_str(&layout::hanging(&head, &reached(group), 2, columns));
     }
+    let interrupted = if of.interrupted { "interrupted: " } else { "" };
     let verdict = match (of.divergences, of.inconclusive) {
+        _ if of.ticks == 0 => paint(WARN, "no scenario came to a tick"),
         (0, 0) => paint(GOOD, "no divergence"),
         (0, _) => paint(WARN, "no divergence, but scenarios without a verdict"),
         (count, _) => paint(BAD, &counted(count, "divergence")),
@@ -214,7 +219,7 @@ pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     };
     let _ = writeln!(
         out,
-        "{verdict} in {}, {}{inconclusive}{unplayable} (seed {seed}; {} in {:.1}s)",
+        "{interrupted}{verdict} in {}, {}{inconclusive}{unplayable} (seed {seed}; {} in {:.1}s)",
         counted(of.scenarios, "scenario"),
         counted(of.ticks, "tick"),
         speed(of.scenarios, of.ticks, of.elapsed),
@@ -228,11 +233,9 @@ fn reached(group: &Reached) -> String {
         format!("{name} {}", thousands(usize::try_from(*count).unwrap_or(usize::MAX)))
     };
     let reached: Vec<String> = group.reached.iter().map(of).collect();
-    let never = match group.never.as_slice() {
-        [] => String::new(),
-        never => format!("; never {}", never.join(", ")),
-    };
-    format!("{}{never}", reached.join(", "))
+    let reached = (!reached.is_empty()).then(|| reached.join(", "));
+    let never = (!group.never.is_empty()).then(|| format!("never {}", group.never.join(", ")));
+    reached.into_iter().chain(never).collect::<Vec<_>>().join("; ")
 }
 
 /// [`summary`] for programs.
@@ -252,6 +255,7 @@ pub fn summary_json(of: &FuzzSummary, setting: &FuzzSetting) -> Value {
         "divergences": of.divergences,
         "inconclusive": of.inconclusive,
         "unplayable": of.unplayable,
+        "interrupted": of.interrupted,
         "release": setting.setting.release,
         "engine": &*setting.setting.engine,
         "version": setting.version,

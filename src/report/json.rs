@@ -74,6 +74,9 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Resu
         "rescales": rescales.count(),
         "unmet": unmet_lines(unmet),
     });
+    if let Some(why) = &run.unplayable {
+        summary["unplayable"] = json!(why);
+    }
     if !run.notes.is_empty() {
         summary["notes"] = json!(note_lines(&run.notes));
     }

@@ -306,14 +306,10 @@ fn groups(pods: PodCounts) -> [u32; 3] {
 fn why(tick: &FreeTick, changed: &[String]) -> String {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let mut parts: Vec<String> = Vec::new();
-    match (derivation.limited_by(), derivation.stabilization.as_ref()) {
-        (Some("stabilization"), Some(window)) => {
-            // Without its time, which would make each tick another row.
-            parts.push(format!("stabilization holds {}", window.result));
-        }
-        (Some(limit), _) => parts.push(limit.to_owned()),
-        (None, _) => {}
-    }
+    // Without its time, which would make each tick another row.
+    parts.extend(derivation.held_by_window().map(|held| format!("stabilization holds {held}")));
+    let limit = derivation.limited_by().filter(|limit| *limit != "stabilization");
+    parts.extend(limit.map(str::to_owned));
     if observation.took != Span::ZERO {
         parts.push(format!("took {}", observation.took));
     }

@@ -127,6 +127,8 @@ pub struct FuzzSummary {
     pub inconclusive: usize,
     /// Scenarios that were compared only until things happen at once whose order is chance.
     pub unplayable: usize,
+    /// Whether it was ended from outside, before it was enough.
+    pub interrupted: bool,
     /// What of the controller was reached.
     pub coverage: Vec<Reached>,
     /// Wall-clock time, shrinking left out.
@@ -202,7 +204,12 @@ pub fn fuzz(
         !enough && in_vain < IN_VAIN && kinds.len() < plan.most_findings && !plan.is_stopped()
     });
     summary.elapsed = begin.elapsed();
+    summary.interrupted = plan.is_stopped();
     summary.coverage = coverage.groups();
+    if summary.ticks == 0 && summary.divergences == 0 {
+        // It is not about a scenario: there is nothing to be kept.
+        return summary;
+    }
     let mut findings: Vec<Finding> = kinds.into_values().collect();
     findings.sort_by_key(|finding| finding.index);
     for finding in findings {

@@ -157,9 +157,10 @@ impl<'a> Lockstep<'a> {
                 // A reconcile that waits between attempts is seen to its end.
                 if let Some(at) = self.overlap(due, decision.end) {
                     self.unplayable = Some(format!(
-                        "what happens at {at} falls into the reconcile of {due}, which waits \
+                        "what happens at {at}{} falls into the reconcile of {due}, which waits \
                          between its attempts to update the scale until {}: such an overlap can't \
                          be played; let things happen at other times",
+                        self.line_of(at),
                         decision.end
                     ));
                     return None;
@@ -189,11 +190,18 @@ impl<'a> Lockstep<'a> {
         collides.then(|| {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
             format!(
-                "what happens to {what} at {} falls into a reconcile that waits: such an overlap \
+                "what happens to {what} at {}{} falls into a reconcile that waits: such an overlap \
                  can't be played; let things happen at other times",
-                self.now
+                self.now,
+                self.line_of(self.now)
             )
         })
+    }
+
+    /// Where the file says what happens at that time, if it does: ` (line 7)`.
+    fn line_of(&self, at: Time) -> String {
+        let happening = self.scenario.timeline.iter().find(|happening| happening.at == at);
+        happening.map(|happening| format!(" (line {})", happening.line)).unwrap_or_default()
     }
 
     /// What comes between the beginning and the end of a reconcile: something done to the HPA or

@@ -91,7 +91,8 @@ fn an_engine_that_cannot_run_ends_the_run_with_3() {
     let options = ["fuzz", "--seed", "7", "--program", "no/such/program", "--save", text(&save)];
     let fuzz = kube_lockstep(&options).assert().code(3);
     let shown = stdout(&fuzz);
-    assert!(shown.contains("no divergence, but scenarios without a verdict in 50 "), "{shown}");
+    assert!(shown.contains("no scenario came to a tick in 50 scenarios"), "{shown}");
+    assert!(!save.exists(), "nothing was found");
 }
 
 /// The signal comes while further scenarios run, long before the first finding is shrunk.

@@ -74,11 +74,12 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
     }
     let expect = expect::lower(&file, known, at.key("expect"), (until, ticks), &mut problems);
+    let mut odd = Vec::new();
     if let Some(hpas) = &mut hpas
         && metrics_are_sound
     {
         let asked = hpas.asked();
-        served::check(asked, &metrics, &file.workload, &expect, &mut problems);
+        odd = served::check(asked, &metrics, &file.workload, &expect, &mut problems);
     }
     problems.into_result()?;
     let (Some(hpas), Some(workload), Some(until)) = (hpas, workload, until) else {
@@ -95,7 +96,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         gates,
         gate_overrides,
         namespace: hpas.namespace(),
-        notes: hpas.notes(),
+        notes: hpas.notes().into_iter().chain(odd).collect(),
         hpas: hpas.into_meant(),
         workload,
         other_targets: others,

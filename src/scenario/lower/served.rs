@@ -2,12 +2,18 @@
 //! 404, which its author has mostly just forgotten. Where that is the point, the scenario expects
 //! the failure by its reason, and nothing is said.
 
+use std::collections::BTreeMap;
+
 use super::cursor::{At, Problems};
 use super::workload::running;
-use crate::model::api::{HpaSpec, MetricSourceType, MetricSpec, with_group};
+use crate::model::api::{
+    CrossVersionObjectReference, HpaSpec, MetricIdentifier, MetricSourceType, MetricSpec,
+    ObjectMetricSource, with_group,
+};
+use crate::model::selector::Selector;
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::file::Workload;
-use crate::scenario::meant::{Expectation, Metrics, When};
+use crate::scenario::meant::{Expectation, Metrics, ObjectMetric, Signal, When};
 
 /// A metric that the HPA asks for, and where it does.
 pub(super) struct Asked {
@@ -39,15 +45,22 @@ impl Asked {
     }
 }
 
-/// Says which metrics are not there.
+/// Refuses metrics that have no entry. Those that have one, but will never have a value, are told
+/// of: it is odd, and can be meant.
 pub(super) fn check(
     asked: Vec<Asked>,
     metrics: &Metrics,
     workload: &Workload,
     expect: &[Expectation],
     problems: &mut Problems,
-) {
+) -> Vec<String> {
+    let mut notes = Vec::new();
     for Asked { metric, place } in asked {
+        if let Some((reason, what, hint)) = in_vain(&metric, metrics, workload)
+            && !is_meant(reason, expect)
+        {
+            notes.push(format!("{what}; {hint}"));
+        }
         let Some((reason, what, hint)) = missing(&metric, metrics, workload) else { continue };
         if !is_meant(reason, expect) {
             let or = format!("if that is the point, expect {reason}");
@@ -58,6 +71,7 @@ pub(super) fn check(
             problems.add(Problem { what, hint, ..place });
         }
     }
+    notes
 }
 
 /// Whether the author expects that a metric fails.
@@ -70,11 +84,9 @@ fn is_meant(reason: &str, expect: &[Expectation]) -> bool {
 }
 
 /// The reason with which a metric fails that is not there, what is wrong, and what to do.
-fn missing(
-    metric: &MetricSpec,
-    metrics: &Metrics,
-    workload: &Workload,
-) -> Option<(&'static str, String, String)> {
+type Missing = (&'static str, String, String);
+
+fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
     if let Some(source) = &metric.container_resource {
         let (container, known) = (&*source.container, running(workload));
         let what = format!("the HPA scales on container `{container}`, which no pod has");
@@ -85,19 +97,18 @@ fn missing(
     if let Some(source) = &metric.pods {
         let names = || metrics.pods.iter().map(|metric| &*metric.name);
         let name = &*source.metric.name;
-        let entry = format!("add {{name: {name}, perPod: …}} to it");
+        let labels = labels_wanted(&source.metric).map(|labels| format!("labels: {labels}, "));
+        let entry = format!("add {{name: {name}, {}perPod: …}} to it", labels.unwrap_or_default());
         let there = names().any(|known| known == name);
         let what = no_entry("metrics.pods", &format!("`{name}`"));
         return (!there).then(|| ("FailedGetPodsMetric", what, near(name, names(), entry)));
     }
     if let Some(source) = &metric.object {
-        let (name, object) = (&*source.metric.name, &source.described_object);
-        let version = object.api_version.as_deref().unwrap_or_default();
-        let group = version.split_once('/').map_or("", |(group, _)| group);
-        let kind = with_group(&object.kind, group);
+        let (name, kind) = (&*source.metric.name, kind_of(&source.described_object));
         let same = metrics.objects.iter().filter(|metric| *metric.name == *name);
-        let there = same.clone().any(|of| (&*of.kind, &*of.object) == (&kind, &object.name));
-        let entry = format!("add {{name: {name}, object: …, value: …}} to it");
+        let there = object_metric(source, metrics).is_some();
+        let value = value_wanted(&source.metric);
+        let entry = format!("add {{name: {name}, object: …, {value}}} to it");
         let others: Vec<String> =
             same.map(|metric| format!("{} {}", metric.kind, metric.object)).collect();
         let hint = if others.is_empty() {
@@ -105,16 +116,130 @@ fn missing(
         } else {
             format!("it is there of {}", others.join(", "))
         };
-        let what = no_entry("metrics.object", &format!("`{name}` of {kind} {}", object.name));
+        let object = &source.described_object.name;
+        let what = no_entry("metrics.object", &format!("`{name}` of {kind} {object}"));
         return (!there).then_some(("FailedGetObjectMetric", what, hint));
     }
     let source = metric.external.as_ref()?;
     let names = || metrics.externals.iter().map(|metric| &*metric.name);
     let name = &*source.metric.name;
-    let entry = format!("add {{name: {name}, value: …}} to it");
+    let entry = format!("add {{name: {name}, {}}} to it", value_wanted(&source.metric));
     let there = names().any(|known| known == name);
     let what = no_entry("metrics.external", &format!("`{name}`"));
     (!there).then(|| ("FailedGetExternalMetric", what, near(name, names(), entry)))
+}
+
+/// `Ingress.networking.k8s.io`.
+fn kind_of(object: &CrossVersionObjectReference) -> String {
+    let version = object.api_version.as_deref().unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    with_group(&object.kind, group)
+}
+
+fn object_metric<'m>(
+    source: &ObjectMetricSource,
+    metrics: &'m Metrics,
+) -> Option<&'m ObjectMetric> {
+    let kind = kind_of(&source.described_object);
+    metrics.objects.iter().find(|metric| {
+        *metric.name == *source.metric.name
+            && (&*metric.kind, &*metric.object) == (&kind, &source.described_object.name)
+    })
+}
+
+/// The reason with which a metric fails for ever although it is there, and what is odd.
+fn in_vain(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
+    if let Some(source) = &metric.resource {
+        let reason = "FailedGetResourceMetric";
+        let of_requests = source.target.average_utilization.is_some();
+        let request = || of_requests.then(|| no_request(&source.name, reason, workload));
+        return no_usage(&source.name, reason, metrics).or_else(|| request().flatten());
+    }
+    if let Some(source) = &metric.container_resource {
+        return no_usage(&source.name, "FailedGetContainerResourceMetric", metrics);
+    }
+    if let Some(source) = &metric.pods {
+        let found = metrics.pods.iter().find(|metric| *metric.name == *source.metric.name)?;
+        return not_selected(&source.metric, "FailedGetPodsMetric", &[&found.labels]);
+    }
+    let of = |series: &[(BTreeMap<String, String>, Signal)], metric, reason| {
+        let labels: Vec<_> = series.iter().map(|(labels, _)| labels).collect();
+        not_selected(metric, reason, &labels)
+    };
+    if let Some(source) = &metric.object {
+        let found = object_metric(source, metrics)?;
+        return of(&found.series, &source.metric, "FailedGetObjectMetric");
+    }
+    let source = metric.external.as_ref()?;
+    let found = metrics.externals.iter().find(|metric| *metric.name == *source.metric.name)?;
+    of(&found.series, &source.metric, "FailedGetExternalMetric")
+}
+
+/// A resource that no pod is said to use.
+fn no_usage(name: &str, reason: &'static str, metrics: &Metrics) -> Option<Missing> {
+    let names = || metrics.resources.iter().map(|metric| &*metric.name);
+    if names().any(|known| known == name) {
+        return None;
+    }
+    let what = format!(
+        "the HPA scales on `{name}`, which `metrics.resource` does not have: no pod reports it"
+    );
+    let entry = format!("add {{name: {name}, perPod: …}} to it");
+    Some((reason, what, near(name, names(), entry)))
+}
+
+/// A share of requests, where nothing is requested.
+fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<Missing> {
+    let of_pods = workload.resources.iter().map(|resources| &resources.requests);
+    let init = workload.init_containers.iter().map(|container| &container.requests);
+    let requests = workload.containers.iter().map(|container| &container.requests);
+    if requests.chain(init).chain(of_pods).any(|of| of.0.iter().any(|(key, _)| key == name)) {
+        return None;
+    }
+    let what = format!("the HPA wants a share of the requests of `{name}`, and there are none");
+    let hint = format!("add requests to a container: {{name: app, requests: {{{name}: …}}}}");
+    Some((reason, what, hint))
+}
+
+/// A selector that none of the series has the labels for.
+fn not_selected(
+    metric: &MetricIdentifier,
+    reason: &'static str,
+    series: &[&BTreeMap<String, String>],
+) -> Option<Missing> {
+    let selector = Selector::of_label_selector(metric.selector.as_ref()).ok()?;
+    if metric.selector.is_none() || series.iter().any(|labels| selector.matches(labels)) {
+        return None;
+    }
+    let name = &metric.name;
+    let what = format!("the HPA selects series of `{name}` by {selector}, and there is none");
+    let mut known: Vec<String> = series.iter().map(|labels| flow(labels.iter())).collect();
+    known.dedup();
+    let hint = match known.as_slice() {
+        [] => format!("give it {}", value_wanted(metric)),
+        known => format!("its series have the labels {}", known.join(", ")),
+    };
+    Some((reason, what, hint))
+}
+
+/// How a value is given that the selector finds.
+fn value_wanted(metric: &MetricIdentifier) -> String {
+    match labels_wanted(metric) {
+        Some(labels) => format!("series: [{{labels: {labels}, value: …}}]"),
+        None => "value: …".to_owned(),
+    }
+}
+
+/// Labels that the selector asks for, as far as they can be told.
+fn labels_wanted(metric: &MetricIdentifier) -> Option<String> {
+    let labels = &metric.selector.as_ref()?.match_labels;
+    (!labels.is_empty()).then(|| flow(labels.iter()))
+}
+
+/// `{queue: orders}`.
+fn flow<'a>(labels: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let entries: Vec<String> = labels.map(|(key, value)| format!("{key}: {value}")).collect();
+    format!("{{{}}}", entries.join(", "))
 }
 
 fn no_entry(list: &str, metric: &str) -> String {

@@ -119,10 +119,16 @@ fn quantity_hint(text: &str) -> Option<String> {
     let split = compact.find(|c: char| c.is_alphabetic() || c == '%').unwrap_or(compact.len());
     let (number, suffix) = compact.split_at(split);
     let suffix = match suffix {
+        // With a factor of 1000 by their letters, often meant with one of 1024.
+        "KB" | "kB" | "MB" | "GB" => {
+            let letter = if suffix == "KB" { "k" } else { &suffix[..1] };
+            let binary = letter.to_uppercase();
+            return Some(format!("did you mean {number}{letter}, or {number}{binary}i?"));
+        }
         "K" => "k",
-        "ki" | "KI" | "KiB" | "KB" | "kB" => "Ki",
-        "mi" | "MI" | "MiB" | "MB" => "Mi",
-        "gi" | "GI" | "GiB" | "GB" => "Gi",
+        "ki" | "KI" | "KiB" => "Ki",
+        "mi" | "MI" | "MiB" => "Mi",
+        "gi" | "GI" | "GiB" => "Gi",
         "g" => "G",
         "mcpu" | "millicores" | "mcores" => "m",
         "core" | "cores" | "cpu" | "cpus" | "" => "",
