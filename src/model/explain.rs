@@ -66,6 +66,8 @@ impl Derivation {
             Branch::Disabled => return Some("size 0"),
             Branch::AboveMax => return Some("max"),
             Branch::BelowMin => return Some("min"),
+            // Before any metric was asked for.
+            Branch::NoMetrics if self.metrics.is_empty() => return Some("selector"),
             Branch::NoMetrics => return Some("metrics failed"),
             Branch::Metrics => {}
         }
@@ -87,7 +89,10 @@ impl Derivation {
             return Some("scale not written");
         }
         match self.metrics.get(self.winner?)?.path {
-            Path::WithinTolerance => Some("tolerance"),
+            // Within the tolerance, some metrics propose as many pods as there are.
+            Path::WithinTolerance => {
+                (self.proposal == self.current_replicas).then_some("tolerance")
+            }
             Path::SecondWithinTolerance | Path::SecondReversed | Path::CountReversed => {
                 Some("missing or unready pods")
             }

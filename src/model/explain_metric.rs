@@ -351,11 +351,16 @@ impl fmt::Display for Compared<'_> {
     }
 }
 
-/// A ratio with four digits behind the point at most.
+/// A ratio with four digits behind the point at most; with all of them where it is nearly a round
+/// number, since it is then probably at an edge, and on one side of it.
 struct Ratio(f64);
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let round = (self.0 * 100.0).round() / 100.0;
+        if self.0 != round && (self.0 - round).abs() < 1e-4 {
+            return write!(f, "{}", self.0);
+        }
         let text = format!("{:.4}", self.0);
         f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
     }

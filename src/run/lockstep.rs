@@ -20,7 +20,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::scenario::meant::Happening;
+use crate::scenario::meant::{Happening, What};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
@@ -223,6 +223,15 @@ impl<'a> Lockstep<'a> {
                     *target.name == of.name && target.group_resource() == *of.resource
                 })
             {
+                // It happened before the reconcile at which it is told.
+                let is_it = |what: &What| match what {
+                    What::Scale(to) => (target, replicas) == (0, *to),
+                    What::ScaleOther(of, to) => (target, replicas) == (of + 1, *to),
+                    _ => false,
+                };
+                let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
+                let happened = past.filter(|it| is_it(&it.what)).map(|happening| happening.at);
+                let at = happened.max().unwrap_or(at);
                 self.outside.push(Outside { at, target, replicas });
             }
         }
