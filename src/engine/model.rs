@@ -28,6 +28,7 @@ pub struct Simulation {
     /// The HPAs that there can be.
     hpas: Vec<Served>,
     targets: Vec<Target>,
+    kinds: Vec<Kind>,
     /// Several reconciles may be due, or under way, at once.
     turns: bool,
 }
@@ -43,6 +44,14 @@ struct Served {
 
 /// The resource of a target, or why it has none.
 type Mapped = Result<Arc<str>, String>;
+
+/// A kind with a scale, and its resource with its group.
+#[derive(Clone, Debug)]
+struct Kind {
+    group: String,
+    kind: String,
+    resource: Arc<str>,
+}
 
 /// An object that has a scale.
 #[derive(Clone, Debug)]
@@ -70,12 +79,19 @@ impl Simulation {
             resource: target.group_resource().into(),
             name: target.name.clone(),
         });
+        let served = scenario.kinds();
+        let kinds = served.iter().map(|kind| Kind {
+            group: kind.group.to_owned(),
+            kind: kind.kind.to_owned(),
+            resource: kind.group_resource().into(),
+        });
         Simulation {
             cluster: Cluster::new(scenario.gates.enabled(Gate::HpaGeneration)),
             controller: Controller::new(rules, scenario.flags, scenario.gates),
             gates: scenario.gates,
             hpas: hpas.collect(),
             targets: targets.collect(),
+            kinds: kinds.collect(),
             turns: scenario.takes_turns(),
         }
     }
@@ -170,7 +186,7 @@ impl Simulation {
         if let Some(hpa) = hpa
             && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
-            let resource = map_to_resource(&self.targets, &hpa.spec.scale_target_ref);
+            let resource = map_to_resource(&self.kinds, &hpa.spec.scale_target_ref);
             served.mapped = Some((hpa.spec.clone(), resource));
         }
         let first = &self.targets[0];
@@ -267,17 +283,16 @@ fn group_of(target: &CrossVersionObjectReference) -> &str {
     version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Only the kinds of the targets have a resource here. An HPA that was turned to another kind meets
-/// what the API server's discovery has of it: nothing.
+/// Custom kinds that are no targets are not served.
 ///
 /// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
 fn map_to_resource(
-    targets: &[Target],
+    kinds: &[Kind],
     reference: &CrossVersionObjectReference,
 ) -> Result<Arc<str>, String> {
     let (group, kind) = (group_of(reference), &reference.kind);
-    let mut same = targets.iter().filter(|target| target.group == group && target.kind == *kind);
-    let known = same.next().map(|target| target.resource.clone());
+    let mut same = kinds.iter().filter(|known| known.group == group && known.kind == *kind);
+    let known = same.next().map(|known| known.resource.clone());
     known.ok_or_else(|| format!("no matches for kind {kind:?} in group {group:?}"))
 }
 

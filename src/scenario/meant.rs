@@ -77,6 +77,25 @@ impl Scenario {
         std::iter::once(first).chain(others)
     }
 
+    /// The kinds that the API server serves with a scale, each once: those of the targets, and its
+    /// own.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<ScalableKind<'_>> {
+        let of_targets = self.targets().map(|target| ScalableKind {
+            group: target.group,
+            version: target.version,
+            kind: target.kind,
+            resource: target.resource,
+        });
+        let mut kinds: Vec<ScalableKind<'_>> = Vec::new();
+        for kind in of_targets.chain(BUILT_IN) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
+
     /// Whether several reconciles may be due, or under way, at the same time.
     #[must_use]
     pub fn takes_turns(&self) -> bool {
@@ -90,6 +109,45 @@ impl Scenario {
         self.hpas.len() > 1
     }
 }
+
+/// A kind of objects that have a scale.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ScalableKind<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The plural, as in paths.
+    pub resource: &'a str,
+}
+
+impl ScalableKind<'_> {
+    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
+    #[must_use]
+    pub fn group_resource(&self) -> String {
+        with_group(self.resource, self.group)
+    }
+}
+
+/// The kinds with a scale that every API server has.
+pub const BUILT_IN: [ScalableKind<'static>; 4] = {
+    const fn apps(kind: &'static str, resource: &'static str) -> ScalableKind<'static> {
+        ScalableKind { group: "apps", version: "v1", kind, resource }
+    }
+    [
+        apps("Deployment", "deployments"),
+        apps("ReplicaSet", "replicasets"),
+        apps("StatefulSet", "statefulsets"),
+        ScalableKind {
+            group: "",
+            version: "v1",
+            kind: "ReplicationController",
+            resource: "replicationcontrollers",
+        },
+    ]
+};
 
 /// An HPA of a scenario.
 #[derive(Clone, PartialEq, Debug)]

@@ -17,7 +17,8 @@ use self::process::Process;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::Release;
 use crate::model::time::Time;
-use crate::scenario::{Scenario, meant};
+use crate::scenario::Scenario;
+use crate::scenario::meant::ScalableKind;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello, Log};
 
@@ -107,18 +108,9 @@ struct Open<'a> {
     namespace: &'a str,
     flags: FlagsJson,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
-    targets: Vec<TargetJson<'a>>,
+    targets: Vec<ScalableKind<'a>>,
     /// Several reconciles may be due, or under way, at once.
     turns: bool,
-}
-
-/// A kind of targets.
-#[derive(PartialEq, Serialize)]
-struct TargetJson<'a> {
-    group: &'a str,
-    version: &'a str,
-    kind: &'a str,
-    resource: &'a str,
 }
 
 #[derive(Serialize)]
@@ -127,19 +119,6 @@ enum Request<'a> {
     Open(Open<'a>),
     Step(&'a Step),
     Close {},
-}
-
-/// The kinds of the targets, each once.
-fn kinds(scenario: &Scenario) -> Vec<TargetJson<'_>> {
-    let mut kinds = Vec::new();
-    for target in scenario.targets() {
-        let meant::Target { group, version, kind, resource, .. } = target;
-        let kind = TargetJson { group, version, kind, resource };
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    kinds
 }
 
 impl<'a> Open<'a> {
@@ -157,7 +136,7 @@ impl<'a> Open<'a> {
                 concurrent_horizontal_pod_autoscaler_syncs: flags.concurrent_syncs,
             },
             feature_gates: &scenario.gate_overrides,
-            targets: kinds(scenario),
+            targets: scenario.kinds(),
             turns: scenario.takes_turns(),
         }
     }

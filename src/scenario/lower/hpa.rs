@@ -16,7 +16,7 @@ use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::file::File;
 use crate::scenario::manifest::{Manifest, Reference, Spec, Target as MetricTarget};
-use crate::scenario::meant::{Autoscaler, OtherTarget, usual_plural};
+use crate::scenario::meant::{Autoscaler, BUILT_IN, OtherTarget, ScalableKind, usual_plural};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
@@ -46,14 +46,6 @@ pub(super) struct Target {
     pub(super) resource: String,
     pub(super) name: Arc<str>,
 }
-
-/// The kinds of targets that can be played, with their group, version and resource.
-const KINDS: [(&str, &str, &str, &str); 4] = [
-    ("Deployment", "apps", "v1", "deployments"),
-    ("ReplicaSet", "apps", "v1", "replicasets"),
-    ("StatefulSet", "apps", "v1", "statefulsets"),
-    ("ReplicationController", "", "v1", "replicationcontrollers"),
-];
 
 /// The HPAs of a scenario.
 #[derive(Default)]
@@ -220,7 +212,8 @@ pub(super) fn other_targets(
     let mut targets: Vec<OtherTarget> = Vec::new();
     for (index, typed) in file.other_targets.iter().enumerate() {
         let at = at.index(index);
-        let Some((_, group, version, resource)) = KINDS.into_iter().find(|it| it.0 == typed.kind)
+        let Some(ScalableKind { group, version, resource, .. }) =
+            BUILT_IN.into_iter().find(|known| known.kind == typed.kind)
         else {
             unknown_kind(&typed.kind, at, problems);
             continue;
@@ -257,7 +250,7 @@ pub(super) fn other_targets(
 }
 
 fn unknown_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
-    let known = KINDS.map(|(kind, ..)| kind);
+    let known = BUILT_IN.map(|known| known.kind);
     let what = format!("targets of kind {kind} are not supported");
     problems.add(at.key("kind").problem(what, suggest(kind, known)));
 }
@@ -265,7 +258,7 @@ fn unknown_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
 impl Target {
     /// Whether it is of a kind that every cluster has.
     pub(super) fn is_built_in(&self) -> bool {
-        KINDS.iter().any(|(kind, group, ..)| *kind == self.kind && *group == self.group)
+        BUILT_IN.iter().any(|known| known.kind == self.kind && known.group == self.group)
     }
 }
 
@@ -485,7 +478,8 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
     if let Some(custom) = custom_resource(reference) {
         return Some(custom);
     }
-    let Some((_, group, version, resource)) = KINDS.into_iter().find(|(known, ..)| *known == kind)
+    let Some(ScalableKind { group, version, resource, .. }) =
+        BUILT_IN.into_iter().find(|known| known.kind == kind)
     else {
         unknown_kind(kind, at, problems);
         return None;
