@@ -83,6 +83,11 @@ impl Fixtures {
         }
     }
 
+    /// Whether they are those inside this program, for want of a folder.
+    pub(super) fn are_embedded(&self) -> bool {
+        matches!(self.root, Root::Embedded)
+    }
+
     /// All of them.
     pub(super) fn all(&self) -> &[Fixture] {
         &self.files

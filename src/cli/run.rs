@@ -1,6 +1,6 @@
 //! `kube-lockstep run`.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,6 +94,14 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         return Err(program_and_engine());
     }
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    if fixtures.are_embedded() && args.names.is_empty() {
+        let origin = fixtures.origin();
+        // Told apart from the results.
+        let _ = writeln!(
+            anstream::stderr(),
+            "running {origin}; scenarios of this folder: kube-lockstep run ."
+        );
+    }
     let selected = fixtures.select(&args.names)?;
     if selected.is_empty() {
         return Err(Failure::nothing(format!("{} holds no scenarios", fixtures.origin())));
