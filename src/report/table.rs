@@ -15,6 +15,7 @@ use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
+use crate::scenario::meant::What;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
 /// Fewer ticks than this that bring nothing new are shown all the same.
@@ -181,9 +182,32 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let restarts = run.restarts.iter();
     let restarts =
         restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
-    let mut notes: Vec<_> = sizes.chain(answers).chain(restarts).collect();
+    let told = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
+    let happenings = scenario.timeline.iter().filter(|it| !is_an_act(&it.what)).flat_map(|it| {
+        let name = it.what.name();
+        let end = it.lasts.map(|span| it.at + span);
+        let end = end.map(|end| (end, format!("{end}: {name} ends")));
+        std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
+    });
+    let happenings = happenings
+        .filter(|(at, _)| *at <= told)
+        .map(|(at, text)| (run.ticks.partition_point(|tick| tick.observation.at < at), at, text));
+    let mut notes: Vec<_> = sizes.chain(answers).chain(restarts).chain(happenings).collect();
     notes.sort_by_key(|(after, at, _)| (*after, *at));
     notes
+}
+
+/// Whether somebody does it, and what came of it is told.
+fn is_an_act(what: &What) -> bool {
+    matches!(
+        what,
+        What::Scale(_)
+            | What::ScaleOther(..)
+            | What::EditHpa(..)
+            | What::DeleteHpa(_)
+            | What::CreateHpa(_)
+            | What::RestartController
+    )
 }
 
 /// An answer of the API server. That the HPA is created in the beginning is no news.

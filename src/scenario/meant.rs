@@ -500,6 +500,37 @@ pub enum What {
 }
 
 impl What {
+    /// Its name in a scenario's file.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            What::PodsUnready(_) => "podsUnready",
+            What::PodsStuckTerminating(_) => "podsStuckTerminating",
+            What::PodsFailed(_) => "podsFailed",
+            What::PodsSucceeded(_) => "podsSucceeded",
+            What::PodsDeleted(_) => "podsDeleted",
+            What::MetricsMissing(_) => "metricsMissing",
+            What::ContainerMetricsMissing(..) => "containerMetricsMissing",
+            What::ResourceMissing(..) => "resourceMissing",
+            What::MetricsStale(_) => "metricsStale",
+            What::MetricsError(_) => "metricsError",
+            What::MetricsEmpty => "metricsEmpty",
+            What::MetricsSlow(_) => "metricsSlow",
+            What::MetricError(..) => "metricError",
+            What::MetricEmpty(_) => "metricEmpty",
+            What::MetricMissing(..) => "metricMissing",
+            What::GetScaleError(_) => "getScaleError",
+            What::UpdateScaleError(_) => "updateScaleError",
+            What::UpdateStatusError(_) => "updateStatusError",
+            What::RollingUpdate(_) => "rollingUpdate",
+            What::Scale(_) | What::ScaleOther(..) => "scale",
+            What::EditHpa(..) => "editHpa",
+            What::DeleteHpa(_) => "deleteHpa",
+            What::CreateHpa(_) => "createHpa",
+            What::RestartController => "restartController",
+        }
+    }
+
     /// Whether it is a state of things, which comes to an end, rather than an act.
     #[must_use]
     pub fn can_end(&self) -> bool {
