@@ -154,6 +154,6 @@ mod tests {
     fn there_are_sizes_at_which_rounding_shows() {
         assert!(UP.contains(&(50, 12)), "{UP:?}");
         assert!(DOWN.contains(&(10, 80)), "{DOWN:?}");
-        assert!(UP.len() > 20 && DOWN.len() > 20, "{} {}", UP.len(), DOWN.len());
+        assert!(UP.len() > 10 && DOWN.len() > 10, "{} {}", UP.len(), DOWN.len());
     }
 }
