@@ -10,14 +10,18 @@ use std::sync::atomic::AtomicBool;
 
 use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine, EngineError, Session};
+use kube_lockstep::engine::{Engine, EngineError, Session, Step};
 use kube_lockstep::fuzz::{self, Area, Coverage};
+use kube_lockstep::model::api::ConditionStatus;
 use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::time::Time;
 use kube_lockstep::run::fuzzing::{
     Enough, Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz as fuzzed,
 };
 use kube_lockstep::run::{Verdict, run_one, run_watched};
 use kube_lockstep::scenario::{self, Scenario};
+use kube_lockstep::trace::Stepped;
+use kube_lockstep::world::Change;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const RELEASE: Release = Release::V1_37;
@@ -40,6 +44,15 @@ fn main() -> ExitCode {
         Trial::test("a_wrong_readiness_delay_is_found_and_made_small", || {
             let areas = [Area::Readiness];
             planted(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
+        }),
+        Trial::test("a_wrong_rounding_is_found_and_made_small", || {
+            bent(Bend { tells: rounds_otherwise, ..Bend::NONE })
+        }),
+        Trial::test("a_wrong_instant_is_found_and_made_small", || {
+            bent(Bend { told: unready_an_instant_earlier, ..Bend::NONE })
+        }),
+        Trial::test("a_wrong_message_is_found_and_made_small", || {
+            bent(Bend { tells: says_it_otherwise, ..Bend::NONE })
         }),
         Trial::test("a_panic_is_a_finding", a_panic_is_a_finding),
         Trial::test("upstream_agrees_for_a_while", move || upstream_agrees(program.clone()))
@@ -91,6 +104,96 @@ impl<C: Fn(&mut Scenario)> Engine for Changed<C> {
         let mut scenario = scenario.clone();
         (self.1)(&mut scenario);
         self.0.open(&scenario)
+    }
+}
+
+/// What is changed in what the model is told, or in what it tells.
+#[derive(Clone, Copy)]
+struct Bend {
+    told: fn(&Scenario, &mut Change),
+    tells: fn(&Scenario, &mut Stepped),
+}
+
+impl Bend {
+    const NONE: Bend = Bend { told: |_, _| {}, tells: |_, _| {} };
+}
+
+/// The model with a bend, as an engine.
+struct Bent(Model, Bend);
+
+impl Engine for Bent {
+    fn name(&self) -> &str {
+        "bent"
+    }
+
+    fn release(&self) -> Release {
+        self.0.release()
+    }
+
+    fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
+        let Bent(model, bend) = self;
+        let session = model.open(scenario)?;
+        Ok(Box::new(BentSession { session, bend: *bend, scenario: scenario.clone() }))
+    }
+}
+
+struct BentSession<'a> {
+    session: Box<dyn Session + 'a>,
+    bend: Bend,
+    scenario: Scenario,
+}
+
+impl Session for BentSession<'_> {
+    fn send(&mut self, step: &Step) -> Result<(), EngineError> {
+        let mut step = step.clone();
+        step.apply.iter_mut().for_each(|change| (self.bend.told)(&self.scenario, change));
+        self.session.send(&step)
+    }
+
+    fn receive(&mut self) -> Result<Stepped, EngineError> {
+        let mut stepped = self.session.receive()?;
+        (self.bend.tells)(&self.scenario, &mut stepped);
+        Ok(stepped)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        self.session.close()
+    }
+}
+
+/// As if a percentage were added before it is divided by a hundred.
+fn rounds_otherwise(scenario: &Scenario, stepped: &mut Stepped) {
+    let policies = &scenario.hpas[0].manifest["spec"]["behavior"]["scaleUp"]["policies"];
+    let Some([policy]) = policies.as_array().map(Vec::as_slice) else { return };
+    let percent = policy["value"].as_f64().filter(|_| policy["type"] == "Percent");
+    let Some(percent) = percent else { return };
+    for tick in &mut stepped.ticks {
+        let Some(written) = &tick.status_write else { continue };
+        let size = f64::from(written.status.current_replicas.unwrap_or(0));
+        let right = (size * (1.0 + percent / 100.0)).ceil() as i32;
+        let wrong = (size * (100.0 + percent) / 100.0).ceil() as i32;
+        let writes = tick.scale_writes.iter_mut().filter(|write| write.replicas == right);
+        writes.for_each(|write| write.replicas = wrong);
+    }
+}
+
+/// As if a pod that loses its readiness at the very end of the delay had never been ready.
+fn unready_an_instant_earlier(scenario: &Scenario, change: &mut Change) {
+    let Change::SetPods(pods) = change else { return };
+    for pod in pods {
+        let (Some(started), Some(ready)) = (pod.start_time, &mut pod.ready) else { continue };
+        let end = started + scenario.flags.initial_readiness_delay;
+        if ready.status == ConditionStatus::False && ready.last_transition_time == end {
+            ready.last_transition_time = Time(end.0 - 1);
+        }
+    }
+}
+
+fn says_it_otherwise(_: &Scenario, stepped: &mut Stepped) {
+    for event in stepped.ticks.iter_mut().flat_map(|tick| &mut tick.events) {
+        let said =
+            event.message.to_string().replace("matched known pods", "matched any known pods");
+        event.message = said.into();
     }
 }
 
@@ -150,7 +253,17 @@ fn planted(
     areas: &[Area],
 ) -> Result<(), Failed> {
     let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
-    let (summary, found) = run(&plan(200_000, 2, areas), &engine);
+    small(&engine, areas)
+}
+
+/// As [`planted`], in any area, with a fault that shows only where a decision turns.
+fn bent(bend: Bend) -> Result<(), Failed> {
+    small(&move || Box::new(Bent(Model::new(RELEASE), bend)) as Box<dyn Engine>, &[])
+}
+
+fn small(engine: &(dyn Fn() -> Box<dyn Engine> + Sync), areas: &[Area]) -> Result<(), Failed> {
+    // Half of what is run by default.
+    let (summary, found) = run(&plan(50_000, 2, areas), engine);
     let [finding] = found.as_slice() else {
         return Err(format!("{} findings in {} ticks", found.len(), summary.ticks).into());
     };

@@ -18,4 +18,4 @@ mod tests;
 pub use self::area::Area;
 pub use self::coverage::{Coverage, Reached};
 pub use self::generate::scenario;
-pub use self::shrink::{Shrunk, shrink};
+pub use self::shrink::{Seen, Shrunk, shrink};

@@ -11,7 +11,7 @@ use super::{counted, json as lines, layout, outcome, thousands};
 use crate::fuzz::Reached;
 use crate::run::fuzzing::{Failure, Finding, FuzzSummary};
 use crate::run::{Setting, Verdict};
-use crate::scenario;
+use crate::scenario::{self, Scenario};
 
 /// What a fuzz run is made on.
 #[derive(Clone, Debug)]
@@ -183,7 +183,15 @@ pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
         },
     }
     let _ = writeln!(text, "# Replay: {}", super::replay(path, &of.setting));
-    text.push_str(&scenario::to_yaml(&found.scenario, None));
+    let release = &of.setting.release;
+    let kept = Scenario {
+        upstream: format!(
+            "https://github.com/kubernetes/kubernetes/blob/v{release}.0/pkg/controller/\
+             podautoscaler/horizontal.go"
+        ),
+        ..(*found.scenario).clone()
+    };
+    text.push_str(&scenario::to_yaml(&kept, None));
     text
 }
 

@@ -14,7 +14,9 @@ use super::in_order::in_order;
 use super::{Outcome, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::Engine;
-use crate::fuzz::{self, Area, Coverage, Reached};
+use crate::fuzz::{self, Area, Coverage, Reached, Seen};
+use crate::model::derivation::{Derivation, RateLimit};
+use crate::model::hpa::Decision;
 use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
@@ -230,16 +232,16 @@ impl Worker<'_> {
         let scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
         let scenario = Arc::new(scenario);
         let mut coverage = Coverage::default();
-        let Judged { ticks, unplayable, failure } = self.judge(&scenario, &mut coverage);
+        let watch = &mut |decision: &Decision| coverage.add(decision);
+        let Judged { ticks, unplayable, failure } = self.judge(&scenario, watch);
         Ran { ticks, coverage, unplayable, failure: failure.map(|failure| (scenario, failure)) }
     }
 
-    fn judge(&mut self, scenario: &Arc<Scenario>, coverage: &mut Coverage) -> Judged {
+    fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {
         let mut engine = self.engine.take().unwrap_or_else(self.new);
         let known = &self.plan.known;
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            run_watched(scenario, &mut *engine, known, &mut |decision| coverage.add(decision))
-        }));
+        let ran =
+            catch_unwind(AssertUnwindSafe(|| run_watched(scenario, &mut *engine, known, watch)));
         let outcome = match ran {
             Ok(outcome) => outcome,
             // What the engine is in the middle of, nobody knows: the next one gets a new one.
@@ -317,12 +319,31 @@ impl Failure {
         match (self.is_verdict(), other.is_verdict()) {
             (true, true) => {
                 let (mine, theirs) = (self.fields(), other.fields());
-                self.kind() == other.kind() || !mine.is_disjoint(&theirs)
+                // A status that was written only by one has no fields to compare.
+                let whole = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
+                    one.contains("status") && other.iter().any(|it| it.starts_with("status."))
+                };
+                self.kind() == other.kind()
+                    || !mine.is_disjoint(&theirs)
+                    || whole(&mine, &theirs)
+                    || whole(&theirs, &mine)
             }
             (false, false) => true,
             _ => false,
         }
     }
+}
+
+/// The sizes that a decision was about, that of the target last.
+fn sizes_of(derivation: &Derivation) -> Vec<i32> {
+    let rate = derivation.limits.as_ref().and_then(|limits| limits.rate.as_ref());
+    let starts = match rate {
+        Some(RateLimit::Policies { policies, .. }) => policies.as_slice(),
+        _ => &[],
+    };
+    let starts = starts.iter().map(|policy| policy.period_start);
+    let sizes = [derivation.desired_replicas].into_iter().chain(starts);
+    sizes.chain(derivation.current_replicas).collect()
 }
 
 /// The same failure with a smaller scenario, where there is one and as long as the run is not
@@ -334,11 +355,14 @@ fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding 
         if plan.is_stopped() {
             return None;
         }
-        let Judged { failure, .. } = worker.judge(scenario, &mut Coverage::default());
+        let mut sizes = Vec::new();
+        let watch = &mut |decision: &Decision| sizes.extend(sizes_of(&decision.derivation));
+        let Judged { failure, .. } = worker.judge(scenario, watch);
+        sizes.reverse();
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
         let at = failure.at(scenario);
         last = Some((scenario.clone(), failure));
-        Some(at)
+        Some(Seen { at, sizes })
     };
     let shrunk = fuzz::shrink(&finding.scenario, plan.shrinking, &mut fails);
     let cut_short = plan.is_stopped();

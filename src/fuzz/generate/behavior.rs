@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Draft;
+use super::edge::Edge;
 use crate::fuzz::area::Area;
 use crate::model::time::Span;
 
@@ -10,14 +11,22 @@ use crate::model::time::Span;
 pub(super) fn behavior(draft: &mut Draft) -> Value {
     let mut behavior = Map::new();
     for direction in ["scaleUp", "scaleDown"] {
-        if draft.dice.percent(75) {
-            behavior.insert(direction.to_owned(), rules(draft));
+        let percent = match draft.edge {
+            Edge::Percent { up, percent } if up == (direction == "scaleUp") => Some(percent),
+            _ => None,
+        };
+        if percent.is_some() || draft.dice.percent(75) {
+            let mut rules = rules(draft);
+            if let Some(percent) = percent {
+                limiting(draft, percent, &mut rules);
+            }
+            behavior.insert(direction.to_owned(), Value::Object(rules));
         }
     }
     Value::Object(behavior)
 }
 
-fn rules(draft: &mut Draft) -> Value {
+fn rules(draft: &mut Draft) -> Map<String, Value> {
     let period = draft.flags.sync_period.0 / 1_000_000_000;
     let mut rules = Map::new();
     if draft.dice.percent(60) {
@@ -49,7 +58,23 @@ fn rules(draft: &mut Draft) -> Value {
         let tolerance = draft.dice.pick(&tolerances);
         rules.insert("tolerance".to_owned(), json!(tolerance));
     }
-    Value::Object(rules)
+    rules
+}
+
+/// Lets a policy of that percentage be the limit, mostly.
+fn limiting(draft: &mut Draft, percent: i32, rules: &mut Map<String, Value>) {
+    let period = draft.dice.pick(&[1, 15, 60, 1800]);
+    let policy = json!({ "type": "Percent", "value": percent, "periodSeconds": period });
+    match rules.get_mut("policies") {
+        Some(Value::Array(policies)) if draft.dice.percent(20) => policies.push(policy),
+        _ => drop(rules.insert("policies".to_owned(), json!([policy]))),
+    }
+    if draft.dice.percent(80) {
+        rules.shift_remove("selectPolicy");
+    }
+    if draft.dice.percent(80) {
+        rules.insert("stabilizationWindowSeconds".to_owned(), json!(0));
+    }
 }
 
 fn policy(draft: &mut Draft) -> Value {
@@ -60,7 +85,27 @@ fn policy(draft: &mut Draft) -> Value {
     let type_ = draft.dice.pick(&["Pods", "Percent"]);
     let value = match type_ {
         "Pods" => draft.dice.pick(&[1, 1, 2, 3, 4, 5, 10, 100, 1_000_000, i32::MAX]),
-        _ => draft.dice.pick(&[1, 5, 10, 12, 33, 50, 67, 80, 99, 100, 101, 150, 900, i32::MAX]),
+        _ => draft.dice.pick(&[
+            1,
+            5,
+            7,
+            10,
+            12,
+            14,
+            20,
+            33,
+            50,
+            56,
+            67,
+            80,
+            90,
+            99,
+            100,
+            101,
+            150,
+            900,
+            i32::MAX,
+        ]),
     };
     json!({ "type": type_, "value": value, "periodSeconds": seconds })
 }

@@ -113,7 +113,7 @@ fn identifier(name: &str, selector: Option<Value>) -> Value {
 
 /// Mostly one series without labels; else several, and a selector of some, one or none of them.
 fn series(draft: &mut Draft, aim: Aim, times: i64) -> (Vec<(Labels, Signal)>, Option<Value>) {
-    let count = draft.dice.weighted(&[(12, 1), (3, 2), (2, 3)]);
+    let count = draft.dice.weighted(&[(24, 1), (3, 2), (2, 3)]);
     if count == 1 {
         let (labels, selector) = labels_and_selector(draft);
         return (vec![(labels, metrics::signal(draft, aim, (times, 1)))], selector);
@@ -134,7 +134,7 @@ fn series(draft: &mut Draft, aim: Aim, times: i64) -> (Vec<(Labels, Signal)>, Op
 }
 
 fn labels_and_selector(draft: &mut Draft) -> (Labels, Option<Value>) {
-    if draft.dice.percent(75) {
+    if draft.dice.percent(80) {
         return (Labels::new(), None);
     }
     let labels = Labels::from([("verb".to_owned(), "GET".to_owned())]);
@@ -164,7 +164,8 @@ fn in_(key: &str, operator: &str, values: &[&str]) -> Value {
 
 /// The target of a metric of a resource, and what it aims at.
 pub(super) fn of_resource(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
-    let resource = usize::from(draft.dice.percent(30));
+    let memory = if draft.edge.is_of_readiness() { 3 } else { 30 };
+    let resource = usize::from(draft.dice.percent(memory));
     let requests = requests(draft, resource);
     let (target, aim) = aim(draft, resource, requests, tolerances);
     draft.aims.push(aim);

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::edge::Edge;
 use super::{Aim, Draft, behavior, custom, numbers, older, workload};
 use crate::fuzz::area::Area;
 use crate::model::quantity::Quantity;
@@ -15,7 +16,9 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
     let target = json!({ "apiVersion": api_version, "kind": kind, "name": workload::NAME });
     spec.insert("scaleTargetRef".to_owned(), target);
     let mut limits = (tolerance(draft.flags.tolerance), tolerance(draft.flags.tolerance));
-    let behavior = draft.likely(Area::Behavior, 40, 95).then(|| behavior::behavior(draft));
+    let percent = matches!(draft.edge, Edge::Percent { .. });
+    let behaves = draft.likely(Area::Behavior, 40, 95) || percent;
+    let behavior = behaves.then(|| behavior::behavior(draft));
     if let Some(behavior) = &behavior {
         let own = |direction: &str| {
             let tolerance = behavior.get(direction)?.get("tolerance")?.as_str()?;
@@ -27,7 +30,8 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
     let before = outside(draft);
     let metrics = metrics(draft, limits);
     let from_outside = outside(draft) > before;
-    if from_outside && draft.to_zero && draft.dice.percent(50) {
+    let zero = if draft.edge == Edge::Zero { 95 } else { 50 };
+    if from_outside && draft.to_zero && draft.dice.percent(zero) {
         draft.min = 0;
     }
     if draft.min != 1 || draft.dice.percent(50) {
@@ -58,7 +62,12 @@ fn tolerance(fraction: f64) -> i64 {
 
 /// Some metrics, with what they aim at. None: the API server puts cpu at 80 % there.
 fn metrics(draft: &mut Draft, tolerances: (i64, i64)) -> Vec<Value> {
-    let count = draft.dice.weighted(&[(1, 0), (10, 1), (7, 2), (1, 3)]);
+    let count = match draft.edge {
+        // Others would win.
+        Edge::None => draft.dice.weighted(&[(1, 0), (10, 1), (7, 2), (1, 3)]),
+        _ => draft.dice.weighted(&[(8, 1), (1, 2)]),
+    };
+    let count = if draft.podless { count.max(1) } else { count };
     if count == 0 {
         let requests = requests(draft, 0);
         draft.aims.push(Aim { resource: 0, milli: requests / 100 * 80, requests, tolerances });
@@ -77,6 +86,17 @@ pub(super) fn requests(draft: &Draft, resource: usize) -> i64 {
 /// One metric of any type.
 pub(super) fn metric(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     let custom = if draft.area == Area::Custom { 12 } else { 1 };
+    let of_readiness = draft.edge.is_of_readiness() && draft.dice.percent(85);
+    if of_readiness && !draft.podless {
+        return custom::of_resource(draft, tolerances);
+    }
+    // Without pods, or without any of them left, there are only metrics from outside.
+    if (draft.podless || draft.edge == Edge::Zero) && draft.dice.percent(90) {
+        return match draft.dice.percent(50) {
+            true => custom::object(draft, tolerances),
+            false => custom::external(draft, tolerances),
+        };
+    }
     match draft.dice.weighted(&[(8, 0), (custom, 1), (custom, 2), (custom, 3), (custom, 4)]) {
         1 => custom::container_resource(draft, tolerances),
         2 => custom::pods(draft, tolerances),

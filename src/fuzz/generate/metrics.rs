@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{Aim, Draft, RESOURCES, numbers};
+use super::edge::Edge;
+use super::{Aim, CUSTOM, Draft, RESOURCES, numbers};
 use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
@@ -66,6 +67,9 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Si
         let instants = draft.instants(count);
         instants.into_iter().map(|at| (at, value(draft))).collect::<Vec<(Time, Quantity)>>()
     };
+    if draft.edge == Edge::Zero && aim.resource == CUSTOM && draft.dice.percent(70) {
+        return Signal::Steps(on_and_off(draft, value));
+    }
     match draft.dice.below(10) {
         0..=3 => Signal::Constant(value(draft)),
         4..=7 => Signal::Steps(values(draft)),
@@ -90,6 +94,23 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Si
     }
 }
 
+/// Zero for some time and something for some time, in turns.
+fn on_and_off(
+    draft: &mut Draft,
+    mut value: impl FnMut(&mut Draft) -> Quantity,
+) -> Vec<(Time, Quantity)> {
+    let mut values = Vec::new();
+    let mut at = Time::ZERO;
+    let mut on = draft.dice.percent(50);
+    while values.len() < 8 && at <= draft.until() {
+        let now = if on { value(draft) } else { numbers::parsed("0") };
+        values.push((at, now));
+        on = !on;
+        at = at + Span(draft.flags.sync_period.0 * draft.dice.between(1, 6));
+    }
+    values
+}
+
 /// Pods that are busier or idler than the rest.
 pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<(PodSet, Signal)> {
     let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
@@ -112,6 +133,9 @@ pub(super) fn pods(draft: &mut Draft) -> PodSet {
 fn sampling(draft: &mut Draft) -> Sampling {
     let mut sampling = Sampling::default();
     let seconds = Span::from_secs;
+    if draft.edge == Edge::Sample {
+        return sampling;
+    }
     if draft.likely(Area::Readiness, 15, 60) {
         sampling.window = draft.dice.pick(&[seconds(15), seconds(60), seconds(10), Span::ZERO]);
         sampling.lag = draft.dice.pick(&[Span::ZERO, seconds(1), seconds(15), seconds(45)]);

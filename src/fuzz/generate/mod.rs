@@ -6,6 +6,7 @@
 
 mod behavior;
 mod custom;
+mod edge;
 mod hpa;
 mod metrics;
 mod numbers;
@@ -17,6 +18,7 @@ mod workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::edge::Edge;
 use super::area::Area;
 use super::dice::Dice;
 use crate::model::api::PodSpec;
@@ -31,11 +33,12 @@ use crate::scenario::meant::{Metrics, ReleaseRange};
 pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scenario {
     let mut dice = Dice::new(seed, index);
     let area = area(&mut dice, areas);
-    let flags = flags(&mut dice, area);
+    let edge = edge::edge(&mut dice, area);
+    let flags = flags(&mut dice, area, edge);
     let (gates, gate_overrides) = gates(&mut dice, release);
-    let ticks = ticks(&mut dice, area);
+    let ticks = ticks(&mut dice, area, flags.sync_period);
     let to_zero = gates.enabled(Gate::HpaScaleToZero);
-    let mut draft = Draft { dice, area, flags, ticks, to_zero, ..Draft::default() };
+    let mut draft = Draft { dice, area, edge, flags, ticks, to_zero, ..Draft::default() };
     let workload = workload::workload(&mut draft);
     let first = hpa::manifest(&mut draft);
     let (hpas, other_targets) = several::hpas(&mut draft, first);
@@ -74,6 +77,10 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
 struct Draft {
     dice: Dice,
     area: Area,
+    /// What it is built around, if anything.
+    edge: Edge,
+    /// When pods are to lose their readiness, for the sake of that.
+    unready_at: Option<Time>,
     flags: Flags,
     /// Sync periods until the end.
     ticks: i64,
@@ -101,6 +108,8 @@ struct Draft {
     others: usize,
     /// How many names were given.
     named: usize,
+    /// Whether the HPA that is being made scales something without pods.
+    podless: bool,
     /// Whether an HPA may scale to zero.
     to_zero: bool,
     /// Spans at whose ends something changes: windows, periods of policies, delays.
@@ -130,6 +139,8 @@ impl Default for Draft {
         Draft {
             dice: Dice::new(0, 0),
             area: Area::Ratios,
+            edge: Edge::None,
+            unready_at: None,
             flags: Flags::default(),
             ticks: 1,
             kind: ("Deployment", "apps/v1"),
@@ -145,6 +156,7 @@ impl Default for Draft {
             hpas: vec![hpa::NAME.into()],
             others: 0,
             named: 0,
+            podless: false,
             to_zero: true,
             spans: Vec::new(),
             startup: (Span::ZERO, Span::ZERO),
@@ -201,29 +213,30 @@ impl Draft {
 
 fn area(dice: &mut Dice, areas: &[Area]) -> Area {
     let usual = [
-        (20, Area::Ratios),
-        (20, Area::Readiness),
-        (24, Area::Behavior),
-        (20, Area::Pods),
-        (12, Area::Errors),
-        (16, Area::Edits),
-        (12, Area::Quantities),
-        (40, Area::Custom),
-        (20, Area::Several),
+        (200, Area::Ratios),
+        (200, Area::Readiness),
+        (240, Area::Behavior),
+        (200, Area::Pods),
+        (120, Area::Errors),
+        (160, Area::Edits),
+        (120, Area::Quantities),
+        (400, Area::Custom),
+        (200, Area::Several),
+        // Each has as many ticks as sixty others.
         (1, Area::Days),
     ];
     if areas.is_empty() { dice.weighted(&usual) } else { dice.pick(areas) }
 }
 
 /// Many short scenarios and a few long ones.
-fn ticks(dice: &mut Dice, area: Area) -> i64 {
+fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
     match area {
-        Area::Days => dice.between(2000, 12_000),
+        Area::Days => 86_400_000_000_000 / period.0 * dice.between(100, 160) / 100,
         _ => dice.weighted(&[(3, 4), (30, 20), (30, 40), (8, 90)]) + dice.between(0, 20),
     }
 }
 
-fn flags(dice: &mut Dice, area: Area) -> Flags {
+fn flags(dice: &mut Dice, area: Area, edge: Edge) -> Flags {
     let mut flags = Flags::default();
     let seconds = Span::from_secs;
     if dice.percent(20) {
@@ -232,6 +245,9 @@ fn flags(dice: &mut Dice, area: Area) -> Flags {
         if dice.percent(20) {
             flags.sync_period = Span::from_millis(dice.between(100, 40_000));
         }
+    }
+    if area == Area::Days {
+        flags.sync_period = dice.weighted(&[(6, seconds(60)), (1, seconds(30)), (1, seconds(15))]);
     }
     if dice.percent(30) {
         let period = flags.sync_period;
@@ -249,6 +265,7 @@ fn flags(dice: &mut Dice, area: Area) -> Flags {
         let delays = [Span::ZERO, seconds(10), seconds(15), seconds(60), near];
         flags.initial_readiness_delay = dice.pick(&delays);
     }
+    edge::flags(dice, edge, &mut flags);
     if dice.percent(5) {
         flags.concurrent_syncs = dice.size(1, 20);
     }

@@ -1,6 +1,7 @@
 //! Amounts near a target, and the many ways to write one.
 
-use super::{Aim, Draft};
+use super::edge::Edge;
+use super::{Aim, CUSTOM, Draft};
 use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 
@@ -35,6 +36,13 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     let target = aim.milli.max(1);
     let (down, up) = aim.tolerances;
     let share = |thousandths: i64| (i128::from(target) * i128::from(thousandths) / 1000) as i64;
+    if let Edge::Percent { up, .. } = draft.edge
+        && draft.dice.percent(60)
+    {
+        // Far enough for the policy to be the limit.
+        let far = if up { draft.dice.between(3000, 9000) } else { draft.dice.between(0, 200) };
+        return share(far);
+    }
     let base = match draft.dice.below(14) {
         0 => target,
         1 | 2 => share(1000 + up),
@@ -59,7 +67,12 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     } else {
         draft.dice.weighted(&[(5, 0), (3, unit), (3, -unit)])
     };
-    base.saturating_add(beside).max(0)
+    let usage = base.saturating_add(beside);
+    // The API of custom metrics allows it.
+    if aim.resource == CUSTOM && draft.dice.percent(3) {
+        return usage.saturating_neg();
+    }
+    usage.max(0)
 }
 
 /// A quantity of so many milli-units, in one of the ways to write it; now and then an odd one.
@@ -80,6 +93,9 @@ pub(super) fn positive(draft: &mut Draft, milli: i64) -> Quantity {
 
 fn spelt(draft: &mut Draft, milli: i64) -> String {
     let many = if draft.area == Area::Quantities { 8 } else { 3 };
+    if milli < 0 {
+        return format!("-{}", spelt(draft, milli.saturating_neg()));
+    }
     let whole = milli / 1000;
     match draft.dice.below(many) {
         3 => format!("{milli}000u"),

@@ -77,3 +77,90 @@ fn metric(metric: &Value) -> Value {
     };
     json!({ "type": type_, field: old })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::hpa::{ApiVersion, decode_spec};
+    use crate::model::rules::Release;
+    use crate::scenario::{self, Scenario};
+
+    /// As v2beta1 has it: metrics in v1's form, behavior in an annotation.
+    fn of_version_2beta1(manifest: &Value) -> Option<Value> {
+        let spec = manifest["spec"].as_object().filter(|spec| can_be_said(spec))?;
+        let mut spec = spec.clone();
+        let mut annotations = Map::new();
+        if let Some(behavior) = spec.shift_remove("behavior") {
+            let name = "autoscaling.alpha.kubernetes.io/behavior".to_owned();
+            annotations.insert(name, Value::from(behavior.to_string()));
+        }
+        if let Some(Value::Array(metrics)) = spec.shift_remove("metrics") {
+            let metrics: Vec<Value> = metrics.iter().map(|it| without_nulls(metric(it))).collect();
+            spec.insert("metrics".to_owned(), Value::Array(metrics));
+        }
+        Some(json!({
+            "apiVersion": "autoscaling/v2beta1",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": { "name": manifest["metadata"]["name"], "annotations": annotations },
+            "spec": spec,
+        }))
+    }
+
+    /// Fields that are null in an annotation of v1 are none in a manifest.
+    fn without_nulls(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => fields
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name, without_nulls(value)))
+                .collect(),
+            other => other,
+        }
+    }
+
+    /// As v2beta2 has it: tolerances in annotations.
+    fn of_version_2beta2(manifest: &Value) -> Value {
+        let mut manifest = manifest.clone();
+        manifest["apiVersion"] = json!("autoscaling/v2beta2");
+        for (direction, name) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
+            let rules = manifest["spec"].get_mut("behavior").and_then(|it| it.get_mut(direction));
+            let rules = rules.and_then(Value::as_object_mut);
+            if let Some(tolerance) = rules.and_then(|rules| rules.shift_remove("tolerance")) {
+                let name = format!("autoscaling.alpha.kubernetes.io/{name}-tolerance");
+                manifest["metadata"]["annotations"][name] = tolerance;
+            }
+        }
+        manifest
+    }
+
+    /// No server takes these versions, so that no engine ever sees them: the reader of scenarios
+    /// turns them into v2.
+    #[test]
+    fn an_hpa_means_the_same_in_versions_that_are_gone() {
+        let mut compared = 0;
+        for index in 0..600 {
+            let made = super::super::scenario(5, index, Release::V1_37, &[]);
+            let manifest = made.hpas[0].manifest.clone();
+            let Ok((spec, ApiVersion::V2)) = decode_spec(&manifest) else { continue };
+            let older = [of_version_2beta1(&manifest), Some(of_version_2beta2(&manifest))];
+            for older in older.into_iter().flatten() {
+                let mut made = made.clone();
+                made.hpas[0].manifest = older;
+                let made = Scenario { timeline: Vec::new(), ..made };
+                let text = scenario::to_yaml(&made, None);
+                let nothing = |_: &str| Err("there is no other file".to_owned());
+                let read = scenario::parse("made.yaml", &text, &nothing);
+                let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
+                let again = decode_spec(&read.hpas[0].manifest).map(|(spec, _)| spec);
+                let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
+                let plain = |mut spec: crate::model::api::HpaSpec| {
+                    spec.behavior = spec.behavior.filter(|it| *it != Default::default());
+                    spec
+                };
+                assert_eq!(plain(again), plain(spec.clone()), "{text}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 700, "{compared}");
+    }
+}

@@ -25,7 +25,7 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
         return (hpas, Vec::new());
     }
     let targets: Vec<OtherTarget> =
-        (0..draft.dice.weighted(&[(2, 0), (3, 1), (1, 3)])).map(|n| target(draft, n)).collect();
+        (0..draft.dice.weighted(&[(1, 0), (12, 1), (6, 3)])).map(|n| target(draft, n)).collect();
     let (min, max) = (draft.min, draft.max);
     let mut names = NAMES.to_vec();
     for _ in 0..draft.dice.weighted(&[(6, 1), (3, 2), (1, 4), (1, 6)]) {
@@ -37,9 +37,12 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
         }
         // Whether this one may scale to zero is drawn with its own metrics.
         draft.min = draft.min.max(1);
-        let same = targets.is_empty() || draft.dice.percent(50);
+        // Two of the same pods are ambiguous: neither does anything.
+        let same = targets.is_empty() || draft.dice.percent(5);
         let target = if same { 0 } else { draft.dice.size(1, targets.len() as i32) as usize };
+        draft.podless = target > 0;
         let mut manifest = hpa::manifest(draft);
+        draft.podless = false;
         manifest["metadata"]["name"] = json!(name);
         if let Some(other) = target.checked_sub(1).and_then(|index| targets.get(index)) {
             let version = match other.group.as_str() {
@@ -64,15 +67,17 @@ fn target(draft: &mut Draft, number: usize) -> OtherTarget {
     let name = format!("t{number}");
     let (kind, group, version, resource) = draft.dice.pick(&KINDS);
     let own = format!("app={name}");
-    let selectors = [own.clone(), own, format!("app in ({},{name})", workload::NAME)];
-    let selector = match draft.dice.below(6) {
-        0..=2 => draft.dice.pick(&[0, 1, 2]),
-        _ => 3,
-    };
-    let selector = match selectors.get(selector) {
-        Some(selector) => selector.clone(),
-        None => draft.dice.pick(&["app=web", "!missing", "tier=back", "app!=t0"]).to_owned(),
-    };
+    let both = format!("app in ({},{name})", workload::NAME);
+    let selector = draft.dice.weighted(&[
+        (40, own.as_str()),
+        (2, "tier=back"),
+        // These take pods of the workload.
+        (1, both.as_str()),
+        (1, "app=web"),
+        (1, "!missing"),
+        (1, "app!=t0"),
+    ]);
+    let selector = selector.to_owned();
     OtherTarget {
         group: group.to_owned(),
         version: version.to_owned(),

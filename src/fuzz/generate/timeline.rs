@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Draft, RESOURCES, behavior, hpa, metrics, workload};
+use super::{Draft, RESOURCES, behavior, edge, hpa, metrics, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
@@ -30,6 +30,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
         }
     }
     deletion(draft, &mut happenings);
+    happenings.extend(edge::happening(draft));
     happenings.sort_by_key(|happening| happening.at);
     possible(happenings)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Draft, numbers};
+use super::{Draft, edge, numbers};
 use crate::fuzz::area::Area;
 use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::time::Span;
@@ -75,6 +75,7 @@ fn sizes(draft: &mut Draft) {
         (1, draft.min - 1),
         (1, 0),
     ]);
+    edge::sizes(draft);
 }
 
 /// Containers; now and then init containers, sidecars, requests of the pod, overhead.
@@ -190,6 +191,9 @@ fn startup(draft: &mut Draft) -> Startup {
 
 /// How old the first pods are: mostly long past everything.
 fn age(draft: &mut Draft) -> Span {
+    if let Some(age) = edge::age(draft) {
+        return age;
+    }
     let hour = Span::from_mins(60);
     if !draft.likely(Area::Readiness, 15, 70) {
         return hour;

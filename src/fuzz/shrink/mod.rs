@@ -3,8 +3,10 @@
 //! It works on the tree that a scenario file is, and so knows nothing of metrics, pods or policies:
 //! it cuts the end off, moves everything to an earlier time, takes entries and fields away, and
 //! makes numbers simpler. What then makes no sense, the parser of scenarios refuses; what makes
-//! sense is tried. Every step makes the tree simpler by one measure, so it comes to an end.
+//! sense is tried. Every step makes the tree simpler by one measure, so it comes to an end: fewer
+//! ticks come first, since they are what a person has to go through.
 
+mod later;
 mod simpler;
 
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::simpler::{Measure, Place, measure};
-use crate::model::time::{Span, Time};
+use crate::model::time::Time;
 use crate::scenario::{self, Scenario};
 
 /// What shrinking came to.
@@ -24,7 +26,16 @@ pub struct Shrunk {
     pub tried: usize,
 }
 
-/// Makes a failing scenario smaller. `fails` runs one and gives the time of its failure, if it
+/// What is known of a failure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// When it showed.
+    pub at: Time,
+    /// Sizes of the target that mattered until then, the latest first.
+    pub sizes: Vec<i32>,
+}
+
+/// Makes a failing scenario smaller. `fails` runs one and tells of its failure, if it
 /// fails the same way; it is asked at most `budget` times.
 ///
 /// The result is as the parser reads it from a file. If the scenario does not fail once it was
@@ -32,16 +43,19 @@ pub struct Shrunk {
 pub fn shrink(
     scenario: &Scenario,
     budget: usize,
-    fails: &mut dyn FnMut(&Arc<Scenario>) -> Option<Time>,
+    fails: &mut dyn FnMut(&Arc<Scenario>) -> Option<Seen>,
 ) -> Option<Shrunk> {
     let tree = scenario::to_tree(scenario);
     let first = Arc::new(read(scenario, &tree)?);
-    let at = fails(&first)?;
+    let seen = fails(&first)?;
     let size = measure(&tree);
-    let mut work = Work { tree, best: first, at, size, tried: 1, budget, fails };
+    let mut work = Work { tree, best: first, seen, size, tried: 1, budget, fails };
     loop {
         let before = work.size;
         work.cut_the_end();
+        work.start_later();
+        work.try_flags();
+        work.newer_versions();
         work.take_entries_away();
         work.take_fields_away();
         work.move_earlier();
@@ -63,12 +77,12 @@ fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
 struct Work<'f> {
     tree: Value,
     best: Arc<Scenario>,
-    /// When the best one fails.
-    at: Time,
+    /// How the best one fails.
+    seen: Seen,
     size: Measure,
     tried: usize,
     budget: usize,
-    fails: &'f mut dyn FnMut(&Arc<Scenario>) -> Option<Time>,
+    fails: &'f mut dyn FnMut(&Arc<Scenario>) -> Option<Seen>,
 }
 
 impl Work<'_> {
@@ -81,9 +95,22 @@ impl Work<'_> {
         let Some(scenario) = read(&self.best, &tree) else { return false };
         let scenario = Arc::new(scenario);
         self.tried += 1;
-        let Some(at) = (self.fails)(&scenario) else { return false };
-        (self.tree, self.best, self.at, self.size) = (tree, scenario, at, size);
+        let Some(seen) = (self.fails)(&scenario) else { return false };
+        (self.tree, self.best, self.seen, self.size) = (tree, scenario, seen, size);
         true
+    }
+
+    /// Takes a tree if it fails so early that it is simpler without its end.
+    fn take_what_fails_earlier(&mut self, tree: Value) -> bool {
+        if self.tried >= self.budget {
+            return false;
+        }
+        let Some(scenario) = read(&self.best, &tree) else { return false };
+        self.tried += 1;
+        match (self.fails)(&Arc::new(scenario)) {
+            Some(seen) if seen.at < self.seen.at => self.take(simpler::until(&tree, seen.at)),
+            _ => false,
+        }
     }
 
     /// The tree with a change at one place.
@@ -95,14 +122,10 @@ impl Work<'_> {
 
     /// What comes after the failure does not matter.
     fn cut_the_end(&mut self) {
-        let until = Value::from(self.at.to_string());
-        let mut tree = self.tree.clone();
         // What would happen later is then in the way.
-        simpler::retain_happenings(&mut tree, |at| at <= self.at);
-        tree["until"] = until.clone();
-        if !self.take(tree) {
+        if !self.take(simpler::until(&self.tree, self.seen.at)) {
             let mut tree = self.tree.clone();
-            tree["until"] = until;
+            tree["until"] = Value::from(self.seen.at.to_string());
             self.take(tree);
         }
     }
@@ -134,19 +157,6 @@ impl Work<'_> {
             let smaller = self.with(&place, |map| simpler::remove(map, &name));
             if let Some(tree) = smaller {
                 self.take(tree);
-            }
-        }
-    }
-
-    /// Lets everything happen earlier by the same time.
-    fn move_earlier(&mut self) {
-        let period = self.best.flags.sync_period;
-        let mut by = Span(self.best.until.since_start().0 / 2 / period.0.max(1) * period.0);
-        while by > Span::ZERO {
-            let mut tree = self.tree.clone();
-            simpler::move_earlier(&mut tree, by);
-            if !self.take(tree) {
-                by = Span(by.0 / 2 / period.0.max(1) * period.0);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use crate::model::flags::Flags;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 
@@ -17,10 +18,12 @@ pub(super) enum Step {
     Entry(usize),
 }
 
-/// How simple a tree is; less is simpler. Fewer parts first, then an earlier end, then shorter
-/// texts, then smaller numbers.
+/// How simple a tree is; less is simpler. Fewer ticks first, then newer versions, then fewer parts,
+/// an earlier end, shorter texts, and smaller numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Measure {
+    ticks: i64,
+    older: usize,
     parts: usize,
     until: i64,
     text: usize,
@@ -29,7 +32,11 @@ pub(super) struct Measure {
 
 pub(super) fn measure(tree: &Value) -> Measure {
     let until = span("until", &tree["until"]).map_or(0, |span| span.0);
-    let mut measure = Measure { parts: 0, until, text: 0, sum: 0 };
+    let flags = &tree["controller"]["flags"];
+    let period = span(SYNC_PERIOD, &flags[SYNC_PERIOD]);
+    let period = period.unwrap_or(Flags::default().sync_period);
+    let ticks = until / period.0.max(1);
+    let mut measure = Measure { ticks, older: 0, parts: 0, until, text: 0, sum: 0 };
     add("", tree, &mut measure);
     measure
 }
@@ -40,6 +47,7 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| add(name, value, to)),
         Value::Array(entries) => entries.iter().for_each(|value| add(name, value, to)),
         Value::String(text) => {
+            to.older += usize::from(text == "autoscaling/v1");
             to.text += text.len();
             let size = match (span(name, value), Quantity::parse(text)) {
                 (Some(span), _) => u128::from(span.0.unsigned_abs()),
@@ -56,6 +64,8 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
         Value::Bool(_) | Value::Null => {}
     }
 }
+
+const SYNC_PERIOD: &str = "horizontal-pod-autoscaler-sync-period";
 
 /// Fields that hold durations. Only the name tells: `5m` is five minutes or five thousandths.
 const DURATIONS: [&str; 14] = [
@@ -149,8 +159,16 @@ pub(super) fn remove(map: &mut Value, name: &str) {
     }
 }
 
+/// The tree with an earlier end, and without what would happen after it.
+pub(super) fn until(tree: &Value, end: Time) -> Value {
+    let mut tree = tree.clone();
+    retain_happenings(&mut tree, |at| at <= end);
+    tree["until"] = Value::from(end.to_string());
+    tree
+}
+
 /// Leaves out what happens at other times.
-pub(super) fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
+fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
     if let Some(Value::Array(entries)) = tree.get_mut("timeline") {
         entries.retain(|entry| {
             let at = span("at", &entry["at"]).unwrap_or(Span::ZERO);
@@ -173,6 +191,26 @@ pub(super) fn move_earlier(tree: &mut Value, by: Span) {
             }
         }
         Value::Array(entries) => entries.iter_mut().for_each(|entry| move_earlier(entry, by)),
+        _ => {}
+    }
+}
+
+/// Of the values that a signal had until the start, only the last one counts.
+pub(super) fn forget_the_past(tree: &mut Value) {
+    match tree {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                if let (true, Value::Array(entries)) =
+                    (name == "steps" || name == "points", &mut *value)
+                {
+                    let is_past = |entry: &Value| span("at", &entry["at"]) == Some(Span::ZERO);
+                    let past = entries.iter().take_while(|entry| is_past(entry)).count();
+                    entries.drain(..past.saturating_sub(1));
+                }
+                forget_the_past(value);
+            }
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(forget_the_past),
         _ => {}
     }
 }
@@ -283,6 +321,18 @@ mod tests {
     }
 
     #[test]
+    fn of_the_past_of_a_signal_the_last_value_is_left() {
+        let mut tree = json!({ "perPod": { "steps": [
+            { "at": "10s", "value": "1" }, { "at": "20s", "value": "2" },
+            { "at": "40s", "value": "3" },
+        ] } });
+        move_earlier(&mut tree, Span::from_secs(30));
+        forget_the_past(&mut tree);
+        let left = json!([{ "at": "0s", "value": "2" }, { "at": "10s", "value": "3" }]);
+        assert_eq!(tree["perPod"]["steps"], left);
+    }
+
+    #[test]
     fn times_move_and_other_durations_stay() {
         let mut tree = json!({
             "until": "2m",
@@ -297,10 +347,13 @@ mod tests {
     }
 
     #[test]
-    fn fewer_parts_count_before_everything_else() {
+    fn fewer_ticks_count_before_fewer_parts_and_parts_before_numbers() {
         let more = json!({ "until": "10s", "a": [1] });
-        let less = json!({ "until": "20s", "a": 5000 });
+        let less = json!({ "until": "14s", "a": 5000 });
         assert!(measure(&less) < measure(&more));
+        assert!(measure(&json!({ "until": "20s", "a": 5000 })) > measure(&more));
+        let older = json!({ "until": "10s", "a": "autoscaling/v1" });
+        assert!(measure(&older) > measure(&more));
         assert!(measure(&json!({ "until": "10s" })) < measure(&json!({ "until": "11s" })));
     }
 }

@@ -1,0 +1,159 @@
+//! What a scenario may be built around: a place where a decision turns and that chance alone would
+//! hardly ever meet, since a flag, an age, a size and a load have to fit together.
+
+use std::sync::LazyLock;
+
+use super::{Draft, metrics};
+use crate::fuzz::area::Area;
+use crate::fuzz::dice::Dice;
+use crate::model::flags::Flags;
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Happening, PodSet, What};
+
+/// Such a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Edge {
+    /// None: everything is drawn by itself.
+    None,
+    /// A size at which a policy of that percentage depends on how it is rounded.
+    Percent { up: bool, percent: i32 },
+    /// Pods that lose their readiness as old as the initial readiness delay.
+    Delay,
+    /// Pods that are not ready while the cpu initialization period ends.
+    Initialization,
+    /// Samples that begin when the pod got ready.
+    Sample,
+    /// To zero, and back.
+    Zero,
+}
+
+impl Edge {
+    /// Whether it shows with cpu only.
+    pub(super) fn is_of_readiness(self) -> bool {
+        matches!(self, Edge::Delay | Edge::Initialization | Edge::Sample)
+    }
+}
+
+/// Sizes and percentages of scale-up policies for which the result depends on the order in which
+/// one multiplies and divides.
+static UP: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
+    pairs(|size, percent| {
+        let (one, other) = (size * (1.0 + percent / 100.0), size * (100.0 + percent) / 100.0);
+        one.ceil() != other.ceil() && one < 130.0
+    })
+});
+
+/// The like of scale-down policies.
+static DOWN: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
+    pairs(|size, percent| {
+        let (one, other) = (size * (1.0 - percent / 100.0), size * (100.0 - percent) / 100.0);
+        percent < 100.0 && one.trunc() != other.trunc()
+    })
+});
+
+fn pairs(differs: impl Fn(f64, f64) -> bool) -> Vec<(i32, i32)> {
+    let all = (1..=60).flat_map(|size| (1..=200).map(move |percent| (size, percent)));
+    all.filter(|(size, percent)| differs(f64::from(*size), f64::from(*percent))).collect()
+}
+
+/// Mostly none where the area is another.
+pub(super) fn edge(dice: &mut Dice, area: Area) -> Edge {
+    let (none, policy, readiness, zero) = match area {
+        Area::Behavior => (50, 45, 4, 1),
+        Area::Readiness => (50, 1, 48, 1),
+        Area::Custom => (60, 5, 5, 30),
+        Area::Days => (100, 0, 0, 0),
+        _ => (78, 8, 10, 4),
+    };
+    let percent = Edge::Percent { up: dice.percent(60), percent: 100 };
+    let of_readiness =
+        dice.weighted(&[(3, Edge::Delay), (1, Edge::Initialization), (1, Edge::Sample)]);
+    let all = [(none, Edge::None), (policy, percent), (readiness, of_readiness)];
+    dice.weighted(&[all[0], all[1], all[2], (zero, Edge::Zero)])
+}
+
+/// Flags with which it is met soon.
+pub(super) fn flags(dice: &mut Dice, edge: Edge, flags: &mut Flags) {
+    let seconds = Span::from_secs;
+    let usual = Flags::default();
+    match edge {
+        Edge::Delay => {
+            let periods = [(4, Span::ZERO), (2, seconds(30)), (1, seconds(60))];
+            let [none, half, minute] = periods;
+            let own = (1, usual.cpu_initialization_period);
+            flags.cpu_initialization_period = dice.weighted(&[none, half, minute, own]);
+            let own = (4, usual.initial_readiness_delay);
+            let (short, long) = ((1, seconds(15)), (1, seconds(60)));
+            flags.initial_readiness_delay = dice.weighted(&[own, (2, Span::ZERO), short, long]);
+        }
+        Edge::Initialization | Edge::Sample => {
+            flags.cpu_initialization_period = usual.cpu_initialization_period;
+        }
+        Edge::Zero if dice.percent(60) => flags.downscale_stabilization = Span::ZERO,
+        _ => {}
+    }
+}
+
+/// A size and limits for the edge of a policy, or for zero.
+pub(super) fn sizes(draft: &mut Draft) {
+    match draft.edge {
+        Edge::Percent { up, .. } => {
+            let (size, percent) = draft.dice.pick(if up { &UP } else { &DOWN });
+            draft.edge = Edge::Percent { up, percent };
+            draft.replicas = size;
+            draft.min = draft.dice.pick(&[1, 1, 1, 2.min(size)]);
+            let room = if up { size.saturating_mul(2) } else { 0 };
+            draft.max = size + room + draft.dice.size(1, 40);
+        }
+        Edge::Zero if draft.to_zero => {
+            draft.min = 1;
+            draft.max = draft.dice.size(2, 12);
+            draft.replicas = draft.dice.size(0, draft.max.min(5));
+        }
+        _ => {}
+    }
+}
+
+/// An age of the first pods with which the edge lies at a reconcile, or beside it.
+pub(super) fn age(draft: &mut Draft) -> Option<Span> {
+    let period = draft.flags.sync_period.0.max(1);
+    let of = match draft.edge {
+        Edge::Delay => draft.flags.initial_readiness_delay,
+        Edge::Initialization => draft.flags.cpu_initialization_period,
+        Edge::Sample => Span::from_secs(30),
+        _ => return None,
+    };
+    let most = draft.ticks.min(of.0 / period).min(12);
+    let tick = draft.dice.between(0, most) * period;
+    let age = Span((of.0 - tick).max(0));
+    let beside = draft.dice.weighted(&[(6, 0), (1, -1_000_000), (1, 1_000_000)]);
+    match draft.edge {
+        // A pod that is as old as the delay.
+        Edge::Delay => draft.unready_at = Some(Time((of.0 - age.0 + beside).max(0))),
+        // Before the period ends.
+        Edge::Initialization => draft.unready_at = Some(Time(draft.dice.between(0, tick))),
+        _ => return Some(Span((age.0 + beside).max(0))),
+    }
+    Some(age)
+}
+
+/// What has to happen for it.
+pub(super) fn happening(draft: &mut Draft) -> Option<Happening> {
+    let at = draft.unready_at?.min(draft.until());
+    let at = Time(at.0 / 1_000_000 * 1_000_000);
+    let pods = if draft.dice.percent(50) { PodSet::All } else { metrics::pods(draft) };
+    let lasts = draft.dice.percent(30).then(|| Span::from_secs(draft.dice.between(30, 600)));
+    Some(Happening { at, lasts, what: What::PodsUnready(pods), line: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_sizes_at_which_rounding_shows() {
+        assert!(UP.contains(&(50, 12)), "{UP:?}");
+        assert!(DOWN.contains(&(10, 80)), "{DOWN:?}");
+        assert!(UP.len() > 10 && DOWN.len() > 10, "{} {}", UP.len(), DOWN.len());
+    }
+}

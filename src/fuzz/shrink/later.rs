@@ -1,0 +1,120 @@
+//! Fewer ticks: a scenario that begins later, as the world was by then, or that fails earlier.
+
+use serde_json::{Value, json};
+
+use super::{Work, simpler};
+use crate::model::hpa::{ApiVersion, decode_spec};
+use crate::model::time::Span;
+
+/// How many ticks before the failure a scenario might begin.
+const BEFORE: [i64; 6] = [0, 1, 2, 3, 5, 8];
+
+/// How many sizes are tried as the first one.
+const SIZES: usize = 8;
+
+/// Flags that make something happen earlier when they are zero.
+const DELAYS: [&str; 3] = [
+    "horizontal-pod-autoscaler-cpu-initialization-period",
+    "horizontal-pod-autoscaler-initial-readiness-delay",
+    "horizontal-pod-autoscaler-downscale-stabilization",
+];
+
+impl Work<'_> {
+    /// Begins shortly before the failure, with a size that there was by then.
+    pub(super) fn start_later(&mut self) {
+        let period = self.best.flags.sync_period.0.max(1);
+        let ticks = self.seen.at.since_start().0 / period;
+        for before in BEFORE.into_iter().filter(|before| *before < ticks) {
+            let by = Span((ticks - before) * period);
+            for size in self.sizes() {
+                let mut tree = self.tree.clone();
+                tree["workload"]["replicas"] = json!(size);
+                if self.begin_later(&tree, by) {
+                    return;
+                }
+            }
+        }
+        // At another size it might fail at once.
+        for size in self.sizes() {
+            let mut tree = self.tree.clone();
+            tree["workload"]["replicas"] = json!(size);
+            self.take_what_fails_earlier(tree);
+        }
+    }
+
+    /// Lets everything happen earlier by the same time.
+    pub(super) fn move_earlier(&mut self) {
+        let period = self.best.flags.sync_period.0.max(1);
+        let whole = |nanos: i64| Span(nanos / period * period);
+        let mut by = whole(self.best.until.since_start().0 / 2);
+        while by > Span::ZERO {
+            if !self.begin_later(&self.tree.clone(), by) {
+                by = whole(by.0 / 2);
+            }
+        }
+    }
+
+    /// Begins a tree later by a time: with pods as old as at the start, as old as they are by
+    /// then, or new ones.
+    fn begin_later(&mut self, tree: &Value, by: Span) -> bool {
+        let age = self.best.workload.age;
+        let mut ages = vec![age, Span(age.0.saturating_add(by.0)), Span::ZERO];
+        ages.dedup();
+        let ages = ages.into_iter().map(|age| age.to_string());
+        for age in ages {
+            let mut tree = tree.clone();
+            simpler::move_earlier(&mut tree, by);
+            simpler::forget_the_past(&mut tree);
+            if age != self.best.workload.age.to_string() {
+                tree["workload"]["age"] = Value::from(age);
+            }
+            if self.take(tree) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sizes that mattered, each once.
+    fn sizes(&self) -> Vec<i32> {
+        let mut sizes: Vec<i32> = Vec::new();
+        for size in &self.seen.sizes {
+            if (0..=1000).contains(size) && !sizes.contains(size) {
+                sizes.push(*size);
+            }
+        }
+        sizes.truncate(SIZES);
+        sizes
+    }
+
+    /// Without a delay it might fail earlier.
+    pub(super) fn try_flags(&mut self) {
+        for flag in DELAYS {
+            let mut tree = self.tree.clone();
+            tree["controller"]["flags"][flag] = json!("0s");
+            self.take_what_fails_earlier(tree);
+        }
+    }
+
+    /// An HPA of version v1 as v2, which people read more easily than JSON in an annotation.
+    pub(super) fn newer_versions(&mut self) {
+        let count = self.best.hpas.len();
+        for index in 0..count {
+            let mut tree = self.tree.clone();
+            let manifest = match count {
+                1 => tree.get_mut("hpa"),
+                _ => tree.get_mut("hpas").and_then(|hpas| hpas.get_mut(index)),
+            };
+            let Some(manifest) = manifest else { continue };
+            let Ok((spec, ApiVersion::V1)) = decode_spec(manifest) else { continue };
+            let Ok(spec) = serde_json::to_value(spec) else { continue };
+            *manifest = json!({
+                "apiVersion": "autoscaling/v2",
+                "kind": manifest["kind"],
+                "metadata": { "name": manifest["metadata"]["name"] },
+                "spec": spec,
+            });
+            self.take(tree);
+        }
+    }
+}
