@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub use super::other_pods::OtherPods;
 use crate::model::api::{ApiError, PodSpec, with_group};
 use crate::model::flags::{FeatureGates, Flags};
 use crate::model::quantity::Quantity;
@@ -40,6 +41,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// Scale targets without pods.
     pub other_targets: Vec<OtherTarget>,
+    /// Pods that no target makes.
+    pub other_pods: Vec<OtherPods>,
     /// What the metrics APIs answer.
     pub metrics: Metrics,
     /// What happens, by time; stable for equal times.

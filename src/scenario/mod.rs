@@ -18,6 +18,7 @@ mod manifest_older;
 pub mod meant;
 mod metrics_file;
 mod node;
+mod other_pods;
 mod podset;
 mod raise;
 mod releases;
