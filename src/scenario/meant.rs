@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub use super::kinds::{BUILT_IN, ScalableKind};
 pub use super::other_pods::OtherPods;
 use crate::model::api::{ApiError, PodSpec, with_group};
 use crate::model::flags::{FeatureGates, Flags};
@@ -112,45 +113,6 @@ impl Scenario {
         self.hpas.len() > 1
     }
 }
-
-/// A kind of objects that have a scale.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct ScalableKind<'a> {
-    /// API group, empty for core.
-    pub group: &'a str,
-    /// API version.
-    pub version: &'a str,
-    /// The kind.
-    pub kind: &'a str,
-    /// The plural, as in paths.
-    pub resource: &'a str,
-}
-
-impl ScalableKind<'_> {
-    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
-    #[must_use]
-    pub fn group_resource(&self) -> String {
-        with_group(self.resource, self.group)
-    }
-}
-
-/// The kinds with a scale that every API server has.
-pub const BUILT_IN: [ScalableKind<'static>; 4] = {
-    const fn apps(kind: &'static str, resource: &'static str) -> ScalableKind<'static> {
-        ScalableKind { group: "apps", version: "v1", kind, resource }
-    }
-    [
-        apps("Deployment", "deployments"),
-        apps("ReplicaSet", "replicasets"),
-        apps("StatefulSet", "statefulsets"),
-        ScalableKind {
-            group: "",
-            version: "v1",
-            kind: "ReplicationController",
-            resource: "replicationcontrollers",
-        },
-    ]
-};
 
 /// An HPA of a scenario.
 #[derive(Clone, PartialEq, Debug)]

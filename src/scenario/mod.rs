@@ -12,6 +12,7 @@ mod error;
 mod expect_file;
 mod file;
 mod hash;
+mod kinds;
 mod lower;
 mod manifest;
 mod manifest_older;
