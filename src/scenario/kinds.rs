@@ -1,4 +1,6 @@
-//! Kinds of objects that have a scale.
+//! Kinds of objects that have a scale, and what the API has of such an object.
+
+use std::sync::Arc;
 
 use crate::model::api::with_group;
 
@@ -40,3 +42,28 @@ pub const BUILT_IN: [ScalableKind<'static>; 4] = {
         },
     ]
 };
+
+/// What the API has of a scale target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// For instance `Deployment`.
+    pub kind: &'a str,
+    /// For instance `deployments`.
+    pub resource: &'a str,
+    /// Its name.
+    pub name: &'a Arc<str>,
+    /// `spec.replicas` at t=0.
+    pub replicas: i32,
+}
+
+impl Target<'_> {
+    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
+    #[must_use]
+    pub fn group_resource(&self) -> String {
+        with_group(self.resource, self.group)
+    }
+}

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use super::kinds::{BUILT_IN, ScalableKind};
+pub use super::kinds::{BUILT_IN, ScalableKind, Target};
 pub use super::other_pods::OtherPods;
-use crate::model::api::{ApiError, PodSpec, with_group};
+use crate::model::api::{ApiError, PodSpec};
 use crate::model::flags::{FeatureGates, Flags};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
@@ -142,31 +142,6 @@ pub struct OtherTarget {
     pub replicas: i32,
     /// The text form of its selector, as in `status.selector` of its scale.
     pub selector: Arc<str>,
-}
-
-/// What the API has of a scale target.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// API group, empty for core.
-    pub group: &'a str,
-    /// API version.
-    pub version: &'a str,
-    /// For instance `Deployment`.
-    pub kind: &'a str,
-    /// For instance `deployments`.
-    pub resource: &'a str,
-    /// Its name.
-    pub name: &'a Arc<str>,
-    /// `spec.replicas` at t=0.
-    pub replicas: i32,
-}
-
-impl Target<'_> {
-    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
-    #[must_use]
-    pub fn group_resource(&self) -> String {
-        with_group(self.resource, self.group)
-    }
 }
 
 /// The releases on which a scenario holds; both ends inclusive.
