@@ -3,43 +3,50 @@
 //!
 //! A row of its tables names a rule, what can be seen of it, and fixtures. What can be seen is text
 //! that `kube-lockstep explain FIXTURE --tick N` shows, besides the answers of the API server and
-//! the branches that the fuzzer counts. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails
+//! the branches that the fuzzer counts. What was asked, answered and written (scale, status, events,
+//! errors) is upstream's own, from its recorded trace; how it came about, and the branches, are the
+//! model's word. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails
 //! with all there is of a fixture.
 
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_lockstep::engine::recorded::{self, Traces};
 use kube_lockstep::fuzz::Coverage;
 use kube_lockstep::model::hpa::Decision;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::report::explain;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
-use kube_lockstep::trace::ApiOutcome;
+use kube_lockstep::trace::{ApiOutcome, Trace};
 
 /// The document.
 const DOCUMENT: &str = "docs/coverage.md";
 
-/// The sections that rules are numbered by, and how many each has at least: a table that is lost,
-/// or not read any more, must be noticed.
+/// The sections that rules are numbered by, and how many each has: a row that is lost, or a table
+/// that is not read any more, must be noticed. Who adds a rule counts it here.
 const SECTIONS: &[(&str, usize)] = &[
-    ("1.1", 6),
-    ("1.2", 8),
-    ("1.3", 5),
-    ("1.4", 8),
-    ("1.5", 20),
-    ("1.6.1", 3),
-    ("1.6.2", 12),
-    ("1.6.3", 6),
-    ("1.6.4", 15),
-    ("1.6.5", 30),
-    ("1.7", 8),
-    ("1.9", 8),
-    ("1.10", 20),
+    ("1.1", 9),
+    ("1.2", 37),
+    ("1.3", 9),
+    ("1.4", 24),
+    ("1.5", 32),
+    ("1.6.1", 16),
+    ("1.6.2", 17),
+    ("1.6.3", 9),
+    ("1.6.4", 31),
+    ("1.6.5", 51),
+    ("1.7", 14),
+    ("1.9", 12),
+    ("1.10", 31),
     ("1.11", 5),
-    ("1.12", 4),
+    ("1.12", 6),
+    ("Practice", 10),
 ];
+
+/// How many findings there are.
+const FINDINGS_ROWS: usize = 30;
 
 /// One row.
 #[derive(Clone, Debug)]
@@ -193,6 +200,20 @@ fn contains(step: &str, text: &str) -> bool {
     })
 }
 
+/// Puts what upstream was recorded to do in the place of what the model says that it does. A trace
+/// that is missing or out of date is for `suites/recorded.rs` to find; here it counts for nothing.
+fn as_recorded(run: &mut FreeRun, scenario: &Scenario, release: Release) {
+    let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
+    let text = traces.read(&scenario.id, release).unwrap_or_default().unwrap_or_default();
+    let trace = recorded::parse_snapshot(&text).unwrap_or_default();
+    let trace = if trace.hash == scenario.hash { trace } else { Trace::default() };
+    run.ticks.truncate(trace.ticks.len());
+    for (tick, observed) in run.ticks.iter_mut().zip(trace.ticks) {
+        tick.observation = observed;
+    }
+    run.trace.api = trace.api;
+}
+
 /// All fixtures, or the one that is wanted, with what can be seen of them.
 fn fixtures(wanted: Option<&str>) -> BTreeMap<String, Vec<String>> {
     let release = Release::newest();
@@ -200,7 +221,8 @@ fn fixtures(wanted: Option<&str>) -> BTreeMap<String, Vec<String>> {
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
     let seen = paths.map(|path| {
         let scenario = support::load(&path);
-        let run = free_run(&scenario, release);
+        let mut run = free_run(&scenario, release);
+        as_recorded(&mut run, &scenario, release);
         (support::id_of(&path), evidence_of(&scenario, &run))
     });
     seen.collect()
@@ -228,10 +250,16 @@ fn check(document: &str, fixtures: &BTreeMap<String, Vec<String>>) -> Vec<String
     for fixture in fixtures.keys().filter(|fixture| !named.contains(fixture.as_str())) {
         wrong.push(format!("{fixture} stands for no rule of {DOCUMENT}"));
     }
-    for (section, least) in SECTIONS {
+    for (section, expected) in SECTIONS {
         let count = rules.iter().filter(|rule| rule.section == *section).count();
-        if count < *least {
-            wrong.push(format!("{DOCUMENT}: section {section} has only {count} rules"));
+        if count != *expected {
+            wrong.push(format!("{DOCUMENT}: section {section} has {count} rules, not {expected}"));
+        }
+    }
+    for rule in &rules {
+        if !SECTIONS.iter().any(|(section, _)| *section == rule.section) {
+            let place = format!("{DOCUMENT}:{}", rule.line);
+            wrong.push(format!("{place}: no section {} is counted", rule.section));
         }
     }
     wrong
@@ -252,7 +280,7 @@ fn every_rule_is_seen_in_its_fixtures() {
     let (findings, rows) = check_findings(&read(FINDINGS), &fixtures);
     wrong.extend(findings);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(rows >= 20, "{FINDINGS} has only {rows} rows");
+    assert_eq!(rows, FINDINGS_ROWS, "{FINDINGS}: its rows");
 }
 
 /// What the test above is there to find, it finds.
@@ -265,12 +293,12 @@ fn what_is_wrong_is_found() {
     ]);
     let first = |row: &str| {
         let document = format!("## 1.5 Title\n| rule | seen | fixtures |\n|---|---|---|\n{row}\n");
-        check(&document, &fixtures).into_iter().next().expect("too few rules, at least")
+        check(&document, &fixtures).into_iter().next().expect("a wrong number of rules, at least")
     };
     let fine = "| it is | `size 2` + `more` | `a/one` |\n| too | `size` | `a/two` |";
-    assert!(first(fine).contains("has only"), "{}", first(fine));
+    assert!(first(fine).contains("has 0 rules, not"), "{}", first(fine));
     let steps = "| it is | `1`, then `size*more`, then `3` | `a/one` |\n| it | `size` | `a/two` |";
-    assert!(first(steps).contains("has only"), "{}", first(steps));
+    assert!(first(steps).contains("has 0 rules, not"), "{}", first(steps));
     for (row, finds) in [
         ("| a rule | `size 2` | |", "no fixture or no evidence"),
         ("| a rule | | `a/one` |", "no fixture or no evidence"),

@@ -62,6 +62,9 @@ pub(super) struct File {
     /// Further objects that HPAs can scale. They have a size and a selector, but no pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_targets: Vec<OtherTarget>,
+    /// Pods that no target makes, of a Job for instance, which a selector may find all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) other_pods: Vec<OtherPods>,
     /// What the metrics APIs answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics: Option<Metrics>,
@@ -216,6 +219,80 @@ pub(super) struct OtherTarget {
     /// The selector in its scale, as text. Default `app=NAME`. It may select the workload's pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) selector: Option<String>,
+}
+
+/// Pods that are alike, are there from the start to the end, and never change. Each has one
+/// container.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "other pods, for instance {name: report, labels: {app: web}}")]
+pub(super) struct OtherPods {
+    /// What their names begin with: those of `report` are `report-0`, `report-1` and so on.
+    #[schemars(length(min = 1))]
+    pub(super) name: String,
+    /// How many there are. Default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) count: Option<u32>,
+    /// Their labels.
+    #[schemars(extend("minProperties" = 1))]
+    pub(super) labels: Entries<String>,
+    /// The name of their container. Default `app`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub(super) container: Option<String>,
+    /// What it requests of each resource. Default: nothing.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) requests: Entries<QuantityText>,
+    /// What it uses, all the time: `cpu`, `memory`. Default: metrics.k8s.io has no entry of them.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub(super) usage: Entries<QuantityText>,
+    /// Their phase. Default Running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) phase: Option<Phase>,
+    /// Their condition Ready. Default: True if they are Running, absent if they are Pending, else
+    /// False.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ready: Option<Readiness>,
+    /// Whether they have a start time. Default: unless they are Pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) started: Option<bool>,
+    /// Whether they are Terminating. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) terminating: bool,
+    /// How long before the start they were created, and their condition Ready became what it is.
+    /// Default 1h.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) age: Option<Duration>,
+}
+
+/// `status.phase` of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) enum Phase {
+    /// Its containers have not started.
+    Pending,
+    /// They run.
+    Running,
+    /// They ended well.
+    Succeeded,
+    /// One ended badly.
+    Failed,
+    /// The kubelet can't be reached.
+    Unknown,
+}
+
+/// The condition Ready of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "\"True\", \"False\", Unknown or Absent, the first two in quotes")]
+pub(super) enum Readiness {
+    /// It is ready.
+    True,
+    /// It is not.
+    False,
+    /// Nobody knows.
+    Unknown,
+    /// It has no such condition.
+    Absent,
 }
 
 /// A container and its requests.

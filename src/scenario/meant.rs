@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::model::api::{ApiError, PodSpec, with_group};
+pub use super::kinds::{BUILT_IN, ScalableKind, Target};
+pub use super::other_pods::OtherPods;
+use crate::model::api::{ApiError, PodSpec};
 use crate::model::flags::{FeatureGates, Flags};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
@@ -40,6 +42,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// Scale targets without pods.
     pub other_targets: Vec<OtherTarget>,
+    /// Pods that no target makes.
+    pub other_pods: Vec<OtherPods>,
     /// What the metrics APIs answer.
     pub metrics: Metrics,
     /// What happens, by time; stable for equal times.
@@ -110,45 +114,6 @@ impl Scenario {
     }
 }
 
-/// A kind of objects that have a scale.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct ScalableKind<'a> {
-    /// API group, empty for core.
-    pub group: &'a str,
-    /// API version.
-    pub version: &'a str,
-    /// The kind.
-    pub kind: &'a str,
-    /// The plural, as in paths.
-    pub resource: &'a str,
-}
-
-impl ScalableKind<'_> {
-    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
-    #[must_use]
-    pub fn group_resource(&self) -> String {
-        with_group(self.resource, self.group)
-    }
-}
-
-/// The kinds with a scale that every API server has.
-pub const BUILT_IN: [ScalableKind<'static>; 4] = {
-    const fn apps(kind: &'static str, resource: &'static str) -> ScalableKind<'static> {
-        ScalableKind { group: "apps", version: "v1", kind, resource }
-    }
-    [
-        apps("Deployment", "deployments"),
-        apps("ReplicaSet", "replicasets"),
-        apps("StatefulSet", "statefulsets"),
-        ScalableKind {
-            group: "",
-            version: "v1",
-            kind: "ReplicationController",
-            resource: "replicationcontrollers",
-        },
-    ]
-};
-
 /// An HPA of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Autoscaler {
@@ -177,31 +142,6 @@ pub struct OtherTarget {
     pub replicas: i32,
     /// The text form of its selector, as in `status.selector` of its scale.
     pub selector: Arc<str>,
-}
-
-/// What the API has of a scale target.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// API group, empty for core.
-    pub group: &'a str,
-    /// API version.
-    pub version: &'a str,
-    /// For instance `Deployment`.
-    pub kind: &'a str,
-    /// For instance `deployments`.
-    pub resource: &'a str,
-    /// Its name.
-    pub name: &'a Arc<str>,
-    /// `spec.replicas` at t=0.
-    pub replicas: i32,
-}
-
-impl Target<'_> {
-    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
-    #[must_use]
-    pub fn group_resource(&self) -> String {
-        with_group(self.resource, self.group)
-    }
 }
 
 /// The releases on which a scenario holds; both ends inclusive.

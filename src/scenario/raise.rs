@@ -11,11 +11,11 @@ use super::expect_file::{
 use super::file::{
     AnyManifest, ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception,
     ExternalMetric, File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics,
-    ObjectMetric, OtherTarget, PodResources, PodsMetric, Point, ResourceOfPods, ResourceUsage,
-    RestartPolicy, RollingUpdate, Sampling, Series, Signal, SignalShape, Sine, Startup, Victims,
-    Workload,
+    ObjectMetric, OtherPods, OtherTarget, Phase, PodResources, PodsMetric, Point, Readiness,
+    ResourceOfPods, ResourceUsage, RestartPolicy, RollingUpdate, Sampling, Series, Signal,
+    SignalShape, Sine, Startup, Victims, Workload,
 };
-use super::lower::AGE;
+use super::lower::{AGE, APP};
 use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
 use super::scalars::{
     Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
@@ -52,6 +52,7 @@ fn file(scenario: &Scenario) -> File {
         },
         workload: workload(&scenario.workload),
         other_targets: scenario.other_targets.iter().map(other_target).collect(),
+        other_pods: scenario.other_pods.iter().map(other_pods).collect(),
         metrics: (metrics != Metrics::default()).then_some(metrics),
         timeline: scenario.timeline.iter().map(|it| happening(it, scenario)).collect(),
         until: time(scenario.until),
@@ -66,6 +67,41 @@ fn other_target(meant: &meant::OtherTarget) -> OtherTarget {
         name: meant.name.to_string(),
         replicas: meant.replicas,
         selector: (*meant.selector != *by_default).then(|| meant.selector.to_string()),
+    }
+}
+
+fn other_pods(meant: &meant::OtherPods) -> OtherPods {
+    let container = meant.spec.containers.first().map(container).unwrap_or_default();
+    let usage = meant.usage.iter().flat_map(|metrics| &metrics.usage);
+    let (running, pending) = (api::PodPhase::Running, api::PodPhase::Pending);
+    OtherPods {
+        name: meant.name.to_string(),
+        count: (meant.count != 1).then_some(meant.count),
+        labels: labels(&meant.labels),
+        container: (container.name != APP).then_some(container.name),
+        requests: container.requests,
+        usage: Entries(usage.map(|(name, of)| (name.to_string(), quantity(of))).collect()),
+        phase: match meant.phase {
+            api::PodPhase::Running => None,
+            api::PodPhase::Pending => Some(Phase::Pending),
+            api::PodPhase::Succeeded => Some(Phase::Succeeded),
+            api::PodPhase::Failed => Some(Phase::Failed),
+            api::PodPhase::Unknown => Some(Phase::Unknown),
+        },
+        ready: match meant.ready {
+            Some(api::ConditionStatus::True) if meant.phase == running => None,
+            Some(api::ConditionStatus::True) => Some(Readiness::True),
+            Some(api::ConditionStatus::False) if [running, pending].contains(&meant.phase) => {
+                Some(Readiness::False)
+            }
+            Some(api::ConditionStatus::False) => None,
+            Some(api::ConditionStatus::Unknown) => Some(Readiness::Unknown),
+            None if meant.phase == pending => None,
+            None => Some(Readiness::Absent),
+        },
+        started: (meant.started != (meant.phase != pending)).then_some(meant.started),
+        terminating: meant.terminating,
+        age: unless(meant.age, AGE),
     }
 }
 

@@ -10,6 +10,7 @@ mod change;
 mod cluster;
 mod custom;
 mod hpas;
+mod other_pods;
 mod pods;
 mod rollout;
 mod signal;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
 use super::custom::CustomTold;
+use super::other_pods::{self, OtherSamples};
 use super::pods::{self, Frozen, SimPod};
 use super::simulation::World;
 use super::usage::{ClassKey, Usage, without};
@@ -42,6 +43,7 @@ pub(super) struct Told {
     pub(super) person: bool,
     /// The same of the other targets.
     pub(super) others: Vec<OtherTold>,
+    other_samples: OtherSamples,
     /// All samples have to be looked at.
     pub(super) everything: bool,
     pub(super) lost_pods: Vec<Arc<str>>,
@@ -79,6 +81,7 @@ impl Told {
             freshly_frozen: Vec::new(),
             person: true,
             others,
+            other_samples: OtherSamples::default(),
             everything: false,
             lost_pods: Vec::new(),
             lost_samples: Vec::new(),
@@ -122,6 +125,9 @@ impl World {
         for (name, spec) in self.told.new_templates.drain(..) {
             let labels = self.scenario.workload.labels.clone();
             changes.push(Change::PodTemplate { name, labels, spec: (*spec).clone() });
+        }
+        if first {
+            other_pods::tell_pods(&self.scenario, &mut changes);
         }
         self.tell_scale(&mut changes);
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -225,7 +231,8 @@ impl World {
                 }
             }
         }
-        if self.told.following > 0 && self.told.timestamp != Some(timestamp) {
+        let others = self.told.other_samples.tell(&scenario, empty, &mut change);
+        if self.told.following + others > 0 && self.told.timestamp != Some(timestamp) {
             self.told.timestamp = Some(timestamp);
             change.timestamp = Some(timestamp);
         }

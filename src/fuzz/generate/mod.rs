@@ -63,6 +63,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         notes: Vec::new(),
         workload,
         other_targets,
+        other_pods: Vec::new(),
         metrics,
         timeline,
         until: draft.until(),

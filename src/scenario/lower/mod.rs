@@ -8,6 +8,7 @@ mod expect;
 mod hpa;
 mod metadata;
 mod metrics;
+mod other_pods;
 mod reach;
 mod rolling_update;
 mod served;
@@ -20,7 +21,7 @@ use self::cursor::{At, Problems};
 use self::hpa::Hpas;
 use self::reach::Reach;
 use self::timeline::Scene;
-pub(super) use self::workload::AGE;
+pub(super) use self::workload::{AGE, APP};
 use super::error::{Problem, suggest};
 use super::file::File;
 use super::meant::{ReleaseRange, Scenario};
@@ -49,6 +50,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let target = hpas.as_ref().and_then(Hpas::target);
     let workload = workload::lower(&file.workload, at.key("workload"), target, &mut problems);
     let others = hpa::other_targets(&file, at.key("otherTargets"), target, &mut problems);
+    let other_pods = other_pods::lower(&file, at.key("otherPods"), target, &mut problems);
     if let Some(hpas) = &mut hpas {
         hpas.find_targets(&others, &mut problems);
     }
@@ -100,6 +102,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         hpas: hpas.into_meant(),
         workload,
         other_targets: others,
+        other_pods,
         metrics,
         timeline,
         until,

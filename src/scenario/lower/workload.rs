@@ -85,7 +85,7 @@ fn with_plural(
 }
 
 /// The name of the only container, if the scenario names none.
-const APP: &str = "app";
+pub(in crate::scenario) const APP: &str = "app";
 
 /// The containers that have usage: those that run as long as the pod does.
 pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {

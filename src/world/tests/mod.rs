@@ -51,6 +51,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             target: 0,
         }],
         other_targets: Vec::new(),
+        other_pods: Vec::new(),
         notes: Vec::new(),
         workload: Workload {
             group: "apps".to_owned(),

@@ -1,0 +1,69 @@
+//! Kinds of objects that have a scale, and what the API has of such an object.
+
+use std::sync::Arc;
+
+use crate::model::api::with_group;
+
+/// A kind of objects that have a scale.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ScalableKind<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The plural, as in paths.
+    pub resource: &'a str,
+}
+
+impl ScalableKind<'_> {
+    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
+    #[must_use]
+    pub fn group_resource(&self) -> String {
+        with_group(self.resource, self.group)
+    }
+}
+
+/// The kinds with a scale that every API server has.
+pub const BUILT_IN: [ScalableKind<'static>; 4] = {
+    const fn apps(kind: &'static str, resource: &'static str) -> ScalableKind<'static> {
+        ScalableKind { group: "apps", version: "v1", kind, resource }
+    }
+    [
+        apps("Deployment", "deployments"),
+        apps("ReplicaSet", "replicasets"),
+        apps("StatefulSet", "statefulsets"),
+        ScalableKind {
+            group: "",
+            version: "v1",
+            kind: "ReplicationController",
+            resource: "replicationcontrollers",
+        },
+    ]
+};
+
+/// What the API has of a scale target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// For instance `Deployment`.
+    pub kind: &'a str,
+    /// For instance `deployments`.
+    pub resource: &'a str,
+    /// Its name.
+    pub name: &'a Arc<str>,
+    /// `spec.replicas` at t=0.
+    pub replicas: i32,
+}
+
+impl Target<'_> {
+    /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
+    #[must_use]
+    pub fn group_resource(&self) -> String {
+        with_group(self.resource, self.group)
+    }
+}

@@ -1,0 +1,91 @@
+//! Pods that no target makes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cursor::{At, Problems};
+use super::hpa::Target;
+use super::values::{amount, resource, span_or};
+use super::workload::{AGE, APP, container};
+use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
+use crate::model::selector::is_dns1123_subdomain;
+use crate::scenario::file::{self, Container, File, Phase, Readiness};
+use crate::scenario::meant::OtherPods;
+
+/// More of one kind than this say nothing that fewer don't.
+const MOST: u32 = 1000;
+
+pub(super) fn lower(
+    file: &File,
+    at: At<'_>,
+    workload: Option<&Target>,
+    problems: &mut Problems,
+) -> Vec<OtherPods> {
+    let mut all: Vec<OtherPods> = Vec::new();
+    for (index, typed) in file.other_pods.iter().enumerate() {
+        let at = at.index(index);
+        let name = typed.name.as_str();
+        if let Some(error) = is_dns1123_subdomain(name, "characters").first() {
+            problems.plain(at.key("name"), format!("{name:?} is no name of pods: {error}"));
+        }
+        if workload.is_some_and(|workload| *workload.name == *name) {
+            let what = format!("`{name}` is the workload, whose pods have such names");
+            problems.hint(at.key("name"), what, "other pods have other names");
+        }
+        if all.iter().any(|pods| *pods.name == *name) {
+            problems.plain(at.key("name"), format!("other pods are named `{name}`, too"));
+        }
+        all.push(one(typed, at, problems));
+    }
+    all
+}
+
+fn one(typed: &file::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods {
+    let count = typed.count.unwrap_or(1);
+    if !(1..=MOST).contains(&count) {
+        problems.plain(at.key("count"), format!("expected 1 to {MOST} pods, found {count}"));
+    }
+    if typed.labels.is_empty() {
+        let hint = "those of the workload's pods, for instance {app: web}";
+        problems.hint(at.key("labels"), "no selector finds pods without labels", hint);
+    }
+    let labels: BTreeMap<String, String> = typed.labels.0.iter().cloned().collect();
+    let name = typed.container.clone().unwrap_or_else(|| APP.to_owned());
+    if name.is_empty() {
+        problems.plain(at.key("container"), "an empty name of a container");
+    }
+    let container = container(&Container { name, requests: typed.requests.clone() }, at, problems);
+    let mut usage = Vec::new();
+    for (name, text) in &typed.usage.0 {
+        let at = at.key("usage").key(name);
+        resource(name, at, problems);
+        usage.extend(amount(text, at, problems).map(|amount| (name.as_str().into(), amount)));
+    }
+    let metrics = ContainerMetrics { name: container.name.clone(), usage };
+    let metrics = (!metrics.usage.is_empty()).then_some(metrics);
+    let phase = match typed.phase {
+        None | Some(Phase::Running) => PodPhase::Running,
+        Some(Phase::Pending) => PodPhase::Pending,
+        Some(Phase::Succeeded) => PodPhase::Succeeded,
+        Some(Phase::Failed) => PodPhase::Failed,
+        Some(Phase::Unknown) => PodPhase::Unknown,
+    };
+    let ready = match (typed.ready, phase) {
+        (None, PodPhase::Running) | (Some(Readiness::True), _) => Some(ConditionStatus::True),
+        (None, PodPhase::Pending) | (Some(Readiness::Absent), _) => None,
+        (Some(Readiness::Unknown), _) => Some(ConditionStatus::Unknown),
+        (None, _) | (Some(Readiness::False), _) => Some(ConditionStatus::False),
+    };
+    OtherPods {
+        name: typed.name.as_str().into(),
+        count,
+        labels,
+        spec: Arc::new(PodSpec { containers: vec![container], ..PodSpec::default() }),
+        usage: metrics.into_iter().collect(),
+        phase,
+        ready,
+        started: typed.started.unwrap_or(phase != PodPhase::Pending),
+        terminating: typed.terminating,
+        age: span_or(typed.age.as_ref(), AGE, at.key("age"), problems),
+    }
+}
