@@ -11,6 +11,7 @@ mod decode;
 mod error;
 mod expect_file;
 mod file;
+mod happening;
 mod hash;
 mod kinds;
 mod lower;
