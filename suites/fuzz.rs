@@ -212,6 +212,8 @@ fn names_what_was_never_reached() -> Result<(), Failed> {
     for index in 0..40 {
         let scenario = Arc::new(fuzz::scenario(3, index, RELEASE, &[]));
         let half = &mut halves[usize::from(index % 2 == 0)];
+        coverage.begin(&scenario, RELEASE);
+        half.begin(&scenario, RELEASE);
         run_watched(&scenario, &mut Model::new(RELEASE), &[], &mut |decision| {
             coverage.add(decision);
             half.add(decision);
@@ -220,7 +222,15 @@ fn names_what_was_never_reached() -> Result<(), Failed> {
     let groups = coverage.groups();
     let group = |name: &str| groups.iter().find(|group| group.group == name).expect("it is there");
     assert!(group("branches").reached.iter().any(|(name, _)| name == "Metrics"));
-    assert!(group("conditions").never.contains(&"InvalidMetricSourceType"));
+    assert!(group("conditions").never.contains(&"InvalidMetricSourceType".to_owned()));
+    assert!(group("errors").reached.iter().any(|(name, _)| name == "invalid metrics ("));
+    assert!(group("errors").never.contains(&"no metric source was set".to_owned()));
+    assert!(group("kinds").reached.iter().any(|(name, _)| name == "custom resource"));
+    assert!(group("versions").reached.iter().any(|(name, _)| name == "autoscaling/v1"));
+    let gates = group("gates");
+    let of = |name: &str| gates.reached.iter().find(|(it, _)| it == name).map(|(_, count)| *count);
+    assert!(of("HPAScaleToZero=true") > of("HPAScaleToZero=false"), "{gates:?}");
+    assert!(of("HPAConfigurableTolerance=false").is_none() && gates.never.len() < 5, "{gates:?}");
     let mut merged = Coverage::default();
     halves.iter().for_each(|half| merged.merge(half));
     assert_eq!(merged.groups(), groups);

@@ -13,6 +13,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
+use crate::scenario::meant::ScalableKind;
 use crate::trace::{ApiAnswer, ApiOutcome, Stepped};
 use crate::world::{Change, Cluster, HpaAnswer, HpaOutcome};
 
@@ -45,12 +46,14 @@ struct Served {
 /// The resource of a target, or why it has none.
 type Mapped = Result<Arc<str>, String>;
 
-/// A kind with a scale, and its resource with its group.
+/// A kind that the API server has, and its resource with its group.
 #[derive(Clone, Debug)]
 struct Kind {
     group: String,
     kind: String,
     resource: Arc<str>,
+    /// Whether it has a scale.
+    scales: bool,
 }
 
 /// An object that has a scale.
@@ -79,12 +82,17 @@ impl Simulation {
             resource: target.group_resource().into(),
             name: target.name.clone(),
         });
-        let served = scenario.kinds();
-        let kinds = served.iter().map(|kind| Kind {
+        let served = |kind: &ScalableKind<'_>, scales: bool| Kind {
             group: kind.group.to_owned(),
             kind: kind.kind.to_owned(),
             resource: kind.group_resource().into(),
-        });
+            scales,
+        };
+        let with_scale = scenario.kinds();
+        let with_scale = with_scale.iter().map(|kind| served(kind, true));
+        let without = scenario.kinds_without_scale();
+        let without = without.iter().map(|kind| served(kind, false));
+        let kinds = with_scale.chain(without);
         Simulation {
             cluster: Cluster::new(scenario.gates.enabled(Gate::HpaGeneration)),
             controller: Controller::new(rules, scenario.flags, scenario.gates),
@@ -197,8 +205,12 @@ impl Simulation {
             None => (&first.resource, None),
         };
         let name = hpa.map_or(&*first.name, |hpa| &hpa.spec.scale_target_ref.name);
-        let scale = self.cluster.scale(resource, name);
+        let scale = match self.kinds.iter().find(|kind| same_text(&kind.resource, resource)) {
+            Some(kind) if !kind.scales => Err(self.cluster.no_scale()),
+            _ => self.cluster.scale(resource, name),
+        };
         let faults = self.cluster.faults();
+        let update_error = self.cluster.scale_update_error(resource, name);
         let input = Input {
             now,
             hpa,
@@ -208,7 +220,7 @@ impl Simulation {
             pods: self.cluster.pods(),
             pod_metrics: self.cluster.pod_metrics(),
             custom_metrics: self.cluster.custom_metrics(),
-            update_scale: faults.update_scale.as_ref(),
+            update_scale: update_error.as_ref(),
             update_status: faults.update_status.as_ref(),
             slow_metrics: faults.slow_metrics,
         };

@@ -1,130 +1,24 @@
-//! What of the controller was reached: reasons of conditions and events, and the branches, paths,
-//! windows and limits of the model's derivations.
+//! What of the controller was reached: reasons of conditions and events, error texts, and the
+//! branches, paths, windows and limits of the model's derivations; and with what: kinds of targets,
+//! versions of the HPA, feature gates.
 //!
 //! What is known to exist is listed, so that what was never reached can be named. What is met and
 //! not listed is counted, too.
 
+mod known;
+
 use std::collections::BTreeMap;
 
-use crate::model::api::SelectPolicy;
+use self::known::{CUSTOM, ERRORS, KNOWN};
+use crate::model::api::{SelectPolicy, Text};
 use crate::model::derivation::{
     Branch, Derivation, Filled, MetricDerivation, Path, RateLimit, Source, Target,
 };
+use crate::model::flags::FeatureGates;
 use crate::model::hpa::Decision;
 use crate::model::observation::Read;
-
-/// The groups in the order of the report, each with what is known to be in it.
-const KNOWN: [(&str, &[&str]); 9] = [
-    (
-        "conditions",
-        &[
-            "SucceededGetScale",
-            "FailedGetScale",
-            "ReadyForNewScale",
-            "ScaleUpStabilized",
-            "ScaleDownStabilized",
-            "SucceededRescale",
-            "FailedUpdateScale",
-            "ValidMetricFound",
-            "ScalingDisabled",
-            "InvalidSelector",
-            "AmbiguousSelector",
-            "FailedGetResourceMetric",
-            "FailedGetContainerResourceMetric",
-            "FailedGetPodsMetric",
-            "FailedGetObjectMetric",
-            "FailedGetExternalMetric",
-            "InvalidMetricSourceType",
-            "DesiredWithinRange",
-            "TooFewReplicas",
-            "TooManyReplicas",
-            "ScaleUpLimit",
-            "ScaleDownLimit",
-            "ScaledToZero",
-            "NotScaledToZero",
-        ],
-    ),
-    (
-        "events",
-        &[
-            "SuccessfulRescale",
-            "FailedRescale",
-            "FailedGetScale",
-            "FailedGetResourceMetric",
-            "FailedGetContainerResourceMetric",
-            "FailedGetPodsMetric",
-            "FailedGetObjectMetric",
-            "FailedGetExternalMetric",
-            "FailedComputeMetricsReplicas",
-            "FailedUpdateStatus",
-            "SelectorRequired",
-            "InvalidSelector",
-            "AmbiguousSelector",
-        ],
-    ),
-    ("branches", &["NoScale", "Disabled", "AboveMax", "BelowMin", "NoMetrics", "Metrics"]),
-    ("sources", &["Resource", "ContainerResource", "Pods", "Object", "External"]),
-    ("targets", &["Utilization", "AverageValue", "Value"]),
-    (
-        "paths",
-        &[
-            "Failed",
-            "FromZero",
-            "Total",
-            "WithinTolerance",
-            "Ready",
-            "SecondWithinTolerance",
-            "SecondReversed",
-            "CountReversed",
-            "Second",
-        ],
-    ),
-    (
-        "pods",
-        &[
-            "unready",
-            "missing",
-            "ignored",
-            "unknown",
-            "missing-as-percent",
-            "missing-as-target",
-            "missing-as-zero",
-            "missing-left-out",
-            "unready-as-zero",
-        ],
-    ),
-    (
-        "limits",
-        &[
-            "held-by-up-window",
-            "held-by-down-window",
-            "held-by-flag",
-            "legacy-limit",
-            "up-max",
-            "up-min",
-            "up-disabled",
-            "down-max",
-            "down-min",
-            "down-disabled",
-            "policy-after-scale-up",
-            "policy-after-scale-down",
-        ],
-    ),
-    (
-        "writes",
-        &[
-            "scale",
-            "scale-refused",
-            "scale-tried-again",
-            "status",
-            "status-refused",
-            "status-unchanged",
-            "scale-unreadable",
-            "metrics-unreadable",
-            "failed-but-scaled-up",
-        ],
-    ),
-];
+use crate::model::rules::{Release, Rules};
+use crate::scenario::Scenario;
 
 /// What was reached, with how often.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -138,10 +32,10 @@ pub struct Coverage {
 pub struct Reached {
     /// What it is a group of.
     pub group: &'static str,
-    /// What was reached, and on how many ticks.
+    /// What was reached, and on how many ticks; kinds, versions and gates: in how many scenarios.
     pub reached: Vec<(String, u64)>,
     /// What is known to be there, and was not reached.
-    pub never: Vec<&'static str>,
+    pub never: Vec<String>,
 }
 
 const CONDITIONS: usize = 0;
@@ -153,11 +47,51 @@ const PATHS: usize = 5;
 const PODS: usize = 6;
 const LIMITS: usize = 7;
 const WRITES: usize = 8;
+const ERROR_TEXTS: usize = 9;
+const KINDS: usize = 10;
+const VERSIONS: usize = 11;
+const GATES: usize = 12;
 
 impl Coverage {
+    /// Counts a scenario that is run: its targets, the versions of its HPAs, its feature gates.
+    pub fn begin(&mut self, scenario: &Scenario, release: Release) {
+        let targets: Vec<_> = scenario.targets().collect();
+        for hpa in &scenario.hpas {
+            let target = targets.get(hpa.target);
+            let built_in = target.filter(|it| it.group.is_empty() || it.group == "apps");
+            self.count(KINDS, built_in.map_or(CUSTOM, |it| it.kind));
+            self.count(VERSIONS, &hpa.given);
+        }
+        let possible = FeatureGates::of(&Rules::of(release));
+        for (gate, _) in possible.iter() {
+            for value in [true, false] {
+                if possible.clone().set(gate.name(), value).is_ok() {
+                    let name = format!("{}={value}", gate.name());
+                    let count = self.other.entry((GATES, name)).or_default();
+                    *count += u64::from(scenario.gates.enabled(gate) == value);
+                }
+            }
+        }
+    }
+
+    /// Error texts, in events and in what the controller logs.
+    fn errors<'t>(&mut self, texts: impl Iterator<Item = &'t str>) {
+        let mut found = [false; ERRORS.len()];
+        for text in texts {
+            for (error, found) in ERRORS.iter().zip(&mut found) {
+                *found |= text.contains(error);
+            }
+        }
+        let names = ERRORS.iter().zip(found).filter(|(_, found)| *found);
+        names.for_each(|(name, _)| self.count(ERROR_TEXTS, name));
+    }
+
     /// Counts one reconcile as the model explains it.
     pub fn add(&mut self, decision: &Decision) {
         let seen = &decision.observation;
+        if !seen.errors.is_empty() {
+            self.errors(seen.errors.iter().map(Text::as_str));
+        }
         if let Some(write) = &seen.status_write {
             for condition in &write.status.conditions {
                 self.count(CONDITIONS, condition.reason.as_str());
@@ -344,10 +278,14 @@ impl Coverage {
             let known = all().filter(|(at, _)| counted(*at) > 0);
             let mut reached: Vec<(String, u64)> =
                 known.map(|(at, name)| ((*name).to_owned(), counted(at))).collect();
-            let others = self.other.iter().filter(|((group, _), _)| *group == index);
-            reached.extend(others.map(|((_, name), count)| (name.clone(), *count)));
+            let others = || self.other.iter().filter(|((group, _), _)| *group == index);
+            let met = others().filter(|(_, count)| **count > 0);
+            reached.extend(met.map(|((_, name), count)| (name.clone(), *count)));
             let never = all().filter(|(at, _)| counted(*at) == 0).map(|(_, name)| *name);
-            Reached { group, reached, never: never.collect() }
+            let not_met = others().filter(|(_, count)| **count == 0);
+            let not_met = not_met.map(|((_, name), _)| name.clone());
+            let never = never.map(str::to_owned).chain(not_met).collect();
+            Reached { group, reached, never }
         };
         KNOWN.into_iter().enumerate().map(of).collect()
     }

@@ -25,9 +25,13 @@ fn what_is_generated_is_written_and_read_as_the_same() {
         let plain = |scenario: Scenario| {
             let timeline = scenario.timeline.into_iter();
             let timeline = timeline.map(|it| scenario::meant::Happening { line: 0, ..it });
+            let hpas = scenario.hpas.into_iter();
+            let hpas = hpas.map(|hpa| scenario::meant::Autoscaler { given: "any".into(), ..hpa });
             format!(
                 "{:#?}",
                 Scenario {
+                    // What was converted is written as it became.
+                    hpas: hpas.collect(),
                     id: String::new(),
                     path: String::new(),
                     hash: String::new(),

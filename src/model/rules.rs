@@ -209,6 +209,50 @@ pub const CHANGES: &[Change] = &[
     ),
 ];
 
+/// A feature gate that says nothing to the HPA controller, but can't be on without one that does:
+/// whoever switches that one off has to switch this one off, too.
+///
+/// Upstream: pkg/features/kube_features.go, defaultKubernetesFeatureGateDependencies
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dependent {
+    /// Upstream's name.
+    pub name: &'static str,
+    /// What it can't be on without.
+    pub needs: Gate,
+    /// The first release in which it depends on that.
+    since: Release,
+    /// The first release in which it is on by default.
+    on_since: Option<Release>,
+}
+
+const fn dependent(name: &'static str, since: u32, on_since: Option<u32>) -> Dependent {
+    let on_since = match on_since {
+        Some(minor) => Some(Release { minor }),
+        None => None,
+    };
+    Dependent { name, needs: Gate::PodLevelResources, since: Release { minor: since }, on_since }
+}
+
+const DEPENDENTS: [Dependent; 4] = [
+    dependent("InPlacePodLevelResourcesVerticalScaling", 35, Some(36)),
+    dependent("PodLevelResourceManagers", 36, None),
+    dependent("PodLevelResourcesFixDefaulting", 37, Some(37)),
+    dependent("PodLevelResourcesFixKubeletQOSClass", 37, Some(37)),
+];
+
+impl Dependent {
+    /// Those of a release.
+    pub fn of(release: Release) -> impl Iterator<Item = Dependent> {
+        DEPENDENTS.into_iter().filter(move |dependent| dependent.since <= release)
+    }
+
+    /// Whether it is on by default in a release.
+    #[must_use]
+    pub fn default_value(&self, release: Release) -> bool {
+        self.on_since.is_some_and(|since| since <= release)
+    }
+}
+
 impl Rules {
     /// The behaviour of a release.
     #[must_use]

@@ -232,6 +232,7 @@ impl Worker<'_> {
         let scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
         let scenario = Arc::new(scenario);
         let mut coverage = Coverage::default();
+        coverage.begin(&scenario, plan.release);
         let watch = &mut |decision: &Decision| coverage.add(decision);
         let Judged { ticks, unplayable, failure } = self.judge(&scenario, watch);
         Ran { ticks, coverage, unplayable, failure: failure.map(|failure| (scenario, failure)) }

@@ -392,6 +392,7 @@ pub(super) enum Victims {
     {"required": ["updateScaleError"]},
     {"required": ["updateStatusError"]},
     {"required": ["rollingUpdate"], "properties": {"for": false}},
+    {"required": ["targetDeleted"]},
     {"required": ["scale"], "properties": {"for": false}},
     {"required": ["editHpa"], "properties": {"for": false}},
     {"required": ["deleteHpa"], "properties": {"for": false}},
@@ -469,6 +470,10 @@ pub(super) struct Happening {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rolling_update: Option<RollingUpdate>,
+    /// The workload is deleted with its pods; when it ends, it is created again, with the size of
+    /// the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target_deleted: Option<Empty>,
     /// Somebody scales the target to this size (`kubectl scale`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]

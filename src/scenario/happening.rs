@@ -70,6 +70,9 @@ pub enum What {
     UpdateStatusError(ApiError),
     /// The pod template changes.
     RollingUpdate(RollingUpdate),
+    /// The workload is deleted, and its pods with it. When it ends, somebody creates it again, with
+    /// the size of the start. What is done to it meanwhile comes to nothing.
+    TargetDeleted,
     /// `kubectl scale` of the workload by a person.
     Scale(i32),
     /// The same of another target, by its index.
@@ -108,6 +111,7 @@ impl What {
             What::UpdateScaleError(_) => "updateScaleError",
             What::UpdateStatusError(_) => "updateStatusError",
             What::RollingUpdate(_) => "rollingUpdate",
+            What::TargetDeleted => "targetDeleted",
             What::Scale(_) | What::ScaleOther(..) => "scale",
             What::EditHpa(..) => "editHpa",
             What::DeleteHpa(_) => "deleteHpa",
@@ -134,7 +138,8 @@ impl What {
             | What::MetricsSlow(_)
             | What::GetScaleError(_)
             | What::UpdateScaleError(_)
-            | What::UpdateStatusError(_) => true,
+            | What::UpdateStatusError(_)
+            | What::TargetDeleted => true,
             What::PodsFailed(_)
             | What::PodsSucceeded(_)
             | What::PodsDeleted(_)

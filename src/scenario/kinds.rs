@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::api::with_group;
 
-/// A kind of objects that have a scale.
+/// A kind of objects, mostly of those that have a scale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ScalableKind<'a> {
     /// API group, empty for core.
@@ -40,6 +40,23 @@ pub const BUILT_IN: [ScalableKind<'static>; 4] = {
             kind: "ReplicationController",
             resource: "replicationcontrollers",
         },
+    ]
+};
+
+/// Kinds without a scale that somebody might take for a scale target.
+pub const WITHOUT_SCALE: [ScalableKind<'static>; 4] = {
+    const fn v1(
+        group: &'static str,
+        kind: &'static str,
+        resource: &'static str,
+    ) -> ScalableKind<'static> {
+        ScalableKind { group, version: "v1", kind, resource }
+    }
+    [
+        v1("apps", "DaemonSet", "daemonsets"),
+        v1("batch", "Job", "jobs"),
+        v1("batch", "CronJob", "cronjobs"),
+        v1("", "Pod", "pods"),
     ]
 };
 

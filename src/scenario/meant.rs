@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use super::happening::{Happening, PodSet, RollingUpdate, Share, Surge, What};
-pub use super::kinds::{BUILT_IN, ScalableKind, Target};
+pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::other_pods::OtherPods;
 use crate::model::api::PodSpec;
 use crate::model::flags::{FeatureGates, Flags};
@@ -100,6 +100,15 @@ impl Scenario {
         kinds
     }
 
+    /// Kinds that the API server knows and that have no scale: those of custom resources never are.
+    #[must_use]
+    pub fn kinds_without_scale(&self) -> Vec<ScalableKind<'static>> {
+        let custom = |kind: &ScalableKind<'_>| {
+            self.targets().any(|target| target.kind == kind.kind && target.group == kind.group)
+        };
+        WITHOUT_SCALE.into_iter().filter(|kind| !custom(kind)).collect()
+    }
+
     /// Whether several reconciles may be due, or under way, at the same time.
     #[must_use]
     pub fn takes_turns(&self) -> bool {
@@ -119,7 +128,9 @@ impl Scenario {
 pub struct Autoscaler {
     /// Its `metadata.name`.
     pub name: Arc<str>,
-    /// Its manifest, verbatim.
+    /// The apiVersion in which it is written.
+    pub given: Arc<str>,
+    /// Its manifest, verbatim; one of a version that no server takes any more is converted.
     pub manifest: serde_json::Value,
     /// Which of [`Scenario::targets`] it scales.
     pub target: usize,

@@ -66,6 +66,14 @@ pub fn parse(
     })
 }
 
+/// An HPA's manifest in a version that API servers take: v2, if it is of one that they take no more.
+///
+/// # Errors
+/// Why it can't be converted.
+pub fn served(manifest: Value) -> Result<Value, String> {
+    lower::served(manifest)
+}
+
 /// Reads the list of known disagreements (`divergences.yaml`).
 ///
 /// # Errors

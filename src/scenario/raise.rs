@@ -379,6 +379,7 @@ fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
                 containers: containers.map(container).collect(),
             });
         }
+        What::TargetDeleted => typed.target_deleted = Some(Empty {}),
         What::Scale(replicas) => typed.scale = Some(*replicas),
         What::ScaleOther(other, replicas) => {
             typed.scale = Some(*replicas);

@@ -32,6 +32,13 @@ pub enum Change {
     /// The scale subresource of a target changes (or appears): by a person, or because the
     /// workload's controller made or lost pods.
     SetScale(ScaleTarget),
+    /// A target is deleted, and with it its scale.
+    DeleteScale {
+        /// The resource with its group.
+        resource: Arc<str>,
+        /// The object's name.
+        name: Arc<str>,
+    },
     /// A pod template, named by pods that follow.
     PodTemplate {
         /// The name by which pods refer to it.

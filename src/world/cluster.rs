@@ -64,6 +64,11 @@ impl Cluster {
             }
             Change::DeleteHpa { name } => return Ok(Some(self.hpas.delete(name))),
             Change::SetScale(target) => self.set_scale(target),
+            Change::DeleteScale { resource, name } => {
+                if let Some(names) = self.scales.get_mut(resource) {
+                    names.remove(name);
+                }
+            }
             Change::PodTemplate { name, labels, spec } => {
                 let template = (Arc::new(labels.clone()), Arc::new(spec.clone()));
                 self.templates.insert(name.clone(), template);
@@ -121,6 +126,28 @@ impl Cluster {
         }
         let scale = self.scales.get(resource).and_then(|names| names.get(name));
         scale.ok_or_else(|| not_found(resource, name))
+    }
+
+    /// What a GET of the scale answers where the kind has none: the fault, or what the API server
+    /// says of a path that it does not know.
+    ///
+    /// Upstream: apiserver, pkg/server/handler.go, serviceErrorHandler
+    #[must_use]
+    pub fn no_scale(&self) -> ApiError {
+        let unknown = || ApiError {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: "the server could not find the requested resource".into(),
+        };
+        self.faults.get_scale.clone().unwrap_or_else(unknown)
+    }
+
+    /// Why a PUT of the scale fails, if it does: the fault, or there is no such object any more.
+    #[must_use]
+    pub fn scale_update_error(&self, resource: &str, name: &str) -> Option<ApiError> {
+        let there = self.scales.get(resource).is_some_and(|names| names.contains_key(name));
+        let gone = || (!there).then(|| not_found(resource, name));
+        self.faults.update_scale.clone().or_else(gone)
     }
 
     /// Stores a size that was written with success. False: there is no such object.

@@ -15,6 +15,7 @@ mod pods;
 mod rollout;
 mod signal;
 mod simulation;
+mod target;
 mod telling;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,8 @@ pub(super) struct SimPod {
     /// The phase that it has ended with: Failed or Succeeded.
     pub(super) ended: Option<PodPhase>,
     pub(super) deletion: Option<Deletion>,
+    /// Its workload was deleted.
+    pub(super) orphan: bool,
     /// The object is gone; only its stale sample is left.
     pub(super) gone: bool,
     /// The condition Ready and since when.
@@ -106,6 +108,7 @@ impl SimPod {
             reports: false,
             ended: None,
             deletion: None,
+            orphan: false,
             gone: false,
             ready: None,
             holds: Vec::new(),

@@ -319,12 +319,20 @@ impl World {
                 self.told.everything = true;
             }
             What::RollingUpdate(update) => {
-                self.begin_update(update);
+                if !self.is_target_gone() {
+                    self.begin_update(update);
+                }
                 return false;
             }
+            What::TargetDeleted => {
+                self.disturbances.push(index);
+                self.delete_target();
+            }
             What::Scale(replicas) => {
-                self.told.person |= self.replicas != *replicas;
-                self.replicas = *replicas;
+                if !self.is_target_gone() {
+                    self.told.person |= self.replicas != *replicas;
+                    self.replicas = *replicas;
+                }
                 return false;
             }
             What::ScaleOther(other, replicas) => {
@@ -356,6 +364,9 @@ impl World {
             what => {
                 self.disturbances.retain(|other| *other != index);
                 self.told.everything |= matches!(what, What::MetricsEmpty);
+                if matches!(what, What::TargetDeleted) {
+                    self.create_target();
+                }
             }
         }
     }
@@ -485,14 +496,16 @@ impl World {
     }
 
     /// The pods of a StatefulSet that are Terminating: their names are not free yet, and its status
-    /// counts them. Others' controllers forget such pods.
+    /// counts them, unless they are those of one that was deleted. Others' controllers forget such
+    /// pods.
     ///
     /// Upstream: stateful_set_control.go, computeReplicaStatus
     pub(super) fn leaving(&self) -> usize {
         if &*self.told.resource != "statefulsets.apps" {
             return 0;
         }
-        self.pods.values().filter(|pod| !pod.gone && pod.deletion.is_some()).count()
+        let leaves = |pod: &&SimPod| !pod.gone && pod.deletion.is_some() && !pod.orphan;
+        self.pods.values().filter(leaves).count()
     }
 
     /// How many pods are to be active.

@@ -143,6 +143,21 @@ impl World {
     }
 
     fn tell_scale(&mut self, changes: &mut Vec<Change>) {
+        if self.is_target_gone() {
+            if self.told.status_replicas.take().is_some() {
+                let (resource, name) =
+                    (self.told.resource.clone(), self.scenario.workload.name.clone());
+                changes.push(Change::DeleteScale { resource, name });
+            }
+            // When it comes back, its size is told, too.
+            self.told.person = true;
+        } else {
+            self.tell_scale_of_workload(changes);
+        }
+        self.tell_scales_of_others(changes);
+    }
+
+    fn tell_scale_of_workload(&mut self, changes: &mut Vec<Change>) {
         let counted = i32::try_from(self.active + self.leaving()).unwrap_or(i32::MAX);
         let status_replicas = self.scenario.workload.status_replicas.unwrap_or(counted);
         let person = std::mem::take(&mut self.told.person);
@@ -156,6 +171,9 @@ impl World {
                 selector: self.scenario.workload.selector.clone(),
             }));
         }
+    }
+
+    fn tell_scales_of_others(&mut self, changes: &mut Vec<Change>) {
         let others =
             self.scenario.other_targets.iter().zip(&self.others).zip(&mut self.told.others);
         for ((target, &replicas), told) in others {

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -168,6 +169,10 @@ func (s namespacedScales) Get(
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
 		return nil, e.err
 	}
+	if c.withoutScale[resource] {
+		e.err = noSuchPath()
+		return nil, e.err
+	}
 	row, ok := c.scales[scaleKey{resource, name}]
 	if !ok {
 		e.err = apierrors.NewNotFound(resource, name)
@@ -179,6 +184,13 @@ func (s namespacedScales) Get(
 		Spec:       autoscalingv1.ScaleSpec{Replicas: row.replicas},
 		Status:     autoscalingv1.ScaleStatus{Replicas: row.statusReplicas, Selector: row.selector},
 	}, nil
+}
+
+// noSuchPath is what the API server answers to a request for a subresource that there is not: see
+// serviceErrorHandler in its pkg/server/handler.go.
+func noSuchPath() error {
+	return apierrors.NewGenericServerResponse(
+		http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
 }
 
 func (s namespacedScales) Update(

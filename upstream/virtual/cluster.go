@@ -14,17 +14,18 @@ import (
 // cluster stands in for the API server and the metrics APIs. It is changed only while everything in
 // the bubble stands still, hence most of it needs no lock.
 type cluster struct {
-	namespace string
-	observed  *observed
-	hpas      *hpaAPI
-	pods      *table[*corev1.Pod]
-	podCount  int
-	templates map[string]*template
-	scales    map[scaleKey]*scaleRow
-	metrics   *metricsTable
-	custom    *customTable
-	faults    faults
-	turns     *turns // of the controller's workers, if they take turns
+	namespace    string
+	observed     *observed
+	hpas         *hpaAPI
+	pods         *table[*corev1.Pod]
+	podCount     int
+	templates    map[string]*template
+	scales       map[scaleKey]*scaleRow
+	withoutScale map[schema.GroupResource]bool // kinds that are known and have no scale
+	metrics      *metricsTable
+	custom       *customTable
+	faults       faults
+	turns        *turns // of the controller's workers, if they take turns
 }
 
 // template is what the pods of one template share.
@@ -45,14 +46,15 @@ type scaleRow struct {
 
 func newCluster(namespace string, o *observed) *cluster {
 	return &cluster{
-		namespace: namespace,
-		observed:  o,
-		hpas:      newHPAAPI(namespace),
-		pods:      newTable[*corev1.Pod](),
-		templates: map[string]*template{},
-		scales:    map[scaleKey]*scaleRow{},
-		metrics:   newMetricsTable(),
-		custom:    newCustomTable(),
+		namespace:    namespace,
+		observed:     o,
+		hpas:         newHPAAPI(namespace),
+		pods:         newTable[*corev1.Pod](),
+		templates:    map[string]*template{},
+		scales:       map[scaleKey]*scaleRow{},
+		withoutScale: map[schema.GroupResource]bool{},
+		metrics:      newMetricsTable(),
+		custom:       newCustomTable(),
 	}
 }
 
@@ -69,6 +71,9 @@ func (c *cluster) apply(change *change) error {
 		return c.setExternalMetric(change.externalMetric)
 	case change.setScale != nil:
 		return c.setScale(change.setScale)
+	case change.deleteScale != nil:
+		gone := change.deleteScale
+		delete(c.scales, scaleKey{schema.ParseGroupResource(gone.resource), gone.name})
 	case change.setPods != nil:
 		for i := range change.setPods {
 			if err := c.setPod(&change.setPods[i]); err != nil {

@@ -18,7 +18,8 @@ type openRequest struct {
 	flags               flags
 	featureGates        map[string]bool
 	targets             []target
-	turns               bool // several reconciles may be due, or under way, at once
+	withoutScale        []target // kinds that are known all the same
+	turns               bool     // several reconciles may be due, or under way, at once
 }
 
 // flags of the kube-controller-manager that concern the HPA controller.
@@ -45,6 +46,7 @@ type change struct {
 	patchHPA       *patchHPA
 	deleteHPA      string
 	setScale       *setScale
+	deleteScale    *deleteScale
 	podTemplate    *podTemplate
 	setPods        []podState
 	deletePods     []string
@@ -66,6 +68,8 @@ type setScale struct {
 	replicas                 *int32
 	statusReplicas           int32
 }
+
+type deleteScale struct{ resource, name string }
 
 type podTemplate struct {
 	name                       string
@@ -140,6 +144,8 @@ func (r *reader) open() *openRequest {
 			r.object(func(gate string) { q.featureGates[gate] = r.bool() })
 		case "targets":
 			r.array(func() { q.targets = append(q.targets, r.target()) })
+		case "withoutScale":
+			r.array(func() { q.withoutScale = append(q.withoutScale, r.target()) })
 		case "turns":
 			q.turns = r.bool()
 		default:
@@ -235,6 +241,12 @@ func (r *reader) change() change {
 			r.fields(map[string]func(){"name": func() { c.deleteHPA = r.str() }})
 		case "setScale":
 			c.setScale = r.setScale()
+		case "deleteScale":
+			c.deleteScale = &deleteScale{}
+			r.fields(map[string]func(){
+				"resource": func() { c.deleteScale.resource = r.str() },
+				"name":     func() { c.deleteScale.name = r.str() },
+			})
 		case "podTemplate":
 			c.podTemplate = r.podTemplate()
 		case "setPods":

@@ -51,12 +51,15 @@ func openSession(q *openRequest) (*session, error) {
 	o := &observed{epoch: epoch, byTurns: q.turns}
 	s := &session{
 		flags:     q.flags,
-		mapper:    newMapper(q.targets),
+		mapper:    newMapper(slices.Concat(q.targets, q.withoutScale)),
 		ctx:       klog.NewContext(context.Background(), logr.New(eventLogger{o})),
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,
 		byTurns:   q.turns,
+	}
+	for _, kind := range q.withoutScale {
+		s.cluster.withoutScale[schema.GroupResource{Group: kind.group, Resource: kind.resource}] = true
 	}
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
@@ -145,6 +148,8 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 		return func() {}, nil
 	}
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(changes); err != nil {
+		// It remembers the attempt.
+		_ = utilfeature.DefaultMutableFeatureGate.SetFromMap(before)
 		return nil, err
 	}
 	return func() {

@@ -129,6 +129,39 @@ func TestAnUnknownTargetIsNotFound(t *testing.T) {
 	})
 }
 
+func TestATargetThatIsDeletedIsNotFound(t *testing.T) {
+	scenario(t, 3, "500m", func(s *session) {
+		_, log := mustStep(t, s, 15*second,
+			change{deleteScale: &deleteScale{resource: "deployments.apps", name: "web"}})
+		if log[0].err == nil || log[0].err.Error() != `deployments.apps "web" not found` {
+			t.Errorf("log %+v", log)
+		}
+	})
+}
+
+func TestAKindWithoutAScaleIsNoPathOfTheAPIServer(t *testing.T) {
+	line := strings.Replace(openLine, `"targets":`, `"withoutScale":[{"group":"apps","version":"v1",`+
+		`"kind":"DaemonSet","resource":"daemonsets"}],"targets":`, 1)
+	q, err := parseRequest([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := openSession(q.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.close()
+		hpa := strings.Replace(hpaManifest, `"kind":"Deployment"`, `"kind":"DaemonSet"`, 1)
+		_, log := mustStep(t, s, 0, change{createHPA: []byte(hpa)})
+		e := log[0]
+		if e.resource != "daemonsets.apps" || e.err == nil ||
+			e.err.Error() != "the server could not find the requested resource" {
+			t.Errorf("log %+v", log)
+		}
+	})
+}
+
 func TestFeatureGatesAreSetBack(t *testing.T) {
 	for _, off := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -148,6 +181,9 @@ func TestFeatureGatesAreSetBack(t *testing.T) {
 		})
 	}
 	for gates, why := range map[string]string{
+		`"PodLevelResources":false,"InPlacePodLevelResourcesVerticalScaling":false,` +
+			`"PodLevelResourcesFixKubeletQOSClass":false`: `PodLevelResourcesFixDefaulting is ` +
+			`enabled, but depends on features that are disabled: [PodLevelResources]`,
 		`"Nope":true`: `this release has no feature gate "Nope"`,
 		`"HPAConfigurableTolerance":false`: `feature gate HPAConfigurableTolerance is locked ` +
 			`to true in this release`,

@@ -109,6 +109,8 @@ struct Open<'a> {
     flags: FlagsJson,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
     targets: Vec<ScalableKind<'a>>,
+    /// Kinds that the API server has, without a scale.
+    without_scale: Vec<ScalableKind<'a>>,
     /// Several reconciles may be due, or under way, at once.
     turns: bool,
 }
@@ -137,6 +139,7 @@ impl<'a> Open<'a> {
             },
             feature_gates: &scenario.gate_overrides,
             targets: scenario.kinds(),
+            without_scale: scenario.kinds_without_scale(),
             turns: scenario.takes_turns(),
         }
     }

@@ -44,15 +44,7 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
     if let Some(behavior) = behavior {
         spec.insert("behavior".to_owned(), behavior);
     }
-    if draft.dice.percent(8) && older::can_be_said(&spec) {
-        return older::of_version_1(draft, &spec);
-    }
-    json!({
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": { "name": NAME },
-        "spec": spec,
-    })
+    older::in_some_version(draft, &spec)
 }
 
 /// A fraction in thousandths.

@@ -11,6 +11,7 @@ mod hpa;
 mod metrics;
 mod numbers;
 mod older;
+mod others;
 mod several;
 mod timeline;
 mod workload;
@@ -23,7 +24,7 @@ use super::area::Area;
 use super::dice::Dice;
 use crate::model::api::PodSpec;
 use crate::model::flags::{FeatureGates, Flags, Gate};
-use crate::model::rules::{Release, Rules};
+use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::meant::{Metrics, ReleaseRange};
@@ -47,6 +48,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let custom = custom.chain(metrics.objects.iter().map(|metric| &metric.name));
     let custom = custom.chain(metrics.externals.iter().map(|metric| &metric.name));
     draft.names = custom.cloned().collect();
+    let other_pods = others::other_pods(&mut draft);
     let timeline = timeline::timeline(&mut draft);
     let id = format!("fuzz/{seed}-{index}");
     Scenario {
@@ -63,7 +65,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         notes: Vec::new(),
         workload,
         other_targets,
-        other_pods: Vec::new(),
+        other_pods,
         metrics,
         timeline,
         until: draft.until(),
@@ -87,6 +89,10 @@ struct Draft {
     ticks: i64,
     /// The kind of the target, with its apiVersion.
     kind: (&'static str, &'static str),
+    /// The apiVersion in which the latest HPA is written.
+    given: &'static str,
+    /// The labels of its pods.
+    labels: BTreeMap<String, String>,
     /// The size at the start.
     replicas: i32,
     min: i32,
@@ -145,6 +151,8 @@ impl Default for Draft {
             flags: Flags::default(),
             ticks: 1,
             kind: ("Deployment", "apps/v1"),
+            given: older::PRESENT,
+            labels: BTreeMap::new(),
             replicas: 1,
             min: 1,
             max: 10,
@@ -279,13 +287,18 @@ fn gates(dice: &mut Dice, release: Release) -> (FeatureGates, BTreeMap<String, b
     let mut overrides = BTreeMap::new();
     let known: Vec<Gate> = gates.iter().map(|(gate, _)| gate).collect();
     for gate in known {
-        // Other gates depend on this one.
-        if gate == Gate::PodLevelResources || !dice.percent(12) {
+        if !dice.percent(12) {
             continue;
         }
         let on = dice.percent(30);
         if gates.set(gate.name(), on).is_ok() {
             overrides.insert(gate.name().to_owned(), on);
+        }
+    }
+    // What depends on a gate that is off has to be off, too.
+    for dependent in Dependent::of(release).filter(|it| it.default_value(release)) {
+        if !gates.enabled(dependent.needs) {
+            overrides.insert(dependent.name.to_owned(), false);
         }
     }
     (gates, overrides)

@@ -1,17 +1,46 @@
-//! The same HPA as version v1 has it: what v1 can't say stands in annotations.
+//! The same HPA as older versions have it: what they can't say stands in annotations.
 
 use serde_json::{Map, Value, json};
 
 use super::{Draft, hpa};
+use crate::scenario;
+
+/// The version that says everything.
+pub(super) const PRESENT: &str = "autoscaling/v2";
+
+/// A manifest of that spec: mostly of the present version. One of a version that no server takes
+/// any more is converted, as the reader of scenarios does it.
+pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
+    draft.given = PRESENT;
+    let present = json!({
+        "apiVersion": PRESENT,
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": hpa::NAME },
+        "spec": spec,
+    });
+    let (given, older) = match draft.dice.weighted(&[(84, 0), (8, 1), (4, 2), (4, 3)]) {
+        1 if can_be_said(spec) => ("autoscaling/v1", Some(of_version_1(draft, spec))),
+        2 => ("autoscaling/v2beta1", of_version_2beta1(&present)),
+        3 => ("autoscaling/v2beta2", Some(of_version_2beta2(&present))),
+        _ => return present,
+    };
+    match older.map(scenario::served) {
+        Some(Ok(manifest)) => {
+            draft.given = given;
+            manifest
+        }
+        _ => present,
+    }
+}
 
 /// Whether v1 accepts it: there, policies have no default.
-pub(super) fn can_be_said(spec: &Map<String, Value>) -> bool {
+fn can_be_said(spec: &Map<String, Value>) -> bool {
     let Some(Value::Object(behavior)) = spec.get("behavior") else { return true };
     behavior.values().all(|rules| rules["policies"].as_array().is_some_and(|all| !all.is_empty()))
 }
 
 /// A v1 manifest that means the same as the spec of a v2 one, but for the default of metrics.
-pub(super) fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
+fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     let mut spec = spec.clone();
     let mut annotations = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -78,60 +107,60 @@ fn metric(metric: &Value) -> Value {
     json!({ "type": type_, field: old })
 }
 
+/// As v2beta1 has it: metrics in v1's form, behavior in an annotation.
+fn of_version_2beta1(manifest: &Value) -> Option<Value> {
+    let spec = manifest["spec"].as_object().filter(|spec| can_be_said(spec))?;
+    let mut spec = spec.clone();
+    let mut annotations = Map::new();
+    if let Some(behavior) = spec.shift_remove("behavior") {
+        let name = "autoscaling.alpha.kubernetes.io/behavior".to_owned();
+        annotations.insert(name, Value::from(behavior.to_string()));
+    }
+    if let Some(Value::Array(metrics)) = spec.shift_remove("metrics") {
+        let metrics: Vec<Value> = metrics.iter().map(|it| without_nulls(metric(it))).collect();
+        spec.insert("metrics".to_owned(), Value::Array(metrics));
+    }
+    Some(json!({
+        "apiVersion": "autoscaling/v2beta1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": manifest["metadata"]["name"], "annotations": annotations },
+        "spec": spec,
+    }))
+}
+
+/// Fields that are null in an annotation of v1 are none in a manifest.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name, without_nulls(value)))
+            .collect(),
+        other => other,
+    }
+}
+
+/// As v2beta2 has it: tolerances in annotations.
+fn of_version_2beta2(manifest: &Value) -> Value {
+    let mut manifest = manifest.clone();
+    manifest["apiVersion"] = json!("autoscaling/v2beta2");
+    for (direction, name) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
+        let rules = manifest["spec"].get_mut("behavior").and_then(|it| it.get_mut(direction));
+        let rules = rules.and_then(Value::as_object_mut);
+        if let Some(tolerance) = rules.and_then(|rules| rules.shift_remove("tolerance")) {
+            let name = format!("autoscaling.alpha.kubernetes.io/{name}-tolerance");
+            manifest["metadata"]["annotations"][name] = tolerance;
+        }
+    }
+    manifest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::hpa::{ApiVersion, decode_spec};
     use crate::model::rules::Release;
-    use crate::scenario::{self, Scenario};
-
-    /// As v2beta1 has it: metrics in v1's form, behavior in an annotation.
-    fn of_version_2beta1(manifest: &Value) -> Option<Value> {
-        let spec = manifest["spec"].as_object().filter(|spec| can_be_said(spec))?;
-        let mut spec = spec.clone();
-        let mut annotations = Map::new();
-        if let Some(behavior) = spec.shift_remove("behavior") {
-            let name = "autoscaling.alpha.kubernetes.io/behavior".to_owned();
-            annotations.insert(name, Value::from(behavior.to_string()));
-        }
-        if let Some(Value::Array(metrics)) = spec.shift_remove("metrics") {
-            let metrics: Vec<Value> = metrics.iter().map(|it| without_nulls(metric(it))).collect();
-            spec.insert("metrics".to_owned(), Value::Array(metrics));
-        }
-        Some(json!({
-            "apiVersion": "autoscaling/v2beta1",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": { "name": manifest["metadata"]["name"], "annotations": annotations },
-            "spec": spec,
-        }))
-    }
-
-    /// Fields that are null in an annotation of v1 are none in a manifest.
-    fn without_nulls(value: Value) -> Value {
-        match value {
-            Value::Object(fields) => fields
-                .into_iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name, without_nulls(value)))
-                .collect(),
-            other => other,
-        }
-    }
-
-    /// As v2beta2 has it: tolerances in annotations.
-    fn of_version_2beta2(manifest: &Value) -> Value {
-        let mut manifest = manifest.clone();
-        manifest["apiVersion"] = json!("autoscaling/v2beta2");
-        for (direction, name) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
-            let rules = manifest["spec"].get_mut("behavior").and_then(|it| it.get_mut(direction));
-            let rules = rules.and_then(Value::as_object_mut);
-            if let Some(tolerance) = rules.and_then(|rules| rules.shift_remove("tolerance")) {
-                let name = format!("autoscaling.alpha.kubernetes.io/{name}-tolerance");
-                manifest["metadata"]["annotations"][name] = tolerance;
-            }
-        }
-        manifest
-    }
+    use crate::scenario::Scenario;
 
     /// No server takes these versions, so that no engine ever sees them: the reader of scenarios
     /// turns them into v2.

@@ -20,7 +20,13 @@ const NAMES: [&str; 7] = ["a", "api", "m", "web-2", "wea", "z", "zz"];
 
 /// The HPAs, of which this is the first one's manifest; and what else they scale.
 pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<OtherTarget>) {
-    let mut hpas = vec![Autoscaler { name: hpa::NAME.into(), manifest: first, target: 0 }];
+    let first = Autoscaler {
+        name: hpa::NAME.into(),
+        given: draft.given.into(),
+        manifest: first,
+        target: 0,
+    };
+    let mut hpas = vec![first];
     if !draft.likely(Area::Several, 5, 100) {
         return (hpas, Vec::new());
     }
@@ -52,7 +58,8 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
             manifest["spec"]["scaleTargetRef"] =
                 json!({ "apiVersion": version, "kind": other.kind, "name": &*other.name });
         }
-        hpas.push(Autoscaler { name: Arc::from(name), manifest, target });
+        let given = draft.given.into();
+        hpas.push(Autoscaler { name: Arc::from(name), given, manifest, target });
     }
     (draft.min, draft.max) = (min, max);
     if draft.dice.percent(30) {

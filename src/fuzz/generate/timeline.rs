@@ -30,6 +30,11 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
         }
     }
     deletion(draft, &mut happenings);
+    if draft.likely(Area::Edits, 2, 10) {
+        let at = draft.instant();
+        let lasts = draft.dice.percent(90).then(|| draft.span());
+        happenings.push(Happening { at, lasts, what: What::TargetDeleted, line: 0 });
+    }
     happenings.extend(edge::happening(draft));
     happenings.sort_by_key(|happening| happening.at);
     possible(happenings)
@@ -202,7 +207,15 @@ fn refused(draft: &mut Draft) -> Value {
         }
         7 => json!({ "behavior": { "scaleUp": { "tolerance": "-1m" } } }),
         8 => json!({ "scaleTargetRef": { "name": draft.dice.pick(&["gone", ".", "a/b"]) } }),
-        9 => json!({ "scaleTargetRef": { "kind": "Gadget", "apiVersion": "example.com/v1" } }),
+        9 => {
+            let (kind, version) = draft.dice.pick(&[
+                ("Gadget", "example.com/v1"),
+                ("DaemonSet", "apps/v1"),
+                ("CronJob", "batch/v1"),
+                ("Pod", "v1"),
+            ]);
+            json!({ "scaleTargetRef": { "kind": kind, "apiVersion": version } })
+        }
         10 => {
             let target = draft.dice.pick(&[
                 json!({ "type": "Utilization", "averageUtilization": 0 }),

@@ -33,6 +33,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
     let spec = pod_spec(draft);
     draft.spec = spec.clone();
     let (labels, selector) = labels(draft);
+    draft.labels.clone_from(&labels);
     let startup = startup(draft);
     Workload {
         group: group.to_owned(),
@@ -114,7 +115,8 @@ pub(super) fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
             0 => draft.dice.pick(&[1, 3, 7, 10, 100, 250, 300, 333, 500, 1000, 2000, 4000]),
             _ => draft.dice.pick(&[1, 128, 1000, 1 << 20, 100 << 20, 1 << 30]) * 1000,
         };
-        let quantity = match draft.dice.percent(1) {
+        let none = if draft.area == Area::Quantities { 8 } else { 3 };
+        let quantity = match draft.dice.percent(none) {
             true => numbers::parsed("0"),
             false => numbers::positive(draft, milli),
         };

@@ -96,6 +96,16 @@ impl Work<'_> {
         }
     }
 
+    /// A target of the kind that everybody knows.
+    pub(super) fn usual_kind(&mut self) {
+        let mut tree = self.tree.clone();
+        let target = tree.pointer_mut("/hpa/spec/scaleTargetRef").and_then(Value::as_object_mut);
+        let Some(target) = target else { return };
+        target.insert("apiVersion".to_owned(), json!("apps/v1"));
+        target.insert("kind".to_owned(), json!("Deployment"));
+        self.take(tree);
+    }
+
     /// An HPA of version v1 as v2, which people read more easily than JSON in an annotation.
     pub(super) fn newer_versions(&mut self) {
         let count = self.best.hpas.len();

@@ -56,6 +56,7 @@ pub fn shrink(
         work.start_later();
         work.try_flags();
         work.newer_versions();
+        work.usual_kind();
         work.take_entries_away();
         work.take_fields_away();
         work.move_earlier();

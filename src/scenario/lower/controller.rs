@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::cursor::{At, Problems};
 use super::values::{positive, span};
 use crate::model::flags::{FeatureGates, Flags, Gate, GateError};
-use crate::model::rules::{Release, Rules};
+use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::file::{File, Flags as TypedFlags};
@@ -29,9 +29,8 @@ pub(super) fn lower(
         flags.map_or_else(Flags::default, |typed| flags_of(typed, at.key("flags"), problems));
     for (name, on) in &controller.feature_gates.0 {
         let at = at.key("featureGates");
-        if name == Gate::PodLevelResources.name() && !*on {
-            let what = "the gate PodLevelResources can't be switched off: others depend on it";
-            problems.plain(at.key(name), what);
+        if Dependent::of(newest).any(|dependent| dependent.name == name) {
+            overrides.insert(name.clone(), *on);
             continue;
         }
         match gates.set(name, *on) {
@@ -50,6 +49,19 @@ pub(super) fn lower(
                 let what = format!("feature gate {name} does not exist in {newest}");
                 problems.plain(at.key_position(name), what);
             }
+        }
+    }
+    // In upstream's words, for each gate that is still on.
+    for dependent in Dependent::of(newest) {
+        let given = overrides.get(dependent.name).copied();
+        let on = given.unwrap_or_else(|| dependent.default_value(newest));
+        if on && !gates.enabled(dependent.needs) {
+            let (name, needs) = (dependent.name, dependent.needs.name());
+            let what =
+                format!("{name} is enabled, but depends on features that are disabled: [{needs}]");
+            let at = at.key("featureGates");
+            let at = if given.is_some() { at.key(name) } else { at.key(needs) };
+            problems.hint(at, what, format!("add `{name}: false`"));
         }
     }
     (flags, gates, overrides)

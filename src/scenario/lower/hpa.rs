@@ -25,6 +25,8 @@ use crate::scenario::yaml;
 struct Hpa {
     namespace: Arc<str>,
     name: Arc<str>,
+    /// The apiVersion in which it is written.
+    given: Arc<str>,
     /// As the API server is given it.
     manifest: Value,
     /// What the reader should know of it.
@@ -195,6 +197,7 @@ impl Hpas {
     pub(super) fn into_meant(self) -> Vec<Autoscaler> {
         let meant = |hpa: Hpa| Autoscaler {
             name: hpa.name,
+            given: hpa.given,
             manifest: hpa.manifest,
             target: hpa.target_index,
         };
@@ -371,13 +374,16 @@ fn manifest(
     if problems.len() > before {
         return None;
     }
-    let (given, note) = versions::as_given(at.node()?.to_json(), at, problems)?;
+    let written = at.node()?.to_json();
+    let version = written["apiVersion"].as_str().unwrap_or_default().into();
+    let (given, note) = versions::as_given(written, at, problems)?;
     let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
     let asked = valid(at, &given, gates, target.is_some(), problems);
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
         name: metadata.name.as_deref()?.into(),
+        given: version,
         manifest: given,
         note,
         target: target?,

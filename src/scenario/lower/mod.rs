@@ -21,6 +21,7 @@ use self::cursor::{At, Problems};
 use self::hpa::Hpas;
 use self::reach::Reach;
 use self::timeline::Scene;
+pub(super) use self::versions::served;
 pub(super) use self::workload::{AGE, APP};
 use super::error::{Problem, suggest};
 use super::file::File;

@@ -159,6 +159,7 @@ fn what(
     let simple = [
         (typed.metrics_empty, What::MetricsEmpty),
         (typed.restart_controller, What::RestartController),
+        (typed.target_deleted, What::TargetDeleted),
     ];
     if let Some(what) = simple.into_iter().find_map(|(given, what)| given.map(|_| what)) {
         return Some(what);

@@ -91,13 +91,10 @@ pub(super) fn as_given(
     let Some((_, since)) = GONE.iter().find(|(gone, _)| *gone == version) else {
         return Some((manifest, None));
     };
-    let converted = match version.as_str() {
-        "autoscaling/v2beta1" => from_v2beta1(&manifest)
-            .and_then(|spec| serde_json::to_value(spec).map_err(|error| error.to_string()))
-            .map(|spec| with_spec(manifest, spec)),
-        _ => from_v2beta2(manifest, at, problems),
-    };
-    match converted {
+    if version == "autoscaling/v2beta2" {
+        no_tolerances(&manifest, at, problems);
+    }
+    match served(manifest) {
         Ok(converted) => {
             let note = format!(
                 "{version} is not served since Kubernetes {since}: the HPA was converted to \
@@ -112,17 +109,36 @@ pub(super) fn as_given(
     }
 }
 
-/// The same fields as v2, but for the tolerances, which stand in annotations.
+/// The manifest in a version that servers take: v2 in place of one that they do no more.
 ///
-/// Upstream: pkg/apis/autoscaling/v2beta2/conversion.go (until it was removed)
-fn from_v2beta2(manifest: Value, at: At<'_>, problems: &mut Problems) -> Result<Value, String> {
-    let mut spec = manifest["spec"].clone();
-    for (rules, direction) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
-        if !spec["behavior"][rules]["tolerance"].is_null() {
+/// # Errors
+/// Why it can't be converted.
+pub(in crate::scenario) fn served(manifest: Value) -> Result<Value, String> {
+    match manifest["apiVersion"].as_str() {
+        Some("autoscaling/v2beta1") => from_v2beta1(&manifest)
+            .and_then(|spec| serde_json::to_value(spec).map_err(|error| error.to_string()))
+            .map(|spec| with_spec(manifest, spec)),
+        Some("autoscaling/v2beta2") => from_v2beta2(manifest),
+        _ => Ok(manifest),
+    }
+}
+
+fn no_tolerances(manifest: &Value, at: At<'_>, problems: &mut Problems) {
+    for rules in ["scaleUp", "scaleDown"] {
+        if !manifest["spec"]["behavior"][rules]["tolerance"].is_null() {
             let at = at.key("spec").key("behavior").key(rules).key_position("tolerance");
             let what = "autoscaling/v2beta2 has no `tolerance`";
             problems.hint(at, what, "autoscaling/v2 has");
         }
+    }
+}
+
+/// The same fields as v2, but for the tolerances, which stand in annotations.
+///
+/// Upstream: pkg/apis/autoscaling/v2beta2/conversion.go (until it was removed)
+fn from_v2beta2(manifest: Value) -> Result<Value, String> {
+    let mut spec = manifest["spec"].clone();
+    for (rules, direction) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
         let name = format!("autoscaling.alpha.kubernetes.io/{direction}-tolerance");
         let Some(text) = manifest["metadata"]["annotations"][&name].as_str() else { continue };
         if Quantity::parse(text).is_err() {

@@ -56,6 +56,36 @@ fn a_quota_leaves_the_size_unmet() {
 }
 
 #[test]
+fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
+    for (kind, leaving) in [("deployments", 2), ("statefulsets", 2)] {
+        let mut run = Run::new(&scenario(2, |s| {
+            s.workload.resource = kind.to_owned();
+            s.workload.termination = secs(40);
+            s.happens(10, Some(20), What::TargetDeleted);
+            s.happens(12, Some(15), What::TargetDeleted);
+            s.happens(15, None, What::Scale(7));
+            s.happens(16, None, What::PodsFailed(PodSet::All));
+        }));
+        let resource = format!("{kind}.apps");
+        let name: Arc<str> = "web".into();
+        run.at(0);
+        let gone = run.at(10);
+        let deleted =
+            Change::DeleteScale { resource: resource.as_str().into(), name: name.clone() };
+        assert!(gone.contains(&deleted), "{gone:?}");
+        let error = run.cluster.scale(&resource, "web").expect_err("it is gone");
+        assert_eq!(&*error.message, format!("{resource} \"web\" not found"));
+        assert_eq!(run.cluster.scale_update_error(&resource, "web"), Some(error));
+        assert_eq!(run.pods(29).len(), leaving);
+        assert!(!run.at(29).contains(&deleted), "once is enough");
+        assert_eq!(run.sizes(30), (2, 2), "{kind}");
+        assert_eq!(run.cluster.scale_update_error(&resource, "web"), None);
+        let ready = run.pods(50);
+        assert_eq!(ready, ["web-2 Running 30s ready 30s", "web-3 Running 30s ready 30s"]);
+    }
+}
+
+#[test]
 fn times_are_told_in_whole_seconds_rounded_down() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup = Startup {

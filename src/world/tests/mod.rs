@@ -47,6 +47,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         namespace: "default".into(),
         hpas: vec![Autoscaler {
             name: "web".into(),
+            given: "autoscaling/v2".into(),
             manifest: serde_json::json!({"metadata": {"name": "web"}}),
             target: 0,
         }],

@@ -22,7 +22,7 @@ fn pod_set() -> impl Strategy<Value = PodSet> {
 }
 
 fn what() -> impl Strategy<Value = What> {
-    (0..19_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
+    (0..20_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
         0 => What::PodsUnready(set),
         1 => What::PodsFailed(set),
         2 => What::PodsDeleted(set),
@@ -37,6 +37,7 @@ fn what() -> impl Strategy<Value = What> {
         13 => What::MetricEmpty("queue".into()),
         14 => What::MetricError("rps".into(), error(500)),
         16 => What::PodsSucceeded(set),
+        19 => What::TargetDeleted,
         17 | 18 => {
             let (most, least) = (replicas.unsigned_abs() % 3, replicas.unsigned_abs() * 20);
             let surge =
