@@ -125,7 +125,7 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
 pub(super) const CUSTOM: &str = "custom resource";
 
 /// Errors that the controller reports: a part of the text of each.
-pub(super) const ERRORS: [&str; 33] = [
+pub(super) const ERRORS: [&str; 32] = [
     "invalid API version in scale target reference",
     "unable to determine resource for scale target reference",
     "failed to query scale subresource for",
@@ -158,5 +158,4 @@ pub(super) const ERRORS: [&str; 33] = [
     "missing request for",
     "missing pod-level request for",
     "not found in Pod",
-    "the object has been modified",
 ];

@@ -36,6 +36,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
         happenings.push(Happening { at, lasts, what: What::TargetDeleted, line: 0 });
     }
     happenings.extend(edge::happening(draft));
+    happenings.extend(between_attempts(draft));
     happenings.sort_by_key(|happening| happening.at);
     possible(happenings)
 }
@@ -115,6 +116,28 @@ fn conflict(error: ApiError) -> ApiError {
     ApiError { code: 409, reason: "Conflict".to_owned(), ..error }
 }
 
+/// While an update of the scale is tried again, its target can't be read any more, or is gone.
+fn between_attempts(draft: &mut Draft) -> Vec<Happening> {
+    if !draft.likely(Area::Errors, 2, 15) {
+        return Vec::new();
+    }
+    // The first reconcile is the likeliest to change the size.
+    let tick = match draft.dice.percent(60) {
+        true => 0,
+        false => draft.flags.sync_period.0 * draft.dice.between(0, draft.ticks),
+    };
+    let error = error(draft);
+    let refused = What::UpdateScaleError(conflict(error.clone()));
+    let unreadable = match draft.dice.percent(50) {
+        true => What::GetScaleError(error),
+        false => What::TargetDeleted,
+    };
+    let after = Span::from_millis(draft.dice.pick(&[1, 5, 15, 40, 500]));
+    let lasts = Some(draft.span());
+    let of = |at: Time, what: What| Happening { at: at.min(draft.until()), lasts, what, line: 0 };
+    vec![of(Time(tick), refused), of(Time(tick) + after, unreadable)]
+}
+
 /// Errors as API servers answer them.
 fn error(draft: &mut Draft) -> ApiError {
     let (code, reason) = draft.dice.pick(&[
@@ -169,6 +192,16 @@ fn edit(draft: &mut Draft) -> Value {
             json!({ "spec": { "maxReplicas": max } })
         }
         2 => json!({ "spec": { "minReplicas": draft.dice.size(1, draft.max) } }),
+        3 if draft.dice.percent(15) => {
+            let target = json!({ "type": "AverageValue", "averageValue": "100m" });
+            let target = match draft.dice.percent(60) {
+                true => json!({ "type": "Utilization", "averageUtilization": 50 }),
+                false => target,
+            };
+            let source = json!({ "name": "cpu", "container": "gone", "target": target });
+            let metric = json!({ "type": "ContainerResource", "containerResource": source });
+            json!({ "spec": { "metrics": [metric] } })
+        }
         3 => {
             // What it serves, if it is not cpu or memory, is not there: 404.
             let metric = hpa::metric(draft, (100, 100));

@@ -95,11 +95,27 @@ fn pod_spec(draft: &mut Draft) -> PodSpec {
         let given = |index: usize| requests.contains_key(super::RESOURCES[index]);
         draft.pod_requests = [0, 1].map(|index| given(index).then_some(known[index]));
         spec.requests = Some(requests);
+        if draft.dice.percent(20) {
+            let resource = draft.dice.below(2) as usize;
+            nobody_requests(draft, &mut spec, resource);
+        }
     }
     if draft.dice.percent(5) {
         (spec.overhead, _) = requests(draft);
     }
     spec
+}
+
+/// Neither the pod nor any of its containers requests a resource.
+fn nobody_requests(draft: &mut Draft, spec: &mut PodSpec, resource: usize) {
+    let name = super::RESOURCES[resource];
+    let own = spec.requests.iter_mut();
+    let containers = spec.containers.iter_mut().chain(&mut spec.init_containers);
+    own.chain(containers.map(|container| &mut container.requests)).for_each(|requests| {
+        requests.remove(name);
+    });
+    draft.containers.iter_mut().for_each(|(_, known)| known[resource] = 0);
+    draft.pod_requests[resource] = None;
 }
 
 /// What a container requests, as it is written and in milli-units.
