@@ -20,6 +20,7 @@ use super::scalars::{
     Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ShareText,
 };
 use crate::model::flags::Gate;
+use crate::model::rules::{Dependent, Release};
 
 /// A scenario of kube-lockstep: an autoscaler, the world around it over time, and what is expected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -119,8 +120,10 @@ pub(super) struct Controller {
 
 /// The gates that there are, for completion.
 fn feature_gates(_: &mut SchemaGenerator) -> Schema {
-    let gate = |gate: Gate| (gate.name().to_owned(), serde_json::json!({ "type": "boolean" }));
-    let gates: serde_json::Map<String, Value> = Gate::ALL.into_iter().map(gate).collect();
+    let gate = |name: &str| (name.to_owned(), serde_json::json!({ "type": "boolean" }));
+    let dependents = Dependent::of(Release::newest()).map(|dependent| dependent.name);
+    let names = Gate::ALL.into_iter().map(Gate::name).chain(dependents);
+    let gates: serde_json::Map<String, Value> = names.map(gate).collect();
     json_schema!({ "type": "object", "additionalProperties": false, "properties": gates })
 }
 

@@ -66,7 +66,7 @@ pub fn parse(
     })
 }
 
-/// An HPA's manifest in a version that API servers take: v2, if it is of one that they take no more.
+/// An HPA's manifest in a version that API servers take: v2, if they take its own no more.
 ///
 /// # Errors
 /// Why it can't be converted.

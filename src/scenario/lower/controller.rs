@@ -38,7 +38,9 @@ pub(super) fn lower(
                 overrides.insert(name.clone(), *on);
             }
             Err(GateError::Unknown(_)) => {
-                let known = Gate::ALL.map(Gate::name);
+                let dependents = Dependent::of(newest).map(|dependent| dependent.name);
+                let known: Vec<_> =
+                    Gate::ALL.into_iter().map(Gate::name).chain(dependents).collect();
                 let what = format!("unknown feature gate `{name}`");
                 problems.add(at.key_position(name).problem(what, suggest(name, known)));
             }
