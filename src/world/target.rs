@@ -32,6 +32,7 @@ impl World {
     pub(super) fn create_target(&mut self) {
         if !self.is_target_gone() {
             self.replicas = self.scenario.workload.replicas;
+            self.told.person = true;
         }
     }
 }

@@ -7,6 +7,7 @@
 //! ticks come first, since they are what a person has to go through.
 
 mod later;
+mod signals;
 mod simpler;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::signals;
 use crate::model::flags::Flags;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
@@ -86,7 +87,7 @@ const DURATIONS: [&str; 14] = [
 ];
 
 /// A duration, if the field of that name is one.
-fn span(name: &str, value: &Value) -> Option<Span> {
+pub(super) fn span(name: &str, value: &Value) -> Option<Span> {
     let flag = name.starts_with("horizontal-pod-autoscaler-");
     let text = value.as_str().filter(|_| flag || DURATIONS.contains(&name))?;
     text.parse().ok()
@@ -177,11 +178,16 @@ fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
     }
 }
 
-/// Moves the end, what happens, and the points of signals to an earlier time, at most to the start.
+/// Moves the end, what happens, and signals to an earlier time, at most to the start.
 pub(super) fn move_earlier(tree: &mut Value, by: Span) {
     match tree {
         Value::Object(fields) => {
             for (name, value) in fields.iter_mut() {
+                match (name.as_str(), &mut *value) {
+                    ("points", Value::Array(points)) => signals::cut_points(points, by),
+                    ("sine", Value::Object(sine)) => signals::turn_sine(sine, by),
+                    _ => {}
+                }
                 match span(name, value) {
                     Some(time) if name == "at" || name == "until" => {
                         *value = Value::from(Span((time.0 - by.0).max(0)).to_string());
@@ -243,7 +249,9 @@ fn signal(fields: &Map<String, Value>) -> Vec<Value> {
         let values = fields.get(name).and_then(Value::as_array);
         found.extend(values.into_iter().flatten().map(|entry| entry["value"].clone()));
     }
-    found.extend(fields.get("sine").map(|sine| sine["mean"].clone()));
+    let sine = fields.get("sine");
+    found.extend(sine.and_then(signals::sine_at_the_start));
+    found.extend(sine.map(|sine| sine["mean"].clone()));
     let total =
         fields.get("load").or_else(|| fields.get("containers")?.as_object()?.values().next());
     if let Some(total) = total {
