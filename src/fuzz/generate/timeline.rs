@@ -116,26 +116,37 @@ fn conflict(error: ApiError) -> ApiError {
     ApiError { code: 409, reason: "Conflict".to_owned(), ..error }
 }
 
-/// While an update of the scale is tried again, its target can't be read any more, or is gone.
+/// Between the read of the scale and the write, or while a write is tried again, the target can't
+/// be read any more, or is gone: metrics that are slow give it the time.
 fn between_attempts(draft: &mut Draft) -> Vec<Happening> {
-    if !draft.likely(Area::Errors, 2, 15) {
+    if !draft.likely(Area::Errors, 2, 20) {
         return Vec::new();
     }
     // The first reconcile is the likeliest to change the size.
-    let tick = match draft.dice.percent(60) {
+    let tick = match draft.dice.percent(70) {
         true => 0,
         false => draft.flags.sync_period.0 * draft.dice.between(0, draft.ticks),
     };
-    let error = error(draft);
-    let refused = What::UpdateScaleError(conflict(error.clone()));
-    let unreadable = match draft.dice.percent(50) {
-        true => What::GetScaleError(error),
-        false => What::TargetDeleted,
+    let (tick, until) = (Time(tick), draft.until());
+    let mut happenings = Vec::new();
+    let mut happen = |after: i64, lasts: Option<Span>, what: What| {
+        let at = (tick + Span::from_millis(after)).min(until);
+        happenings.push(Happening { at, lasts, what, line: 0 });
     };
-    let after = Span::from_millis(draft.dice.pick(&[1, 5, 15, 40, 500]));
+    let slow = draft.dice.percent(70);
+    if slow {
+        happen(0, Some(Span::from_millis(50)), What::MetricsSlow(Span::from_millis(100)));
+    }
     let lasts = Some(draft.span());
-    let of = |at: Time, what: What| Happening { at: at.min(draft.until()), lasts, what, line: 0 };
-    vec![of(Time(tick), refused), of(Time(tick) + after, unreadable)]
+    let gone = draft.dice.percent(30);
+    let refusal = error(draft);
+    if !gone || draft.dice.percent(30) {
+        let refusal = if slow { refusal.clone() } else { conflict(refusal.clone()) };
+        happen(0, lasts, What::UpdateScaleError(refusal));
+    }
+    let after = draft.dice.pick(if slow { &[1, 50, 99] } else { &[1, 15, 40] });
+    happen(after, lasts, if gone { What::TargetDeleted } else { What::GetScaleError(refusal) });
+    happenings
 }
 
 /// Errors as API servers answer them.
