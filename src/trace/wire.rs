@@ -356,7 +356,7 @@ impl Log {
         }
         let clock = self.clock;
         let tick = if let Some(event) = entry.event.as_ref().filter(|_| self.turns) {
-            self.of_hpa(event.hpa.clone())?
+            self.of_event(event.hpa.clone(), entry.at)?
         } else if let Some(hpa) = self.turn.clone() {
             self.begun(hpa, entry.at)
         } else if self.turns {
@@ -383,8 +383,12 @@ impl Log {
         &mut self.open[index]
     }
 
-    /// The reconcile that an event belongs to, which is mostly over when it is recorded.
-    fn of_hpa(&mut self, hpa: Arc<str>) -> Result<&mut Observation, String> {
+    /// The reconcile that an event belongs to. Mostly it is over when the event is recorded, but
+    /// one that asks for nothing may have said nothing else before.
+    fn of_event(&mut self, hpa: Arc<str>, at: Time) -> Result<&mut Observation, String> {
+        if self.turn.as_ref() == Some(&hpa) {
+            return Ok(self.begun(hpa, at));
+        }
         let open = self.open.iter_mut().find(|tick| tick.hpa == hpa);
         let over = self.ticks.iter_mut().rev().find(|tick| tick.hpa == hpa);
         open.or(over).ok_or_else(|| format!("an event of {hpa}, which was not reconciled"))
@@ -573,5 +577,17 @@ mod tests {
         assert_eq!(step(&own).unwrap().ticks[0].scaled_to(), Some(6));
         let nameless = answer.replace(r#""name":"db","#, "");
         assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
+    }
+
+    /// Chance decides whether it overtakes what is said in the same turn.
+    #[test]
+    fn an_event_may_be_the_first_that_is_heard_of_a_turn() {
+        let answer = r#"{"now":0,"log":[{"at":0,"reconcile":{"hpa":"web"}},
+            {"at":0,"event":{"hpa":"web","type":"Warning","reason":"FailedGetScale","message":""}},
+            {"at":0,"error":{"message":"no"}},{"at":0,"reconciled":{"hpa":"web"}}]}"#;
+        let mut log = Log::new(Timestamp::UNIX_EPOCH, std::iter::once(Arc::from("web")), true);
+        let ticks = log.stepped(serde_json::from_str(answer).unwrap(), Time::ZERO).unwrap().ticks;
+        let [tick] = ticks.as_slice() else { panic!("not one tick: {ticks:?}") };
+        assert_eq!((tick.events.len(), tick.errors.len()), (1, 1));
     }
 }
