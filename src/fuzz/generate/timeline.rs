@@ -203,7 +203,7 @@ fn edit(draft: &mut Draft) -> Value {
             json!({ "spec": { "maxReplicas": max } })
         }
         2 => json!({ "spec": { "minReplicas": draft.dice.size(1, draft.max) } }),
-        3 if draft.dice.percent(15) => {
+        3 if draft.dice.percent(40) => {
             let target = json!({ "type": "AverageValue", "averageValue": "100m" });
             let target = match draft.dice.percent(60) {
                 true => json!({ "type": "Utilization", "averageUtilization": 50 }),

@@ -90,12 +90,12 @@ fn pod_spec(draft: &mut Draft) -> PodSpec {
             }
         }
     }
-    if draft.likely(Area::Custom, 5, 15) {
+    if draft.likely(Area::Custom, 8, 20) {
         let (requests, known) = requests(draft);
         let given = |index: usize| requests.contains_key(super::RESOURCES[index]);
         draft.pod_requests = [0, 1].map(|index| given(index).then_some(known[index]));
         spec.requests = Some(requests);
-        if draft.dice.percent(20) {
+        if draft.dice.percent(45) {
             let resource = draft.dice.below(2) as usize;
             nobody_requests(draft, &mut spec, resource);
         }
