@@ -19,7 +19,7 @@ use kube_lockstep::engine::model::Simulation;
 use kube_lockstep::engine::upstream::{Upstream, build};
 use kube_lockstep::engine::{Engine, Step};
 use kube_lockstep::model::hpa::Decision;
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::rules::{Release, Rules};
 use kube_lockstep::model::time::{Span, Time};
 use kube_lockstep::scenario::{self, Scenario};
 use kube_lockstep::world::{Change, World};
@@ -99,7 +99,7 @@ fn model(criterion: &mut Criterion) {
     for pods in PODS {
         let scenario = steady(pods);
         let (mut ticks, first) = Ticks::new(&scenario);
-        let mut simulation = Simulation::new(&scenario, RELEASE);
+        let mut simulation = Simulation::new(&scenario, Rules::of(RELEASE));
         for change in &first {
             simulation.apply(change, Time::ZERO);
         }

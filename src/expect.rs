@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::observation::{Event, Observation, Read};
+use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::meant::{
@@ -80,12 +81,12 @@ impl Sizes {
     }
 }
 
-/// Evaluates expectations over all reconciles of a run, in order of time. `sizes` is what there was
-/// at t=0; `outside` are sizes that somebody else than the controller wrote, in order of time: a
-/// reconcile at that same instant comes after them.
+/// Evaluates the expectations of a release over all reconciles of a run, in order of time. `sizes`
+/// is what there was at t=0; `outside` are sizes that somebody else than the controller wrote, in
+/// order of time: a reconcile at that same instant comes after them.
 #[must_use]
 pub fn evaluate(
-    expect: &[Expectation],
+    (expect, release): (&[Expectation], Release),
     observations: &[Observation],
     sizes: &Sizes,
     outside: &[Outside],
@@ -102,7 +103,7 @@ pub fn evaluate(
         };
         Some(Unmet { line: expectation.line, what })
     };
-    expect.iter().filter_map(unmet).collect()
+    expect.iter().filter(|it| it.releases.contains(release)).filter_map(unmet).collect()
 }
 
 /// A reconcile, with what was known after it.

@@ -209,11 +209,65 @@ fn an_engine_that_cannot_run_exits_with_3() {
 }
 
 #[test]
-fn scenarios_of_other_releases_only_exit_with_4() {
-    let (_folder, file) = folder("releases: \"<=1.30\"\n");
-    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(4);
+fn scenarios_that_need_what_a_release_lacks_exit_with_4() {
+    let (_folder, file) = folder("controller: {featureGates: {HPAGeneration: false}}\n");
+    let old = ["run", "--engine", "model", "--release", "1.36", text(&file)];
+    let run = kube_lockstep(&old).assert().code(4);
     assert!(stdout(&run).starts_with("kube-lockstep"), "{}", stdout(&run));
     assert!(stdout(&run).contains("\nskipped "), "{}", stdout(&run));
+    kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(0);
+}
+
+#[test]
+fn what_is_expected_of_other_releases_is_not_expected_here() {
+    let more = "expect:\n  - {releases: \"<=1.36\", at: 0s, replicas: 7}\n";
+    let (_folder, file) = folder(more);
+    kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(0);
+    let old = ["run", "--engine", "model", "--release", "1.36", text(&file)];
+    kube_lockstep(&old).assert().code(1);
+    let (_folder, file) = folder("releases: \"<=1.36\"\nexpect:\n  - {at: 0s, replicas: 7}\n");
+    kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(0);
+}
+
+#[test]
+fn several_releases_are_run_in_order_and_summed_up() {
+    let options =
+        ["run", "--engine", "recorded", "--release", "1.33-1.34,1.36", "--format", "json"];
+    let lines = json(&kube_lockstep(&[&options[..], &["tolerance"]].concat()).assert().code(0));
+    let summary = &lines.last().expect("a summary")["summary"];
+    assert_eq!(summary["release"], "1.33 - 1.34, 1.36");
+    let releases = summary["releases"].as_array().expect("one entry a release");
+    let names: Vec<_> = releases.iter().map(|it| it["release"].as_str()).collect();
+    assert_eq!(names, [Some("1.33"), Some("1.34"), Some("1.36")]);
+    let sum: u64 = releases.iter().filter_map(|it| it["conforms"].as_u64()).sum();
+    assert_eq!(summary["conforms"].as_u64(), Some(sum));
+    for wrong in ["1.5", "1.36-1.33", "1.30,x", ""] {
+        let run = kube_lockstep(&["run", "--release", wrong]).assert().code(2);
+        assert!(stderr(&run).contains("--release"), "{wrong}: {}", stderr(&run));
+    }
+}
+
+#[test]
+fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
+    let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "json"];
+    let lines = json(&kube_lockstep(&options).assert().code(0));
+    let (summary, changed) = lines.split_last().expect("a summary");
+    assert_eq!(summary["summary"]["unexplained"], 0);
+    assert_eq!(summary["summary"]["changed"].as_u64(), Some(changed.len() as u64));
+    let tolerance = "https://github.com/kubernetes/kubernetes/pull/130797";
+    let row = |line: &&serde_json::Value| {
+        let rows = line["rows"].as_array();
+        rows.is_some_and(|rows| rows.iter().any(|row| row["link"] == tolerance))
+    };
+    assert!(changed.iter().any(|line| row(&line)), "{changed:#?}");
+    let first = changed[0]["id"].as_str().expect("an id");
+    let text = stdout(&kube_lockstep(&["bisect", first]).assert().code(0));
+    assert!(text.contains("1.32 -> 1.33"), "{text}");
+    let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "markdown"];
+    let text = stdout(&kube_lockstep(&options).assert().code(0));
+    assert!(text.starts_with("# From 1.32 to 1.33") && text.contains(tolerance), "{text}");
+    let wrong = kube_lockstep(&["diff", "--from", "1.37", "--to", "1.33"]).assert().code(2);
+    assert!(stderr(&wrong).contains("the first is the older release"), "{}", stderr(&wrong));
 }
 
 /// A program in place of an engine.

@@ -24,7 +24,7 @@ const MANIFESTS: usize = 3000;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let program = support::upstream("conversion", arguments.list);
+    let program = support::upstream("conversion", Release::newest(), arguments.list);
     let ignored = support::is_missing(&program) && !arguments.list;
     let trial = Trial::test("manifests_of_version_1_are_stored_as_upstream_stores_them", || {
         let mut dice = Dice(ChaCha8Rng::seed_from_u64(1));

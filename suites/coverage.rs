@@ -28,7 +28,7 @@ const DOCUMENT: &str = "docs/coverage.md";
 /// that is not read any more, must be noticed. Who adds a rule counts it here.
 const SECTIONS: &[(&str, usize)] = &[
     ("1.1", 9),
-    ("1.2", 37),
+    ("1.2", 38),
     ("1.3", 9),
     ("1.4", 24),
     ("1.5", 35),
@@ -36,7 +36,7 @@ const SECTIONS: &[(&str, usize)] = &[
     ("1.6.2", 17),
     ("1.6.3", 9),
     ("1.6.4", 31),
-    ("1.6.5", 51),
+    ("1.6.5", 52),
     ("1.7", 15),
     ("1.9", 12),
     ("1.10", 31),

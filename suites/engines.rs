@@ -36,7 +36,7 @@ struct Machine {
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let machine = Machine {
-        upstream: support::upstream("engines", arguments.list),
+        upstream: support::upstream("engines", Release::newest(), arguments.list),
         go: build::find_go().map(drop),
     };
     let mut trials = Vec::new();

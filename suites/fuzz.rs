@@ -29,7 +29,7 @@ const RELEASE: Release = Release::V1_37;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let listing = arguments.list;
-    let program = support::upstream("fuzz", listing);
+    let program = support::upstream("fuzz", Release::newest(), listing);
     let ignored = support::is_missing(&program) && !listing;
     let trials = vec![
         Trial::test("the_model_agrees_with_itself", the_model_agrees_with_itself),

@@ -1,6 +1,10 @@
 //! Upstream itself: the model against the real controller, and the real controller against what was
 //! recorded of it. Needs Go; without it every test is named as ignored.
 //!
+//! It runs on the newest release; on others, or on `all`, if the environment variable
+//! KUBE_LOCKSTEP_RELEASES says so. A scenario goes from the newest to the oldest of them, since a
+//! trace is kept only where it is not the same as on the next release.
+//!
 //! This suite has a `main` of its own, since the engine may first have to be built, which takes
 //! minutes and must be seen, and since whether Go is there is known only when it runs.
 
@@ -10,9 +14,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use kube_lockstep::engine::recorded::{self, Traces};
 use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine as _, EngineError, recorded};
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::engine::{Engine as _, EngineError};
+use kube_lockstep::model::rules::{Release, Releases};
 use kube_lockstep::run::{Verdict, run_one};
 use kube_lockstep::trace::text;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -20,55 +25,105 @@ use libtest_mimic::{Arguments, Failed, Trial};
 /// Engines that are not in use: their processes serve one scenario after another.
 static IDLE: Mutex<Vec<Upstream>> = Mutex::new(Vec::new());
 
+/// Names releases, in the form of `--release`.
+const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let listing = arguments.list;
-    let program = support::upstream("live", listing);
+    let releases = std::env::var(RELEASES).unwrap_or_else(|_| Release::newest().to_string());
+    let releases = match releases.parse::<Releases>() {
+        Ok(releases) => releases,
+        Err(error) => {
+            use std::io::Write as _;
+            // Nobody reads it: nothing to be done about it.
+            let _ = writeln!(std::io::stderr(), "{RELEASES}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let engine = |release: Release| (release, support::upstream("live", release, listing));
+    let programs: Vec<_> = releases.iter().rev().map(engine).collect();
     let fixtures = support::fixtures();
     let trials = fixtures
         .into_iter()
         .map(|path| {
-            let (name, program) = (support::id_of(&path), program.clone());
-            let ignored = support::is_missing(&program) && !listing;
-            Trial::test(name, move || live(&path, program)).with_ignored_flag(ignored)
+            let (name, programs) = (support::id_of(&path), programs.clone());
+            let missing = programs.iter().any(|(_, program)| support::is_missing(program));
+            let on_all = move || {
+                programs
+                    .into_iter()
+                    .try_for_each(|(release, program)| live(&path, release, program))
+            };
+            Trial::test(name, on_all).with_ignored_flag(missing && !listing)
         })
         .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn live(path: &std::path::Path, program: Result<PathBuf, EngineError>) -> Result<(), Failed> {
+/// An engine of that release that is not in use.
+fn idle(release: Release) -> Result<Option<Upstream>, Failed> {
+    let mut idle = IDLE.lock().map_err(|error| error.to_string())?;
+    let found = idle.iter().position(|engine| engine.release() == release);
+    Ok(found.map(|index| idle.swap_remove(index)))
+}
+
+fn live(
+    path: &std::path::Path,
+    release: Release,
+    program: Result<PathBuf, EngineError>,
+) -> Result<(), Failed> {
     let scenario = support::load(path);
-    let idle = IDLE.lock().map_err(|error| error.to_string())?.pop();
-    let mut engine = match idle {
+    let mut engine = match idle(release)? {
         Some(engine) => engine,
-        None => Upstream::new(program?, Release::V1_37),
+        None => Upstream::new(program?, release),
     };
     let known = support::known();
     let outcome = run_one(&scenario, &mut engine, &known);
-    let release = engine.release();
     IDLE.lock().map_err(|error| error.to_string())?.push(engine);
 
-    let recordable =
-        !matches!(outcome.verdict, Verdict::Inconclusive { .. } | Verdict::Skipped { .. });
-    if recordable {
+    // What was skipped halfway was seen halfway.
+    let seen = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
+    if seen && !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
         record(&scenario.id, release, &outcome.trace)?;
     }
     support::still_disagrees(&outcome, &known)?;
     match outcome.verdict {
         Verdict::Conforms => Ok(()),
-        Verdict::Skipped { .. } if !scenario.releases.contains(release) => Ok(()),
-        verdict => Err(format!("{verdict:#?}\nunmet: {:#?}", outcome.unmet).into()),
+        Verdict::Skipped { .. } if release < Release::newest() => Ok(()),
+        verdict => Err(format!("{release}: {verdict:#?}\nunmet: {:#?}", outcome.unmet).into()),
     }
 }
 
-/// Holds upstream's trace against the recorded one; with `INSTA_UPDATE=always` records it.
+/// A trace's text but for its first line, which names the release.
+fn below_header(text: &str) -> &str {
+    text.split_once('\n').map_or("", |(_, below)| below)
+}
+
+/// Holds upstream's trace against the recorded one; with `INSTA_UPDATE=always` records it. One that
+/// is the same as on the next release is not kept.
 fn record(id: &str, release: Release, trace: &kube_lockstep::trace::Trace) -> Result<(), Failed> {
-    let path =
-        support::repository().join(recorded::FOLDER).join(recorded::snapshot_path(id, release));
+    let folder = support::repository().join(recorded::FOLDER);
+    let path = folder.join(recorded::snapshot_path(id, release));
+    let next = Release { minor: release.minor + 1 };
+    let text = text::write(trace)?;
+    if let Some((of, next)) = Traces::Folder(folder).find(id, next)? {
+        let next = recorded::parse_snapshot(&next)?;
+        let same =
+            trace.hash == next.hash && below_header(&text) == below_header(&text::write(&next)?);
+        if same && !path.exists() {
+            return Ok(());
+        }
+        if same && std::env::var_os("INSTA_UPDATE").is_some_and(|it| it == "always") {
+            std::fs::remove_file(&path)?;
+            return Ok(());
+        }
+        if same {
+            return Err(format!("{}: it is as on {of}, and not needed", path.display()).into());
+        }
+    }
     let (Some(folder), Some(name)) = (path.parent(), path.file_stem()) else {
         return Err(format!("{} is no path of a trace", path.display()).into());
     };
-    let text = text::write(trace)?;
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder);
     settings.set_prepend_module_to_snapshot(false);

@@ -27,6 +27,11 @@ impl Failure {
         Failure { code: exit::NOTHING, ..Failure::usage(what) }
     }
 
+    /// Something that has to be there is broken.
+    pub(super) fn engine(what: impl Into<String>) -> Failure {
+        Failure { code: exit::ENGINE, ..Failure::usage(what) }
+    }
+
     /// The same with advice.
     pub(super) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }

@@ -4,6 +4,7 @@
 //! [`crate::report`], what is done by [`crate::run`]. The only place of `anyhow`.
 
 mod completions;
+mod diff;
 mod doctor;
 pub mod exit;
 mod explain;
@@ -13,6 +14,7 @@ mod fuzz;
 mod interrupt;
 mod list;
 mod predict;
+mod releases;
 mod run;
 mod schema;
 
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
-use crate::model::rules::Release;
+use crate::model::rules::{Release, Releases};
 use crate::report::style::{BAD, WARN, paint};
 
 /// Runs scenarios of Kubernetes pod autoscalers on a reference model and on the real upstream
@@ -62,6 +64,14 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Explain one tick of the model: what it saw, each step, what it wrote
     Explain(explain::Args),
+    /// Show what changed between two releases, and why: an executable changelog
+    ///
+    /// Compares upstream's recorded traces. Exits with 1 if a change is unexplained.
+    Diff(diff::Args),
+    /// Show in which releases the behaviour in a scenario changed
+    Bisect(diff::BisectArgs),
+    /// List the releases: what runs live, what is recorded, what changed
+    Releases(releases::Args),
     /// List scenarios with what each requires
     List(list::Args),
     /// Print the JSON Schema of scenario files
@@ -113,14 +123,23 @@ struct OfRelease {
     release: Release,
 }
 
+/// The releases whose behaviour is meant.
+#[derive(clap::Args, Clone, Debug)]
+struct OfReleases {
+    /// The Kubernetes releases whose behaviour is meant: one, several (`1.30,1.35-1.37`), or `all`
+    #[arg(long = "release", value_name = "RELEASES")]
+    #[arg(default_value_t = Releases::only(Release::newest()))]
+    releases: Releases,
+}
+
 /// A release that the model knows.
 fn release(text: &str) -> Result<Release, String> {
     let release: Release = text.parse().map_err(|error| format!("{error}"))?;
-    if Release::supported().contains(&release) {
+    if release.is_supported() {
         return Ok(release);
     }
-    let known: Vec<String> = Release::supported().iter().map(Release::to_string).collect();
-    Err(format!("the model does not know it yet; it knows {}", known.join(", ")))
+    let (oldest, newest) = (Release::OLDEST, Release::newest());
+    Err(format!("the model does not know it; it knows {oldest} to {newest}"))
 }
 
 /// The program: reads the command line, does what it says, and returns the exit code.
@@ -138,6 +157,9 @@ pub fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Bisect(args) => diff::bisect(&args),
+        Command::Releases(args) => releases::run(&args),
         Command::List(args) => list::run(&args),
         Command::Schema => schema::run(),
         Command::Doctor(args) => doctor::run(&args),

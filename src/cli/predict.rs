@@ -37,19 +37,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release;
     let run = free_run(&scenario, release);
     // What is expected of other releases is not expected here.
-    let spoken_of = scenario.releases.contains(release);
+    let spoken_of = scenario.releases.contains(release) && scenario.lacking(release).is_none();
     // Nor is anything where the run ends early.
     let whole = run.unplayable.is_none();
     let expected = if spoken_of && whole { scenario.expect.as_slice() } else { &[] };
     let sizes = Sizes::of(&scenario);
-    let unmet = expect::evaluate(expected, &run.trace.ticks, &sizes, &run.outside);
+    let unmet = expect::evaluate((expected, release), &run.trace.ticks, &sizes, &run.outside);
     match args.format {
         Format::Text => {
             let mut text = table::free_run(&scenario, &run, &release.to_string(), columns());
             if !spoken_of {
-                text.push_str(&table::other_release(&scenario, &release.to_string(), columns()));
+                text.push_str(&table::other_release(&scenario, release, columns()));
             }
-            let (path, expected) = (&scenario.path, expected.len());
+            let here = expected.iter().filter(|it| it.releases.contains(release));
+            let (path, expected) = (&scenario.path, here.count());
             if whole {
                 text.push_str(&table::expectations(path, expected, &unmet, columns()));
             }

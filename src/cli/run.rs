@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
 use super::{
-    Format, OfRelease, Source, columns, exit, interrupt, program_and_engine, tell_preparing,
+    Format, OfReleases, Source, columns, exit, interrupt, program_and_engine, tell_preparing,
     workers,
 };
 use crate::engine::upstream::TIME_LIMIT;
@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(long, value_enum)]
     engine: Option<EngineName>,
     #[command(flatten)]
-    release: OfRelease,
+    releases: OfReleases,
     /// How results are shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -114,7 +114,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             Some(EngineName::Model) => EngineChoice::Model,
             Some(EngineName::Recorded) => EngineChoice::Recorded,
         },
-        release: args.release.release,
+        releases: args.releases.releases.clone(),
         jobs: workers(args.jobs),
         known: fixtures.known()?,
         traces: fixtures.traces(),
@@ -143,7 +143,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
     let mut told = false;
     let mut broken: Option<io::Error> = None;
-    let done = interrupt::listen(plan.scenarios.len())?;
+    let done = interrupt::listen(plan.scenarios.len() * plan.releases.iter().count())?;
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, .. } = &event
             && quiet

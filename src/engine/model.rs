@@ -25,6 +25,7 @@ pub const NAME: &str = "model";
 pub struct Simulation {
     cluster: Cluster,
     controller: Controller,
+    rules: Rules,
     gates: FeatureGates,
     /// The HPAs that there can be.
     hpas: Vec<Served>,
@@ -69,8 +70,8 @@ struct Target {
 impl Simulation {
     /// A cluster without objects, with a running controller.
     #[must_use]
-    pub fn new(scenario: &Scenario, release: Release) -> Simulation {
-        let rules = Rules::of(release);
+    pub fn new(scenario: &Scenario, rules: Rules) -> Simulation {
+        let gates = scenario.gates_by(&rules);
         let hpas = scenario.hpas.iter().map(|hpa| Served {
             key: format!("{}/{}", scenario.namespace, hpa.name).into(),
             name: hpa.name.clone(),
@@ -94,9 +95,10 @@ impl Simulation {
         let without = without.iter().map(|kind| served(kind, false));
         let kinds = with_scale.chain(without);
         Simulation {
-            cluster: Cluster::new(scenario.gates.enabled(Gate::HpaGeneration)),
-            controller: Controller::new(rules, scenario.flags, scenario.gates),
-            gates: scenario.gates,
+            cluster: Cluster::new(gates.enabled(Gate::HpaGeneration)),
+            controller: Controller::new(rules, scenario.flags, gates),
+            rules,
+            gates,
             hpas: hpas.collect(),
             targets: targets.collect(),
             kinds: kinds.collect(),
@@ -113,17 +115,23 @@ impl Simulation {
         let name = of.map(|hpa| hpa.name.clone());
         let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
-        let gates = self.gates;
+        let (rules, gates) = (self.rules, self.gates);
+        let server = (&rules, &gates);
         let admission = |spec: &mut HpaSpec, version: ApiVersion| {
             let name = name.as_deref().unwrap_or_default();
+            let old = before.as_ref().map(|(_, spec)| &**spec);
+            if version == ApiVersion::V1 && rules.zero_total_is_none {
+                hpa::drop_zero_totals(spec);
+            }
+            hpa::drop_disabled_fields(spec, old, &gates);
             // Defaults are those of the version in which it is given; the others come when the
             // object is read from the storage.
             if version == ApiVersion::V2 {
                 hpa::set_defaults(spec);
             }
-            let errors = match &before {
-                None => hpa::validate(name, spec, &gates),
-                Some((_, before)) => hpa::validate_update(spec, before, &gates),
+            let errors = match old {
+                None => hpa::validate(name, spec, server),
+                Some(old) => hpa::validate_update(spec, old, server),
             };
             hpa::set_defaults(spec);
             if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(name, &errors)) }
@@ -343,7 +351,7 @@ impl Engine for Model {
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
-        let simulation = Simulation::new(scenario, self.release);
+        let simulation = Simulation::new(scenario, Rules::of(self.release));
         Ok(Box::new(ModelSession { simulation, now: Time::ZERO, answers: Vec::new() }))
     }
 }

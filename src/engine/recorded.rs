@@ -1,5 +1,8 @@
 //! Upstream's recorded traces as an engine: what the real controller once did, played back.
 //!
+//! Where a release does what the next one does, no trace of it is kept: that of the next release
+//! that has one holds.
+//!
 //! A trace belongs to the scenario as it was recorded: if the scenario's content changed since, the
 //! trace is stale, and the engine refuses rather than answer for another scenario.
 
@@ -31,7 +34,21 @@ pub enum Traces {
 }
 
 impl Traces {
-    /// The recorded trace of a scenario on a release, as text; nothing if there is none.
+    /// The recorded trace of a scenario that holds for a release, and the release that it was
+    /// recorded on: that one, or the next one after it that has a trace. Nothing if there is none.
+    ///
+    /// # Errors
+    /// If it is there and can't be read.
+    pub fn find(&self, id: &str, release: Release) -> Result<Option<(Release, String)>, String> {
+        for release in Release::supported().filter(|other| *other >= release) {
+            if let Some(text) = self.read(id, release)? {
+                return Ok(Some((release, text)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The trace of a scenario that was recorded on that very release and is kept, as text.
     ///
     /// # Errors
     /// If it is there and can't be read.
@@ -86,8 +103,8 @@ impl Engine for Recorded {
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let id = &scenario.id;
-        let text = self.traces.read(id, self.release).map_err(broken)?;
-        let Some(text) = text else {
+        let found = self.traces.find(id, self.release).map_err(broken)?;
+        let Some((_, text)) = found else {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
                 why: format!("{id} has no recorded trace on {}", self.release),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::api::ConditionType;
 use crate::model::observation::{EventType, ScaleWrite, StatusWrite};
+use crate::scenario::meant::ReleaseRange;
 
 /// Reconciles every 15 s from t=0; those that write a size say which.
 fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
@@ -41,8 +42,9 @@ fn outside(seconds: i64, replicas: i32) -> Outside {
 
 /// What is unmet of one expectation of a workload of 3.
 fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
-    let expectation = Expectation { line: 7, hpa: None, when, what };
-    let mut unmet = evaluate(&[expectation], observations, &sizes(), &[]);
+    let expectation =
+        Expectation { line: 7, releases: ReleaseRange::default(), hpa: None, when, what };
+    let mut unmet = evaluate((&[expectation], Release::V1_37), observations, &sizes(), &[]);
     assert!(unmet.iter().all(|unmet| unmet.line == 7));
     unmet.pop().map(|unmet| unmet.what)
 }
@@ -59,12 +61,18 @@ fn sizes_hold_until_somebody_writes_another() {
     }
     let expect = |size| {
         let what = replicas(size, size);
-        [Expectation { line: 1, hpa: None, when: When::Tick(3), what }]
+        [Expectation {
+            line: 1,
+            releases: ReleaseRange::default(),
+            hpa: None,
+            when: When::Tick(3),
+            what,
+        }]
     };
     // A person's size at the tick's own instant is there before the tick.
-    assert_eq!(evaluate(&expect(2), &run, &sizes(), &[outside(30, 2)]), []);
-    assert_eq!(evaluate(&expect(6), &run, &sizes(), &[outside(15, 2)]), []);
-    assert_eq!(evaluate(&expect(6), &run, &sizes(), &[outside(31, 2)]), []);
+    assert_eq!(evaluate((&expect(2), Release::V1_37), &run, &sizes(), &[outside(30, 2)]), []);
+    assert_eq!(evaluate((&expect(6), Release::V1_37), &run, &sizes(), &[outside(15, 2)]), []);
+    assert_eq!(evaluate((&expect(6), Release::V1_37), &run, &sizes(), &[outside(31, 2)]), []);
 }
 
 #[test]

@@ -62,13 +62,14 @@ impl Coverage {
             self.count(KINDS, built_in.map_or(CUSTOM, |it| it.kind));
             self.count(VERSIONS, &hpa.given);
         }
-        let possible = FeatureGates::of(&Rules::of(release));
+        let rules = Rules::of(release);
+        let (possible, gates) = (FeatureGates::of(&rules), scenario.gates_by(&rules));
         for (gate, _) in possible.iter() {
             for value in [true, false] {
                 if possible.clone().set(gate.name(), value).is_ok() {
                     let name = format!("{}={value}", gate.name());
                     let count = self.other.entry((GATES, name)).or_default();
-                    *count += u64::from(scenario.gates.enabled(gate) == value);
+                    *count += u64::from(gates.enabled(gate) == value);
                 }
             }
         }

@@ -37,6 +37,8 @@ pub struct Derivation {
     pub rescaled: bool,
     /// Why there was no decision.
     pub error: Option<Text>,
+    /// What upstream leaves to chance in it, if something: then nobody can tell what it writes.
+    pub chance: Option<&'static str>,
 }
 
 /// The way that a reconcile took.

@@ -29,6 +29,17 @@ pub enum Format {
     DecimalSI,
 }
 
+impl Format {
+    /// Upstream's name.
+    fn name(self) -> &'static str {
+        match self {
+            Format::DecimalExponent => "DecimalExponent",
+            Format::BinarySI => "BinarySI",
+            Format::DecimalSI => "DecimalSI",
+        }
+    }
+}
+
 /// A number with a suffix, as the Kubernetes API has them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Quantity {
@@ -188,6 +199,34 @@ impl Quantity {
             (false, true) => Ordering::Less,
             (false, false) => Ordering::Greater,
         }
+    }
+
+    /// Go's zero value of a quantity: of no format, and from no text.
+    #[must_use]
+    pub fn unset() -> Quantity {
+        let amount = Amount::Int { value: 0, scale: 0 };
+        Quantity { milli: 0, amount, format: Format::DecimalSI, text: Some("".into()) }
+    }
+
+    /// As Go's `%#v` prints it: the way that older API servers name one that they refuse. Where a
+    /// decimal stands behind a pointer, the pointer is not known here.
+    #[must_use]
+    pub fn go_syntax(&self) -> String {
+        let (value, scale) = match self.amount {
+            Amount::Int { value, scale } => (value, scale),
+            Amount::Dec(_) => (0, 0),
+        };
+        let (text, format) = match &self.text {
+            // Zero is read before all else, and keeps its text.
+            None if value == 0 && scale == 0 => ("0", self.format.name()),
+            None => ("", self.format.name()),
+            Some(unset) if unset.is_empty() => ("", ""),
+            Some(text) => (&**text, self.format.name()),
+        };
+        format!(
+            "resource.Quantity{{i:resource.int64Amount{{value:{value}, scale:{scale}}}, \
+             d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{text:?}, Format:{format:?}}}"
+        )
     }
 
     /// Upstream: quantity.go, ParseQuantity
@@ -496,8 +535,8 @@ impl Eq for Quantity {}
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.text {
-            Some(text) => f.write_str(text),
-            None => f.write_str(&self.canonical()),
+            Some(text) if !text.is_empty() => f.write_str(text),
+            _ => f.write_str(&self.canonical()),
         }
     }
 }

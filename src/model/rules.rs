@@ -4,75 +4,12 @@
 //! one observable change, oldest first, with the release that brought it and where it was decided.
 //! The model is complete for the releases of [`Release::supported`] only.
 
-use std::fmt;
-use std::str::FromStr;
+mod release;
+
+pub use release::{Release, ReleaseError, Releases};
 
 use super::flags::Gate;
 use super::quantity::Format;
-
-/// A minor release of Kubernetes: 1.`minor`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Release {
-    /// `37` in 1.37.
-    pub minor: u32,
-}
-
-impl Release {
-    /// Kubernetes 1.37.
-    pub const V1_37: Release = Release { minor: 37 };
-
-    /// The releases that the model is complete for, oldest first.
-    #[must_use]
-    pub fn supported() -> &'static [Release] {
-        &[Release::V1_37]
-    }
-
-    /// The newest release that the model is complete for.
-    #[must_use]
-    pub fn newest() -> Release {
-        Release::V1_37
-    }
-}
-
-/// `1.37`.
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1.{}", self.minor)
-    }
-}
-
-/// Text that names no release.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReleaseError(String);
-
-impl fmt::Display for ReleaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no release such as 1.37", self.0)
-    }
-}
-
-impl std::error::Error for ReleaseError {}
-
-/// Reads `1.37`, `v1.37` and, its patch release ignored, `v1.37.0`.
-impl FromStr for Release {
-    type Err = ReleaseError;
-    fn from_str(text: &str) -> Result<Release, ReleaseError> {
-        let error = || ReleaseError(text.to_owned());
-        let number = |part: &str| {
-            let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-            if digits { part.parse::<u32>().ok() } else { None }
-        };
-        let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');
-        if parts.next() != Some("1") {
-            return Err(error());
-        }
-        let minor = parts.next().and_then(number).ok_or_else(error)?;
-        if parts.next().is_some_and(|patch| number(patch).is_none()) || parts.next().is_some() {
-            return Err(error());
-        }
-        Ok(Release { minor })
-    }
-}
 
 /// A feature gate in one release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +42,60 @@ pub enum FirstReconcile {
     AfterSyncPeriod,
 }
 
+/// What a size of zero means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtZero {
+    /// Scaling is disabled, unless `minReplicas` is 0, too.
+    DisabledUnlessMinIsZero,
+    /// Scaling is disabled, unless the condition ScaledToZero says that the controller did it.
+    DisabledUnlessScaledToZero,
+}
+
+/// When a ratio is within the tolerance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Within {
+    /// Its distance from 1 is not more than the tolerance: `|1 - r| <= t`.
+    Distance,
+    /// It lies between two bounds: `1 - t <= r <= 1 + t`.
+    Bounds,
+}
+
+/// What the API server says of `maxReplicas: 0`, or less.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MaxReplicasError {
+    /// That it is invalid.
+    Invalid,
+    /// That it is required, if it is 0.
+    Required,
+}
+
+/// How the API server names a quantity that it refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InvalidQuantities {
+    /// As Go prints what it is made of.
+    GoSyntax,
+    /// As in JSON.
+    Json,
+}
+
+/// How an error says which HPAs select the same pods.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AmbiguousHpas {
+    /// All of them, in an order that is left to chance.
+    All,
+    /// Two of them, as an example.
+    Example,
+}
+
+/// How an error names the object whose metric can't be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectError {
+    /// Each word one place too far to the right: `unable to get metric M: KIND on NS NAME/ERROR`.
+    Shifted,
+    /// `unable to get metric M on KIND NS/NAME: ERROR`.
+    InOrder,
+}
+
 /// The behaviour of one release, as far as releases differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rules {
@@ -116,6 +107,40 @@ pub struct Rules {
     pub scale_update_attempts: u32,
     /// How the average memory use is printed in the status.
     pub memory_status_format: Format,
+    /// Whether the sum and the proposal of an external metric's average are held within bounds.
+    pub external_average_is_capped: bool,
+    /// Whether the sum of an external metric's value, and the proposal of any value, are.
+    pub value_is_capped: bool,
+    /// Whether a pod without the container of a ContainerResource metric is an error.
+    pub container_must_exist: bool,
+    /// When a ratio is within the tolerance.
+    pub within_tolerance: Within,
+    /// Whether HPAs have a field for the tolerance.
+    pub has_tolerance: bool,
+    /// Whether a pod whose metrics lack the container of a ContainerResource metric fails it. If
+    /// not, the pod is one without metrics.
+    pub container_metrics_must_exist: bool,
+    /// Whether the status of an object's average names the object.
+    pub object_average_names_object: bool,
+    /// Whether the API server looks at the apiVersion of references.
+    pub api_version_is_checked: bool,
+    /// What the API server says of `maxReplicas: 0`, or less.
+    pub max_replicas_error: MaxReplicasError,
+    /// How the API server names a quantity that it refuses.
+    pub invalid_quantities: InvalidQuantities,
+    /// Whether a zero total beside the average of an object's metric stands for none, in versions
+    /// of the API in which it can't be left out.
+    pub zero_total_is_none: bool,
+    /// Whether checks that are generated from types take the place of hand-written ones.
+    pub generated_validation: bool,
+    /// What a size of zero means.
+    pub at_zero: AtZero,
+    /// How an error says which HPAs select the same pods.
+    pub ambiguous_hpas: AmbiguousHpas,
+    /// How an error names the object whose metric can't be had.
+    pub object_error: ObjectError,
+    /// Whether a reconcile of an HPA that is deleted meanwhile ends at its selector.
+    pub deletion_ends_reconcile: bool,
 }
 
 /// One observable change between two releases.
@@ -139,13 +164,56 @@ const fn change(
     Change { since: Release { minor }, what, link, apply }
 }
 
-/// Every change that the model knows, oldest first. Before the first row: 1.32.
+/// A link to a file of upstream's.
+macro_rules! source {
+    ($version:literal, $path:literal) => {
+        concat!("https://github.com/kubernetes/kubernetes/blob/", $version, "/", $path)
+    };
+}
+
+/// Every change that the model knows, oldest first. Before the first row: 1.30.
 pub const CHANGES: &[Change] = &[
     change(
         33,
         "feature gate HPAConfigurableTolerance, off by default",
         "https://github.com/kubernetes/kubernetes/pull/130797",
         |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Default(false)),
+    ),
+    change(
+        33,
+        "a ratio is within the tolerance if it lies between two bounds: 1.1 now does, by 0.1",
+        "https://github.com/kubernetes/kubernetes/pull/130797",
+        |rules| rules.within_tolerance = Within::Bounds,
+    ),
+    change(
+        33,
+        "an HPA has a tolerance for each direction of its own",
+        "https://github.com/kubernetes/kubernetes/pull/130797",
+        |rules| rules.has_tolerance = true,
+    ),
+    change(
+        33,
+        "a pod whose metrics lack the container of a ContainerResource metric counts as missing",
+        "https://github.com/kubernetes/kubernetes/pull/127193",
+        |rules| rules.container_metrics_must_exist = false,
+    ),
+    change(
+        33,
+        "the status of an average of an object's metric names the object",
+        "https://github.com/kubernetes/kubernetes/pull/124555",
+        |rules| rules.object_average_names_object = true,
+    ),
+    change(
+        34,
+        "the apiVersion of the target and of described objects must have a group",
+        "https://github.com/kubernetes/kubernetes/pull/132537",
+        |rules| rules.api_version_is_checked = true,
+    ),
+    change(
+        34,
+        "a quantity that is refused is named as it was written",
+        source!("v1.34.0", "staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go"),
+        |rules| rules.invalid_quantities = InvalidQuantities::Json,
     ),
     change(
         34,
@@ -166,10 +234,52 @@ pub const CHANGES: &[Change] = &[
         |rules| rules.gate(Gate::PodLevelResources, GateRule::Default(true)),
     ),
     change(
+        34,
+        "an external metric's average does not overflow any more",
+        "https://github.com/kubernetes/kubernetes/pull/127050",
+        |rules| rules.external_average_is_capped = true,
+    ),
+    change(
+        35,
+        "a metric of an object, or from outside, proposes no more than 2147483647 by its value",
+        "https://github.com/kubernetes/kubernetes/pull/126979",
+        |rules| rules.value_is_capped = true,
+    ),
+    change(
+        35,
+        "a pod without the container of a ContainerResource metric is an error",
+        "https://github.com/kubernetes/kubernetes/pull/133415",
+        |rules| rules.container_must_exist = true,
+    ),
+    change(
         35,
         "feature gate HPAConfigurableTolerance is on by default",
         "https://github.com/kubernetes/kubernetes/pull/133128",
         |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Default(true)),
+    ),
+    change(
+        36,
+        "at size zero, scaling is disabled unless the controller has scaled to zero",
+        "https://github.com/kubernetes/kubernetes/pull/135118",
+        |rules| rules.at_zero = AtZero::DisabledUnlessScaledToZero,
+    ),
+    change(
+        36,
+        "an average of an object's metric can be written as autoscaling/v1",
+        source!("v1.36.3", "pkg/apis/autoscaling/v1/conversion.go"),
+        |rules| rules.zero_total_is_none = true,
+    ),
+    change(
+        36,
+        "maxReplicas: 0 is refused as missing",
+        source!("v1.36.3", "pkg/apis/autoscaling/validation/validation.go"),
+        |rules| rules.max_replicas_error = MaxReplicasError::Required,
+    ),
+    change(
+        37,
+        "what is wrong with minReplicas and maxReplicas is told last",
+        source!("v1.37.0", "pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go"),
+        |rules| rules.generated_validation = true,
     ),
     change(
         37,
@@ -192,7 +302,7 @@ pub const CHANGES: &[Change] = &[
     change(
         37,
         "feature gate HPAOptimizedSelectorStore, on by default",
-        "https://github.com/kubernetes/kubernetes/blob/v1.37.0/pkg/features/kube_features.go",
+        source!("v1.37.0", "pkg/features/kube_features.go"),
         |rules| rules.gate(Gate::HpaOptimizedSelectorStore, GateRule::Default(true)),
     ),
     change(
@@ -200,6 +310,21 @@ pub const CHANGES: &[Change] = &[
         "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
         "https://github.com/kubernetes/kubernetes/pull/139025",
         |rules| rules.gate(Gate::StaleControllerConsistencyHpa, GateRule::Default(true)),
+    ),
+    change(
+        37,
+        "an ambiguous selector names two of the HPAs, and a deleted HPA ends its reconcile",
+        source!("v1.37.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| {
+            rules.ambiguous_hpas = AmbiguousHpas::Example;
+            rules.deletion_ends_reconcile = true;
+        },
+    ),
+    change(
+        37,
+        "the error of an object's metric has its words in order",
+        "https://github.com/kubernetes/kubernetes/pull/139029",
+        |rules| rules.object_error = ObjectError::InOrder,
     ),
     change(
         37,
@@ -257,14 +382,36 @@ impl Rules {
     /// The behaviour of a release.
     #[must_use]
     pub fn of(release: Release) -> Rules {
+        Rules::after(CHANGES.iter().take_while(|change| change.since <= release).count())
+    }
+
+    /// The behaviour after so many of [`CHANGES`].
+    #[must_use]
+    pub fn after(changes: usize) -> Rules {
         let mut rules = Rules {
             feature_gates: [GateRule::Absent; Gate::ALL.len()],
             first_reconcile: FirstReconcile::AfterSyncPeriod,
             scale_update_attempts: 1,
             memory_status_format: Format::DecimalSI,
+            external_average_is_capped: false,
+            value_is_capped: false,
+            container_must_exist: false,
+            within_tolerance: Within::Distance,
+            has_tolerance: false,
+            container_metrics_must_exist: true,
+            object_average_names_object: false,
+            api_version_is_checked: false,
+            max_replicas_error: MaxReplicasError::Invalid,
+            invalid_quantities: InvalidQuantities::GoSyntax,
+            zero_total_is_none: false,
+            generated_validation: false,
+            at_zero: AtZero::DisabledUnlessMinIsZero,
+            ambiguous_hpas: AmbiguousHpas::All,
+            object_error: ObjectError::Shifted,
+            deletion_ends_reconcile: false,
         };
         rules.gate(Gate::HpaScaleToZero, GateRule::Default(false));
-        for change in CHANGES.iter().filter(|change| change.since <= release) {
+        for change in CHANGES.iter().take(changes) {
             (change.apply)(&mut rules);
         }
         rules
@@ -285,17 +432,6 @@ impl Default for Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn releases_are_read_with_or_without_v_and_patch() {
-        for text in ["1.37", "v1.37", "v1.37.0", "1.37.2"] {
-            assert_eq!(text.parse(), Ok(Release::V1_37), "{text}");
-        }
-        for text in ["", "37", "2.37", "1", "1.", "1.x", "1.37.x", "1.37.0.1", "1.+7"] {
-            assert!(text.parse::<Release>().is_err(), "{text}");
-        }
-        assert_eq!(Release::V1_37.to_string(), "1.37");
-    }
 
     #[test]
     fn changes_are_in_order_and_add_up_to_the_newest_release() {

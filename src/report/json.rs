@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
+use crate::model::rules::Release;
 use crate::run::{Event, FreeRun, FreeTick, Note, Outcome, Setting, Summary, Verdict};
 
 /// The report for programs.
@@ -230,6 +231,20 @@ fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
         "skipped": summary.skipped,
         "ticks": summary.ticks,
     });
+    if !summary.releases.is_empty() {
+        let of_release = |(release, of): &(Release, Summary)| {
+            json!({
+                "release": release.to_string(),
+                "scenarios": of.scenarios,
+                "conforms": of.conforms,
+                "diverges": of.diverges,
+                "inconclusive": of.inconclusive,
+                "skipped": of.skipped,
+                "ticks": of.ticks,
+            })
+        };
+        figures["releases"] = summary.releases.iter().map(of_release).collect();
+    }
     if !summary.stale_known.is_empty() {
         figures["staleKnown"] = json!(summary.stale_known);
     }

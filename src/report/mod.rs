@@ -4,6 +4,7 @@
 //! free runs of the model. Only these modules make text for users, and none of them decides
 //! anything: verdicts and exit codes are made elsewhere. Deliberately no engines here.
 
+pub mod change;
 pub mod chart;
 mod difference;
 pub mod explain;
@@ -27,6 +28,12 @@ pub trait Report {
     /// # Errors
     /// If it can't be written, for instance because the pipe was closed.
     fn event(&mut self, event: &Event) -> io::Result<()>;
+}
+
+/// A text behind a label, wrapped.
+#[must_use]
+pub fn wrapped(label: &str, text: &str, columns: usize) -> String {
+    layout::hanging(label, text, 0, columns)
 }
 
 /// How a replay of one scenario is called.

@@ -12,6 +12,7 @@ use crate::expect::{Outside, Unmet};
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::quantity::{Format, Quantity};
+use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
@@ -97,11 +98,15 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 
 /// That the scenario does not speak of the release that it is played on.
 #[must_use]
-pub fn other_release(scenario: &Scenario, release: &str, columns: usize) -> String {
-    let text = format!(
-        "the scenario speaks of releases {}, not of {release}: its expectations are not looked at",
-        scenario.releases
-    );
+pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
+    let text = match scenario.lacking(release) {
+        Some(why) => format!("{why}: its expectations are not looked at"),
+        None => format!(
+            "the scenario speaks of releases {}, not of {release}: its expectations are not \
+             looked at",
+            scenario.releases
+        ),
+    };
     let note = hanging("note: ", &text, 0, columns);
     note.replacen("note:", &paint(WARN, "note:"), 1)
 }

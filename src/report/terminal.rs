@@ -166,7 +166,19 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
         let text = hanging("stale  ", &entry, 0, columns);
         out.push_str(&text.replacen("stale", &paint(BAD, "stale"), 1));
     }
+    for (release, of_release) in &summary.releases {
+        let line = figures(of_release, &paint(STRONG, &format!("{release:>6}")));
+        out.push_str(&line);
+    }
     let on = run.map(|run| format!(" on {} {}", run.engine, run.release)).unwrap_or_default();
+    let scenarios = counted(summary.scenarios, "scenario");
+    out.push_str(&figures(summary, &format!("{scenarios}{on}")));
+    out
+}
+
+/// One line of figures.
+fn figures(summary: &Summary, of: &str) -> String {
+    let mut out = String::new();
     let count = |number: usize, what: &str, style| {
         let text = format!("{} {what}", thousands(number));
         if number == 0 { text } else { paint(style, &text) }
@@ -179,8 +191,7 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
     };
     let _ = writeln!(
         out,
-        "{}{on}: {}, {}, {}, {}{stale}; {} in {}",
-        counted(summary.scenarios, "scenario"),
+        "{of}: {}, {}, {}, {}{stale}; {} in {}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),

@@ -9,15 +9,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::findings::Findings;
 use super::{KnownHit, Note, Outcome, Verdict};
-use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
+use crate::compare::KnownDisagreement;
 use crate::engine::model::Simulation;
 use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, Outside, Sizes};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
-use crate::model::rules::Release;
+use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::meant::{Happening, What};
@@ -74,22 +75,24 @@ struct Lockstep<'a> {
     outside: Vec<Outside>,
     /// Why the scenario can't be played to its end, if it can't.
     unplayable: Option<String>,
+    /// Whether that is so on this release, and not on others.
+    by_release: bool,
 }
 
 /// What the model says of a step.
-struct Predicted {
-    step: Step,
-    api: Vec<ApiAnswer>,
-    decisions: Vec<Decision>,
+pub(super) struct Predicted {
+    pub(super) step: Step,
+    pub(super) api: Vec<ApiAnswer>,
+    pub(super) decisions: Vec<Decision>,
 }
 
 impl<'a> Lockstep<'a> {
-    fn new(scenario: &'a Arc<Scenario>, release: Release) -> Lockstep<'a> {
+    fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);
         // The objects of the start come before what happens at the start.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();
-        let simulation = Simulation::new(scenario, release);
+        let simulation = Simulation::new(scenario, rules);
         let now = Time::ZERO;
         Lockstep {
             scenario,
@@ -100,6 +103,7 @@ impl<'a> Lockstep<'a> {
             events,
             outside: Vec::new(),
             unplayable: None,
+            by_release: false,
         }
     }
 
@@ -154,6 +158,11 @@ impl<'a> Lockstep<'a> {
                 return None;
             }
             if let Some(decision) = decision {
+                if let Some(chance) = decision.derivation.chance {
+                    self.unplayable = Some(format!("at {due}, {chance}"));
+                    self.by_release = true;
+                    return None;
+                }
                 // A reconcile that waits between attempts is seen to its end.
                 if let Some(at) = self.overlap(due, decision.end) {
                     self.unplayable = Some(format!(
@@ -238,6 +247,14 @@ impl<'a> Lockstep<'a> {
         changes
     }
 
+    /// The end of the run: what only it knows.
+    fn close(self, findings: &mut Findings<'_>) {
+        findings.notes = self.notes();
+        findings.outside = self.outside;
+        findings.unplayable = self.unplayable;
+        findings.by_release = self.by_release;
+    }
+
     /// What the author should know.
     fn notes(&self) -> Vec<Note> {
         let in_vain = |happening: &Happening| Note {
@@ -271,7 +288,13 @@ impl<'a> Lockstep<'a> {
 /// Runs the model alone: its own decisions drive the world.
 #[must_use]
 pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
-    let mut run = Lockstep::new(scenario, release);
+    free_run_by(scenario, Rules::of(release), &release.to_string())
+}
+
+/// Runs the model alone by rules that need not be those of a release.
+#[must_use]
+pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
+    let mut run = Lockstep::new(scenario, rules);
     let mut trace = trace_of(scenario, crate::engine::model::NAME, release);
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
@@ -306,105 +329,13 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
     FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable, notes }
 }
 
-fn trace_of(scenario: &Scenario, engine: &str, release: Release) -> Trace {
+fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {
     Trace {
-        release: release.to_string(),
+        release: release.to_owned(),
         engine: engine.to_owned(),
         scenario: scenario.id.clone(),
         hash: scenario.hash.clone(),
         ..Trace::default()
-    }
-}
-
-/// What was found so far, tick by tick.
-struct Findings<'k> {
-    trace: Trace,
-    why: Vec<String>,
-    known: Vec<&'k KnownDisagreement>,
-    hits: Vec<&'k KnownDisagreement>,
-    divergence: Option<Divergence>,
-    compared: usize,
-    outside: Vec<Outside>,
-    unplayable: Option<String>,
-    notes: Vec<Note>,
-}
-
-impl<'k> Findings<'k> {
-    fn new(trace: Trace, known: &'k [KnownDisagreement]) -> Findings<'k> {
-        let known = known.iter().filter(|known| known.covers(&trace.scenario, &trace.release));
-        let known = known.collect();
-        Findings {
-            trace,
-            why: Vec::new(),
-            known,
-            hits: Vec::new(),
-            divergence: None,
-            compared: 0,
-            outside: Vec::new(),
-            unplayable: None,
-            notes: Vec::new(),
-        }
-    }
-
-    /// Differences that no known disagreement explains are a divergence.
-    fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
-        let mut open = Vec::new();
-        for field in fields {
-            match self.known.iter().find(|known| known.explains(&field)) {
-                Some(known) if !self.hits.contains(known) => self.hits.push(known),
-                Some(_) => {}
-                None => open.push(field),
-            }
-        }
-        if !open.is_empty() && self.divergence.is_none() {
-            self.divergence = Some(Divergence { tick, at, fields: open });
-        }
-    }
-
-    /// Compares one step; afterwards its ticks are part of the trace.
-    fn compare(&mut self, predicted: &Predicted, stepped: Stepped, scope: compare::Scope) {
-        let before = self.trace.ticks.len();
-        for index in 0..predicted.api.len().max(stepped.api.len()) {
-            let fields = match (predicted.api.get(index), stepped.api.get(index)) {
-                (Some(model), Some(seen)) => compare::api_answers(model, seen),
-                (model, seen) => vec![FieldDifference {
-                    field: "api".to_owned(),
-                    model: model.map_or("no answer", |_| "an answer").to_owned(),
-                    upstream: seen.map_or("no answer", |_| "an answer").to_owned(),
-                }],
-            };
-            self.found(before, predicted.step.until, fields);
-        }
-        for index in 0..predicted.decisions.len().max(stepped.ticks.len()) {
-            let decision = predicted.decisions.get(index);
-            let seen = stepped.ticks.get(index);
-            if self.divergence.is_none() {
-                self.compared += 1;
-            }
-            let at = seen.or(decision.map(|decision| &decision.observation));
-            let at = at.map_or(predicted.step.until, |tick| tick.at);
-            let fields = match (decision, seen) {
-                (Some(decision), Some(seen)) => {
-                    compare::observations(&decision.observation, seen, scope)
-                }
-                (decision, seen) => {
-                    compare::unmatched(decision.map(|decision| &decision.observation), seen)
-                }
-            };
-            self.found(before + index + 1, at, fields);
-            if seen.is_some() {
-                let why = decision.map(|decision| decision.derivation.summary());
-                self.why.push(why.unwrap_or_default());
-            }
-        }
-        self.trace.extend(stepped);
-    }
-
-    /// The end of the run: what only it knows.
-    fn close(&mut self, run: Lockstep<'_>) {
-        self.notes = run.notes();
-        self.outside = run.outside;
-        self.unplayable = run.unplayable;
     }
 }
 
@@ -427,7 +358,7 @@ pub fn run_watched(
 ) -> Outcome {
     let begin = Instant::now();
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
-    let trace = trace_of(scenario, &name, release);
+    let trace = trace_of(scenario, &name, &release.to_string());
     let mut outcome = Outcome {
         id: scenario.id.clone(),
         path: scenario.path.clone(),
@@ -446,8 +377,7 @@ pub fn run_watched(
         notes: Vec::new(),
         elapsed: begin.elapsed(),
     };
-    if !scenario.releases.contains(release) {
-        let why = format!("it speaks of releases {}, not of {release}", scenario.releases);
+    if let Some(why) = scenario.lacking(release) {
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
@@ -457,7 +387,7 @@ pub fn run_watched(
         Err(error) => Err(error),
     };
     match findings {
-        Ok(findings) => conclude(&mut outcome, scenario, findings),
+        Ok(findings) => conclude(&mut outcome, (scenario, release), findings),
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome.elapsed = begin.elapsed();
@@ -474,9 +404,18 @@ fn inconclusive(error: EngineError) -> Verdict {
     }
 }
 
-fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) {
+fn conclude(
+    outcome: &mut Outcome,
+    (scenario, release): (&Scenario, Release),
+    findings: Findings<'_>,
+) {
+    // Of other releases nothing is expected but that the model is right.
+    let expected = match scenario.releases.contains(release) {
+        true => scenario.expect.as_slice(),
+        false => &[],
+    };
     outcome.unmet = expect::evaluate(
-        &scenario.expect,
+        (expected, release),
         &findings.trace.ticks,
         &Sizes::of(scenario),
         &findings.outside,
@@ -498,6 +437,9 @@ fn conclude(outcome: &mut Outcome, scenario: &Scenario, findings: Findings<'_>) 
     outcome.unplayable = findings.divergence.is_none() && findings.unplayable.is_some();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),
+        None if findings.by_release => {
+            Verdict::Skipped { why: findings.unplayable.unwrap_or_default() }
+        }
         None if findings.unplayable.is_some() => Verdict::Inconclusive {
             why: findings.unplayable.unwrap_or_default(),
             output: String::new(),
@@ -525,7 +467,7 @@ fn ahead<'k>(
         session.close()?;
         return Ok(None);
     }
-    let mut run = Lockstep::new(scenario, release);
+    let mut run = Lockstep::new(scenario, Rules::of(release));
     let mut under_way = VecDeque::new();
     let mut as_predicted = true;
     loop {
@@ -553,7 +495,7 @@ fn ahead<'k>(
         }
     }
     session.close()?;
-    findings.close(run);
+    run.close(&mut findings);
     Ok(as_predicted.then_some(findings))
 }
 
@@ -566,7 +508,7 @@ fn step_by_step<'k>(
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), engine.scope());
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
-    let mut run = Lockstep::new(scenario, release);
+    let mut run = Lockstep::new(scenario, Rules::of(release));
     while let Some(predicted) = run.predict() {
         let stepped = session.step(&predicted.step)?;
         for (index, tick) in stepped.ticks.iter().enumerate() {
@@ -576,7 +518,7 @@ fn step_by_step<'k>(
         predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);
     }
-    findings.close(run);
+    run.close(&mut findings);
     session.close()?;
     Ok(findings)
 }

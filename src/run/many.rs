@@ -15,7 +15,7 @@ use crate::engine::model::Model;
 use crate::engine::recorded::{Recorded, Traces};
 use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
 use crate::engine::{Engine, EngineError};
-use crate::model::rules::Release;
+use crate::model::rules::{Release, Releases};
 use crate::scenario::Scenario;
 
 /// Which engine a run is to be made on.
@@ -39,8 +39,8 @@ pub struct Plan {
     pub scenarios: Vec<Arc<Scenario>>,
     /// The engine.
     pub engine: EngineChoice,
-    /// The release.
-    pub release: Release,
+    /// The releases: on each of them every scenario is run, from the oldest to the newest.
+    pub releases: Releases,
     /// How many scenarios at a time, at least 1.
     pub jobs: usize,
     /// Disagreements that are known.
@@ -73,16 +73,16 @@ impl Chosen {
         }
     }
 
-    fn engine(&self, plan: &Plan) -> Box<dyn Engine> {
+    fn engine(&self, plan: &Plan, release: Release) -> Box<dyn Engine> {
         match self {
-            Chosen::Upstream(program) => Box::new(
-                Upstream::new(program.clone(), plan.release).with_time_limit(plan.time_limit),
-            ),
-            Chosen::Program(program) => {
-                Box::new(of_program(program, plan.release).with_time_limit(plan.time_limit))
+            Chosen::Upstream(program) => {
+                Box::new(Upstream::new(program.clone(), release).with_time_limit(plan.time_limit))
             }
-            Chosen::Model => Box::new(Model::new(plan.release)),
-            Chosen::Recorded => Box::new(Recorded::new(plan.release, plan.traces.clone())),
+            Chosen::Program(program) => {
+                Box::new(of_program(program, release).with_time_limit(plan.time_limit))
+            }
+            Chosen::Model => Box::new(Model::new(release)),
+            Chosen::Recorded => Box::new(Recorded::new(release, plan.traces.clone())),
         }
     }
 }
@@ -106,6 +106,7 @@ fn name_of(program: &Path) -> Arc<str> {
 
 fn choose(
     plan: &Plan,
+    release: Release,
     sink: &mut dyn FnMut(Event),
 ) -> Result<(Chosen, Option<String>), EngineError> {
     let mut upstream = || {
@@ -115,7 +116,7 @@ fn choose(
         let mut progress = |what: &str, fraction: Option<f64>| {
             sink(Event::Preparing { what: what.to_owned(), fraction });
         };
-        build::ensure(plan.release, &plan.stop, &mut progress).map(Chosen::Upstream)
+        build::ensure(release, &plan.stop, &mut progress).map(Chosen::Upstream)
     };
     match plan.engine {
         EngineChoice::Upstream => Ok((upstream()?, None)),
@@ -139,15 +140,22 @@ fn choose(
 /// If the engine can't be made ready at all. An engine that breaks later makes its scenario
 /// inconclusive.
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
-    let (chosen, note) = choose(plan, sink)?;
+    let mut engines = Vec::new();
+    let mut note = None;
+    for release in plan.releases.iter() {
+        let (chosen, why) = choose(plan, release, sink)?;
+        note = note.or(why);
+        engines.push((release, chosen));
+    }
+    let Some((_, chosen)) = engines.first() else { return Ok(Summary::default()) };
     // Building an engine, once, is no part of the run.
     let begin = Instant::now();
     sink(Event::Started {
-        scenarios: plan.scenarios.len(),
+        scenarios: plan.scenarios.len() * engines.len(),
         setting: Setting {
             engine: chosen.name(),
-            release: plan.release.to_string(),
-            program: match &chosen {
+            release: plan.releases.to_string(),
+            program: match chosen {
                 Chosen::Program(program) => Some(program.clone()),
                 _ => None,
             },
@@ -155,6 +163,22 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
         },
         note,
     });
+    let mut summary = Summary::default();
+    for (release, chosen) in &engines {
+        let of_release = run_on(plan, *release, chosen, sink);
+        summary.join(&of_release);
+        if engines.len() > 1 {
+            summary.releases.push((*release, of_release));
+        }
+    }
+    summary.elapsed = begin.elapsed();
+    sink(Event::Ended(summary.clone()));
+    Ok(summary)
+}
+
+/// Runs all scenarios on one release.
+fn run_on(plan: &Plan, release: Release, chosen: &Chosen, sink: &mut dyn FnMut(Event)) -> Summary {
+    let begin = Instant::now();
     let mut summary = Summary::default();
     // The model agrees with itself, whatever is known of upstream.
     let known: &[KnownDisagreement] =
@@ -165,7 +189,7 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
         (!stopped).then(|| run_one(scenario, &mut **engine, &plan.known))
     };
     let workers = plan.jobs.clamp(1, plan.scenarios.len().max(1));
-    in_order(workers, &|| chosen.engine(plan), &work, &mut |_, outcome| {
+    in_order(workers, &|| chosen.engine(plan, release), &work, &mut |_, outcome| {
         summary.add(&outcome);
         let gone = outcome.no_longer(known).into_iter();
         summary.stale_known.extend(
@@ -175,6 +199,5 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
         true
     });
     summary.elapsed = begin.elapsed();
-    sink(Event::Ended(summary.clone()));
-    Ok(summary)
+    summary
 }

@@ -2,6 +2,8 @@
 //!
 //! This is the only caller of the comparison. It prints nothing.
 
+pub mod change;
+mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
 #[cfg(feature = "engines")]
@@ -14,12 +16,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use lockstep::{FreeRun, FreeTick, free_run, run_one, run_watched};
+pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, of_program, run_all};
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
+use crate::model::rules::Release;
 use crate::trace::Trace;
 
 /// What came of one scenario on one engine.
@@ -179,9 +182,22 @@ pub struct Summary {
     pub stale_known: Vec<String>,
     /// Wall-clock time of the run.
     pub elapsed: Duration,
+    /// The figures of each release, if there are several.
+    pub releases: Vec<(Release, Summary)>,
 }
 
 impl Summary {
+    /// Adds the figures of another run, but for its time.
+    pub fn join(&mut self, other: &Summary) {
+        self.scenarios += other.scenarios;
+        self.conforms += other.conforms;
+        self.diverges += other.diverges;
+        self.inconclusive += other.inconclusive;
+        self.skipped += other.skipped;
+        self.ticks += other.ticks;
+        self.stale_known.extend_from_slice(&other.stale_known);
+    }
+
     /// Counts one outcome.
     pub fn add(&mut self, outcome: &Outcome) {
         self.scenarios += 1;

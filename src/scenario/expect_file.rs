@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::scalars::{Duration, ScalarOr, StatusText};
+use super::scalars::{Duration, ReleasesText, ScalarOr, StatusText};
 
 /// Something that is expected: when (exactly one of `tick`, `at`, `always`, `never`, `within`), and
 /// what; or `atMost`, alone.
@@ -33,6 +33,9 @@ use super::scalars::{Duration, ScalarOr, StatusText};
     ],
 ))]
 pub(super) struct Expect {
+    /// The releases on which it is expected. Default: all those of the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) releases: Option<ReleasesText>,
     /// Only the reconciles of the HPA of this name are looked at, and counted. Default: those of
     /// all HPAs.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ pub use super::happening::{Happening, PodSet, RollingUpdate, Share, Surge, What}
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::other_pods::OtherPods;
 use crate::model::api::PodSpec;
-use crate::model::flags::{FeatureGates, Flags};
+use crate::model::flags::Flags;
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
@@ -28,9 +28,7 @@ pub struct Scenario {
     pub releases: ReleaseRange,
     /// Flags of the kube-controller-manager.
     pub flags: Flags,
-    /// Feature gates of API server and controller.
-    pub gates: FeatureGates,
-    /// The gates that the file names, for engines that are told by name.
+    /// The feature gates of API server and controller that the file switches, by name.
     pub gate_overrides: BTreeMap<String, bool>,
     /// The namespace of everything.
     pub namespace: Arc<str>,
@@ -368,6 +366,8 @@ impl Default for Sampling {
 pub struct Expectation {
     /// Line in the file, from 1.
     pub line: usize,
+    /// The releases on which it is expected.
+    pub releases: ReleaseRange,
     /// Only the reconciles of the HPA of that name are looked at; None: those of all.
     pub hpa: Option<Arc<str>>,
     /// When it must hold.

@@ -19,6 +19,7 @@ mod manifest;
 mod manifest_older;
 pub mod meant;
 mod metrics_file;
+mod needs;
 mod node;
 mod other_pods;
 mod podset;

@@ -400,7 +400,8 @@ fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
 
 fn expect(meant: &Expectation, until: Time) -> Expect {
     let hpa = meant.hpa.as_ref().map(ToString::to_string);
-    let mut typed = Expect { hpa, ..Expect::default() };
+    let releases = (!meant.releases.is_all()).then(|| ReleasesText(meant.releases.to_string()));
+    let mut typed = Expect { releases, hpa, ..Expect::default() };
     let between = |from: Time, to: Time| Between {
         from: (from != Time::ZERO).then(|| time(from)),
         to: (to != until).then(|| time(to)),

@@ -68,9 +68,9 @@ pub fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-/// Upstream's engine, built if it was not. `list` is whether tests are only listed.
+/// Upstream's engine of a release, built if it was not. `list` is whether tests are only listed.
 #[cfg(feature = "engines")]
-pub fn upstream(suite: &str, list: bool) -> Result<PathBuf, EngineError> {
+pub fn upstream(suite: &str, release: Release, list: bool) -> Result<PathBuf, EngineError> {
     use std::io::Write as _;
 
     // Nobody reads it: nothing to be done about it.
@@ -81,7 +81,7 @@ pub fn upstream(suite: &str, list: bool) -> Result<PathBuf, EngineError> {
     }
     let mut last = String::new();
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let built = build::ensure(Release::V1_37, &stop, &mut |what, _| {
+    let built = build::ensure(release, &stop, &mut |what, _| {
         // One line a stage, not one a package: this is read in logs.
         let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
         if stage != last {

@@ -227,8 +227,11 @@ func overTheWire(
 }
 
 // validateScale is the API server's validation of a PUT of the scale subresource.
-func validateScale(name string, replicas int32) error {
-	scale := &autoscaling.Scale{Spec: autoscaling.ScaleSpec{Replicas: replicas}}
+func (c *cluster) validateScale(name string, replicas int32) error {
+	scale := &autoscaling.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace},
+		Spec:       autoscaling.ScaleSpec{Replicas: replicas},
+	}
 	if errs := validation.ValidateScale(scale); len(errs) > 0 {
 		return apierrors.NewInvalid(autoscaling.Kind("Scale"), name, errs)
 	}

@@ -213,7 +213,7 @@ func (s namespacedScales) Update(
 	if !ok {
 		e.err = apierrors.NewNotFound(resource, scale.Name)
 	} else {
-		e.err = validateScale(scale.Name, scale.Spec.Replicas)
+		e.err = c.validateScale(scale.Name, scale.Spec.Replicas)
 	}
 	if e.err != nil {
 		return nil, e.err

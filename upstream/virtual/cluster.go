@@ -122,10 +122,11 @@ func (c *cluster) setTemplate(t *podTemplate) error {
 		return err
 	}
 	if t.requests != nil {
-		spec.Resources = &corev1.ResourceRequirements{}
-		if spec.Resources.Requests, err = resourceList(t.requests); err != nil {
+		requests, err := resourceList(t.requests)
+		if err != nil {
 			return fmt.Errorf("podTemplate: requests: %w", err)
 		}
+		setPodRequests(spec, requests)
 	}
 	if spec.Overhead, err = resourceList(t.overhead); err != nil {
 		return fmt.Errorf("podTemplate: overhead: %w", err)

@@ -2,6 +2,8 @@ package virtual
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ type metricsTable struct {
 	window    metav1.Duration
 	rows      []metricsRow
 	index     map[string]int
+	unsorted  bool // rows were added
 	// change grows with each change; answers are kept until then. The controller only reads them.
 	change  int
 	answers map[string]*metricsAnswer
@@ -39,7 +42,7 @@ func newMetricsTable() *metricsTable {
 	return &metricsTable{index: map[string]int{}, answers: map[string]*metricsAnswer{}}
 }
 
-// list is the answer to a query: the pods whose labels match, in the order in which they came.
+// list is the answer to a query: the pods whose labels match, by name, as metrics-server sorts them.
 func (t *metricsTable) list(text string) (*metricsapi.PodMetricsList, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,6 +59,7 @@ func (t *metricsTable) list(text string) (*metricsapi.PodMetricsList, error) {
 		return &answer.list, nil
 	}
 	answer.change = t.change
+	t.sort()
 	answer.list.Items = answer.list.Items[:0]
 	for i := range t.rows {
 		row := &t.rows[i]
@@ -70,6 +74,20 @@ func (t *metricsTable) list(text string) (*metricsapi.PodMetricsList, error) {
 		}
 	}
 	return &answer.list, nil
+}
+
+// sort sorts the rows by the names of their pods.
+func (t *metricsTable) sort() {
+	if !t.unsorted {
+		return
+	}
+	t.unsorted = false
+	slices.SortFunc(t.rows, func(a, b metricsRow) int {
+		return strings.Compare(a.metrics.Name, b.metrics.Name)
+	})
+	for i := range t.rows {
+		t.index[t.rows[i].metrics.Name] = i
+	}
 }
 
 func (t *metricsTable) delete(pods []string) {
@@ -101,6 +119,7 @@ func (t *metricsTable) set(row metricsRow) {
 	}
 	t.index[row.metrics.Name] = len(t.rows)
 	t.rows = append(t.rows, row)
+	t.unsorted = true
 }
 
 // setMetrics applies a change of what metrics.k8s.io answers.

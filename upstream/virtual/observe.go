@@ -1,7 +1,6 @@
 package virtual
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
 
@@ -140,18 +138,11 @@ func (l eventLogger) WithName(string) logr.LogSink   { return l }
 // present is the scenario whose errors are heard: upstream's error handlers are global.
 var present atomic.Pointer[observed]
 
-// hearErrors replaces upstream's error handlers, of which one sleeps by the wall clock's start.
-func hearErrors() {
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
-		func(_ context.Context, err error, msg string, _ ...any) {
-			if err != nil {
-				msg = err.Error()
-			}
-			if o := present.Load(); o != nil {
-				o.record(entry{kind: reconcileError, message: msg})
-			} else {
-				fmt.Fprintln(os.Stderr, msg)
-			}
-		},
+// heardError records an error that upstream's handlers are given.
+func heardError(message string) {
+	if o := present.Load(); o != nil {
+		o.record(entry{kind: reconcileError, message: message})
+	} else {
+		fmt.Fprintln(os.Stderr, message)
 	}
 }

@@ -203,10 +203,11 @@ func (c *change) podsChange() bool { return c.setPods != nil || c.deletePods != 
 
 func (s *session) now() time.Duration { return time.Since(s.observed.epoch) }
 
-// close ends the controller, and gives the goroutines that wait for some timer the time to end.
+// close ends the controller, and gives the goroutines that wait for some timer the time to end: up
+// to Kubernetes 1.33, nobody waits for a worker that is in the middle of a reconcile.
 func (s *session) close() {
 	s.stop()
-	time.Sleep(time.Minute)
+	time.Sleep(24 * time.Hour)
 	present.Store(nil)
 	s.gatesBack()
 }

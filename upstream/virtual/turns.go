@@ -8,21 +8,17 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/kubernetes/pkg/controller/util/selectors"
 )
 
-// turns is the controller's work queue where several reconciles may be due, or under way, at once. What its workers do at one
-// instant, upstream leaves to chance: here they take turns, one after another, in an order that is
-// one of those that can be. A worker that has taken a key waits until it is let go; the others wait
-// meanwhile. The log says whose turn it is.
+// turns is the controller's work queue where several reconciles may be due, or under way, at once.
+// What its workers do at one instant, upstream leaves to chance: here they take turns, one after
+// another, in an order that is one of those that can be. A worker that has taken a key waits until
+// it is let go; the others wait meanwhile. The log says whose turn it is.
 //
 // All that is asked of the queue is asked of upstream's own.
 type turns struct {
-	workqueue.TypedRateLimitingInterface[string]
+	rateLimitingQueue
 	observed *observed
 	// door is held by the worker that waits for a key: so keys are known in the order in which the
 	// queue handed them out.
@@ -32,8 +28,8 @@ type turns struct {
 	mu      sync.Mutex
 	ended   bool
 	waiting []turn
-	active  bool     // somebody has the turn
-	resyncs []string // keys that the informer hands over, in no certain order
+	active  bool       // somebody has the turn
+	resyncs []queueKey // keys that the informer hands over, in no certain order
 	// Of the worker whose turn it is: its HPA, and whether its update of the scale met a conflict.
 	hpa      string
 	conflict bool
@@ -54,11 +50,15 @@ func newTurns(o *observed) *turns {
 // which the controller names HPAs with the same pods.
 func (t *turns) takeOver(controller any) {
 	queue := privateField(controller, "queue")
-	t.TypedRateLimitingInterface =
-		queue.Interface().(workqueue.TypedRateLimitingInterface[string])
+	t.rateLimitingQueue = queue.Interface().(rateLimitingQueue)
 	queue.Set(reflect.ValueOf(t))
-	tracker := privateField(controller, "selectorTracker")
-	tracker.Set(reflect.ValueOf(sortedTracker{tracker.Interface().(selectorTracker)}))
+	sortSelectors(controller)
+}
+
+// hpaOf is the name of the HPA of a key. There is but one namespace.
+func hpaOf(key queueKey) string {
+	_, hpa, _ := strings.Cut(any(key).(string), "/")
+	return hpa
 }
 
 // privateField is a field of a struct, to be read and set.
@@ -67,14 +67,14 @@ func privateField(of any, name string) reflect.Value {
 	return reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem()
 }
 
-func (t *turns) Get() (key string, shutdown bool) {
+func (t *turns) Get() (key queueKey, shutdown bool) {
 	t.door <- struct{}{}
-	key, shutdown = t.TypedRateLimitingInterface.Get()
+	key, shutdown = t.rateLimitingQueue.Get()
 	if shutdown {
 		<-t.door
 		return key, shutdown
 	}
-	_, hpa, _ := strings.Cut(key, "/")
+	hpa := hpaOf(key)
 	mine := t.ask(hpa, false)
 	<-t.door
 	<-mine
@@ -84,11 +84,11 @@ func (t *turns) Get() (key string, shutdown bool) {
 
 // AddRateLimited queues a key one sync period later. What comes from the informer, as its resync
 // does, is queued in the order of the keys.
-func (t *turns) AddRateLimited(key string) {
+func (t *turns) AddRateLimited(key queueKey) {
 	t.mu.Lock()
 	if t.active || t.ended {
 		t.mu.Unlock()
-		t.TypedRateLimitingInterface.AddRateLimited(key)
+		t.rateLimitingQueue.AddRateLimited(key)
 		return
 	}
 	t.resyncs = append(t.resyncs, key)
@@ -102,9 +102,9 @@ func (t *turns) queueResyncs() bool {
 	keys := t.resyncs
 	t.resyncs = nil
 	t.mu.Unlock()
-	slices.Sort(keys)
+	slices.SortFunc(keys, func(a, b queueKey) int { return cmp.Compare(hpaOf(a), hpaOf(b)) })
 	for _, key := range keys {
-		t.TypedRateLimitingInterface.AddRateLimited(key)
+		t.rateLimitingQueue.AddRateLimited(key)
 	}
 	return len(keys) > 0
 }
@@ -164,11 +164,10 @@ func (c *cluster) awaitMetrics() {
 	}
 }
 
-func (t *turns) Done(key string) {
+func (t *turns) Done(key queueKey) {
 	t.setActive(false)
-	_, hpa, _ := strings.Cut(key, "/")
-	t.observed.record(entry{kind: reconciled, name: hpa})
-	t.TypedRateLimitingInterface.Done(key)
+	t.observed.record(entry{kind: reconciled, name: hpaOf(key)})
+	t.rateLimitingQueue.Done(key)
 }
 
 // ask waits in the line. When the controller is stopped, nobody is held up any more.
@@ -215,26 +214,4 @@ func (t *turns) end() {
 		close(turn.lets)
 	}
 	t.waiting = nil
-}
-
-// selectorTracker is upstream's hpaSelectorTracker.
-type selectorTracker interface {
-	PutIfAbsent(namespace string, key selectors.Key, selector labels.Selector) bool
-	PutIfPresent(namespace string, key selectors.Key, selector labels.Selector) bool
-	Delete(namespace string, key selectors.Key)
-	HPAsMatchingPods(namespace string, pods []*v1.Pod, limit int) []selectors.Key
-}
-
-// sortedTracker names HPAs in order. Upstream's trackers name them in the random order of a map,
-// and of more than it was asked for, any: the first ones by name are one of the answers that can be.
-type sortedTracker struct{ selectorTracker }
-
-func (s sortedTracker) HPAsMatchingPods(
-	namespace string, pods []*v1.Pod, limit int,
-) []selectors.Key {
-	asked := s.selectorTracker.HPAsMatchingPods(namespace, pods, limit)
-	all := s.selectorTracker.HPAsMatchingPods(namespace, pods, 0)
-	slices.SortFunc(all, func(a, b selectors.Key) int { return cmp.Compare(a.Name, b.Name) })
-	// Not every tracker minds the limit: as many as upstream's own answer has.
-	return all[:len(asked)]
 }

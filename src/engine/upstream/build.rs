@@ -102,6 +102,16 @@ pub fn supports(release: Release) -> bool {
     SOURCES.contains(mod_file(release))
 }
 
+/// The version of Kubernetes that is built for a release: `v1.36.3`. Nothing if none is known.
+#[must_use]
+pub fn version(release: Release) -> Option<String> {
+    let text = SOURCES.get_file(mod_file(release))?.contents_utf8()?;
+    let module = text.lines().find_map(|line| {
+        line.trim_start_matches("require").trim().strip_prefix("k8s.io/kubernetes ")
+    });
+    module.and_then(|version| version.split_whitespace().next()).map(str::to_owned)
+}
+
 fn mod_file(release: Release) -> String {
     format!("versions/v{release}.mod")
 }

@@ -53,7 +53,7 @@ fn rules(draft: &mut Draft) -> Map<String, Value> {
         let select = draft.dice.weighted(&[(4, "Max"), (5, "Min"), (1, "Disabled")]);
         rules.insert("selectPolicy".to_owned(), json!(select));
     }
-    if draft.likely(Area::Ratios, 15, 50) {
+    if draft.tolerance && draft.likely(Area::Ratios, 15, 50) {
         let tolerances = ["0", "0.01", "0.05", "50m", "0.1", "0.2", "333u", "1", "1.5", "1n"];
         let tolerance = draft.dice.pick(&tolerances);
         rules.insert("tolerance".to_owned(), json!(tolerance));

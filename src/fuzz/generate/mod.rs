@@ -39,7 +39,9 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let (gates, gate_overrides) = gates(&mut dice, release);
     let ticks = ticks(&mut dice, area, flags.sync_period);
     let to_zero = gates.enabled(Gate::HpaScaleToZero);
-    let mut draft = Draft { dice, area, edge, flags, ticks, to_zero, ..Draft::default() };
+    let tolerance = Rules::of(release).has_tolerance;
+    let mut draft =
+        Draft { dice, area, edge, flags, ticks, to_zero, tolerance, ..Draft::default() };
     let workload = workload::workload(&mut draft);
     let first = hpa::manifest(&mut draft);
     let (hpas, other_targets) = several::hpas(&mut draft, first);
@@ -58,7 +60,6 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         upstream: String::new(),
         releases: ReleaseRange::default(),
         flags: draft.flags,
-        gates,
         gate_overrides,
         namespace: Arc::from("default"),
         hpas,
@@ -119,6 +120,8 @@ struct Draft {
     podless: bool,
     /// Whether an HPA may scale to zero.
     to_zero: bool,
+    /// Whether an HPA has a tolerance of its own.
+    tolerance: bool,
     /// Spans at whose ends something changes: windows, periods of policies, delays.
     spans: Vec<Span>,
     /// How a pod comes up: pending, ready.
@@ -167,6 +170,7 @@ impl Default for Draft {
             named: 0,
             podless: false,
             to_zero: true,
+            tolerance: true,
             spans: Vec::new(),
             startup: (Span::ZERO, Span::ZERO),
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Work, simpler};
-use crate::model::hpa::{ApiVersion, decode_spec};
+use crate::model::hpa::{ApiVersion, decode_spec, drop_zero_totals};
 use crate::model::time::Span;
 
 /// How many ticks before the failure a scenario might begin.
@@ -116,7 +116,8 @@ impl Work<'_> {
                 _ => tree.get_mut("hpas").and_then(|hpas| hpas.get_mut(index)),
             };
             let Some(manifest) = manifest else { continue };
-            let Ok((spec, ApiVersion::V1)) = decode_spec(manifest) else { continue };
+            let Ok((mut spec, ApiVersion::V1)) = decode_spec(manifest) else { continue };
+            drop_zero_totals(&mut spec);
             let Ok(spec) = serde_json::to_value(spec) else { continue };
             *manifest = json!({
                 "apiVersion": "autoscaling/v2",

@@ -15,20 +15,41 @@ use crate::model::derivation::{Source, Target};
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
+use crate::model::rules::Within;
 
 /// How far from 1 a ratio may be without effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tolerances {
     pub(super) scale_down: f64,
     pub(super) scale_up: f64,
+    pub(super) within: Within,
 }
 
 impl Tolerances {
-    /// Both ends belong to it.
+    /// Both ends belong to it, but for what is lost in a difference.
     ///
     /// Upstream: replica_calculator.go, Tolerances.isWithin
     pub(super) fn is_within(self, usage_ratio: f64) -> bool {
-        (1.0 - self.scale_down) <= usage_ratio && usage_ratio <= (1.0 + self.scale_up)
+        match self.within {
+            Within::Bounds => {
+                (1.0 - self.scale_down) <= usage_ratio && usage_ratio <= (1.0 + self.scale_up)
+            }
+            // There is but one tolerance.
+            Within::Distance => (1.0 - usage_ratio).abs() <= self.scale_up,
+        }
+    }
+}
+
+impl Tolerances {
+    /// The same for the average of an object's metric or one from outside: there, older releases
+    /// ask whether it is beyond, which a ratio that is no number never is.
+    ///
+    /// Upstream: replica_calculator.go, GetExternalPerPodMetricReplicas
+    pub(super) fn is_not_beyond(self, usage_ratio: f64) -> bool {
+        match self.within {
+            Within::Bounds => self.is_within(usage_ratio),
+            Within::Distance => usage_ratio.is_nan() || self.is_within(usage_ratio),
+        }
     }
 }
 
@@ -336,7 +357,8 @@ impl Reconcile<'_> {
     /// Upstream: horizontal.go, tolerancesForHpa
     pub(super) fn tolerances_for_hpa(&self) -> Tolerances {
         let tolerance = self.knobs.flags.tolerance;
-        let mut tolerances = Tolerances { scale_down: tolerance, scale_up: tolerance };
+        let within = self.knobs.rules.within_tolerance;
+        let mut tolerances = Tolerances { scale_down: tolerance, scale_up: tolerance, within };
         let Some(behavior) = &self.hpa.spec.behavior else {
             return tolerances;
         };

@@ -124,10 +124,25 @@ pub fn from_v2beta1(object: &Value) -> Result<HpaSpec, String> {
         Unread::Mismatch => "spec.metrics: not of the form of autoscaling/v2beta1".to_owned(),
         Unread::Unheld(what) => format!("spec.metrics: {what}"),
     })?;
+    drop_zero_totals(&mut spec);
     let annotation = |name: &str| object["metadata"]["annotations"][name].as_str();
     let behavior = of_annotation(BEHAVIOR, &annotation, behavior_of)?;
     spec.behavior = behavior.filter(|behavior| *behavior != Behavior::default());
     Ok(spec)
+}
+
+/// Takes a zero total beside the average of an object's metric for none: in v1 it can't be left
+/// out.
+///
+/// Upstream: v1/conversion.go, Convert_v1_ObjectMetricSource_To_autoscaling_ObjectMetricSource
+pub fn drop_zero_totals(spec: &mut HpaSpec) {
+    for source in spec.metrics.iter_mut().filter_map(|metric| metric.object.as_mut()) {
+        let MetricTarget { type_, value, .. } = &mut source.target;
+        let zero = value.as_ref().is_some_and(|value| value.sign() == 0);
+        if *type_ == MetricTargetType::AverageValue && zero {
+            *value = None;
+        }
+    }
 }
 
 /// Why some JSON was not read.
@@ -184,15 +199,12 @@ fn pods(fields: Fields<'_>) -> Result<PodsMetricSource, Unread> {
     Ok(PodsMetricSource { metric: identifier(fields, "selector")?, target })
 }
 
-/// The total can't be left out in v1: beside an average, a zero stands for none.
+/// The total can't be left out in v1.
 fn object(fields: Fields<'_>) -> Result<ObjectMetricSource, Unread> {
-    let value = fields.quantity("targetValue")?.unwrap_or_else(zero);
+    let value = fields.quantity("targetValue")?.unwrap_or_else(Quantity::unset);
     let target = match fields.quantity("averageValue")? {
         None => target(MetricTargetType::Value, Some(value), None),
-        Some(average) => {
-            let value = (value.sign() != 0).then_some(value);
-            target(MetricTargetType::AverageValue, value, Some(average))
-        }
+        Some(average) => target(MetricTargetType::AverageValue, Some(value), Some(average)),
     };
     let described = fields.object("target", |fields| {
         let api_version = fields.text("apiVersion")?;

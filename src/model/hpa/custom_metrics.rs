@@ -15,6 +15,7 @@ use crate::model::api::{
 };
 use crate::model::derivation::{Path, PodCounts, Source, Target, Usage};
 use crate::model::quantity::{Format, Quantity};
+use crate::model::rules::ObjectError;
 use crate::model::selector::Selector;
 
 const OBJECT_FAILED: &str = "FailedGetObjectMetric";
@@ -98,9 +99,14 @@ impl<'a> Reconcile<'a> {
         };
         self.derive_proposal(&proposal);
         let (value, average_value) = current(&proposal.usage);
+        let named = value.is_some() || self.knobs.rules.object_average_names_object;
+        let described_object = match named {
+            true => described_object.clone(),
+            false => Default::default(),
+        };
         self.status.add_metric(MetricStatus::Object {
             metric: metric.clone(),
-            described_object: described_object.clone(),
+            described_object,
             value,
             average_value,
         });
@@ -146,7 +152,14 @@ impl<'a> Reconcile<'a> {
         self.get_object_metric(name, object, selector).map_err(|error| {
             let CrossVersionObjectReference { kind, name: of, .. } = object;
             let namespace = &self.hpa.namespace;
-            format!("unable to get metric {name} on {kind} {namespace}/{of}: {error}")
+            match self.knobs.rules.object_error {
+                ObjectError::InOrder => {
+                    format!("unable to get metric {name} on {kind} {namespace}/{of}: {error}")
+                }
+                ObjectError::Shifted => {
+                    format!("unable to get metric {name}: {kind} on {namespace} {of}/{error}")
+                }
+            }
         })
     }
 
@@ -198,9 +211,10 @@ impl<'a> Reconcile<'a> {
         target_usage: i64,
     ) -> Result<Proposal, String> {
         let values = self.get_external_values(metric)?;
+        let capped = self.knobs.rules.value_is_capped;
         let mut total = 0_i64;
         for value in &values {
-            if *value > 0 && total > i64::MAX - value {
+            if capped && *value > 0 && total > i64::MAX - value {
                 total = i64::MAX;
                 break;
             }
@@ -219,10 +233,11 @@ impl<'a> Reconcile<'a> {
         target_usage_per_pod: i64,
     ) -> Result<Proposal, String> {
         let values = self.get_external_values(metric)?;
+        let capped = self.knobs.rules.external_average_is_capped;
         let mut total = 0_i64;
         for value in &values {
             total = total.wrapping_add(*value);
-            if total < 0 {
+            if capped && total < 0 {
                 // Upstream takes a negative sum for one that overflowed.
                 total = i64::MAX;
                 break;
@@ -230,9 +245,9 @@ impl<'a> Reconcile<'a> {
         }
         let mut proposal = per_pod(query, total, target_usage_per_pod);
         if proposal.path == Path::Total {
-            proposal.replicas = capped_i32(ceil_quotient(total, target_usage_per_pod));
+            proposal.replicas = to_i32(ceil_quotient(total, target_usage_per_pod), capped);
         }
-        proposal.usage.average = if total as f64 >= i64::MAX as f64 {
+        proposal.usage.average = if capped && total as f64 >= i64::MAX as f64 {
             i64::MAX
         } else {
             go_i64((total as f64 / f64::from(query.status_replicas)).ceil())
@@ -273,7 +288,8 @@ impl<'a> Reconcile<'a> {
         if let Some(metric) = self.metric() {
             metric.pods = PodCounts { ready, ..PodCounts::default() };
         }
-        let replicas = capped_i32((ratio * f64::from(ready)).ceil());
+        let capped = self.knobs.rules.value_is_capped;
+        let replicas = to_i32((ratio * f64::from(ready)).ceil(), capped);
         Ok(Proposal { replicas, usage, path: Path::Ready })
     }
 
@@ -327,7 +343,7 @@ fn per_pod(query: &Query<'_>, total: i64, target: i64) -> Proposal {
     let replicas = query.status_replicas;
     let ratio = total as f64 / (target as f64 * f64::from(replicas));
     let usage = Usage { total, ratio, status_replicas: Some(replicas), ..Usage::default() };
-    let within = query.tolerances.is_within(ratio);
+    let within = query.tolerances.is_not_beyond(ratio);
     Proposal { replicas, usage, path: if within { Path::WithinTolerance } else { Path::Total } }
 }
 
@@ -345,9 +361,9 @@ fn decimal(milli: i64) -> Quantity {
     Quantity::from_milli(milli, Format::DecimalSI)
 }
 
-/// A whole number of replicas: one that is too large is the largest there is.
-fn capped_i32(replicas: f64) -> i32 {
-    if replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas) }
+/// A whole number of replicas; if it is capped, one that is too large is the largest there is.
+fn to_i32(replicas: f64, capped: bool) -> i32 {
+    if capped && replicas > f64::from(i32::MAX) { i32::MAX } else { go_i32(replicas) }
 }
 
 /// Go's conversion of a float to int64 on amd64: truncated; the smallest number if that does not

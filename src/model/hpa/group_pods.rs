@@ -29,6 +29,7 @@ pub(super) struct Grouping<'a, 'q, M> {
     pub(super) container: Option<&'q str>,
     /// Whether requests of a pod as a whole are honoured.
     pub(super) pod_level_resources: bool,
+    pub(super) container_must_exist: bool,
     pub(super) selector: &'q Selector,
     pub(super) pods: &'a [Arc<Pod>],
     pub(super) metrics: &'a [M],
@@ -146,7 +147,8 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         let mut matcher = Matcher::new(self.selector);
         let (resource, container) = (self.resource, self.container);
         let mut values = Values { resource, container, last: None, value: None };
-        let mut requests = Requests::new(resource, container, self.pod_level_resources);
+        let rules = (self.pod_level_resources, self.container_must_exist);
+        let mut requests = Requests::new(resource, container, rules);
         let is_cpu = self.resource == "cpu";
         let (mut pods, mut metrics) = (self.pods, self.metrics);
         while let Some((pod, others)) = pods.split_first() {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use super::group_pods::Groups;
 use super::reconcile::{Reconcile, parse_group_version};
 use super::replica_calculator::Query;
-use crate::model::api::{CrossVersionObjectReference, Series, SeriesAnswer, with_group};
+use super::selectors::Matcher;
+use crate::model::api::{
+    CrossVersionObjectReference, PodMetrics, Series, SeriesAnswer, with_group,
+};
 use crate::model::observation::Read;
 use crate::model::selector::Selector;
 
@@ -51,8 +54,35 @@ impl<'a> Reconcile<'a> {
             Ok(_) if groups.items == 0 => {
                 Err(format!("{unable}: no metrics returned from resource metrics API"))
             }
-            Ok(_) => Ok(()),
+            Ok(metrics) => match self.without_container(query, metrics) {
+                Some(why) => Err(format!("{unable}: failed to get container metrics: {why}")),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// The first pod whose metrics lack the container that is asked for, where that is an error.
+    ///
+    /// Upstream: metrics/client.go, getContainerMetrics, up to Kubernetes 1.32
+    fn without_container(&self, query: &Query<'_>, metrics: &[PodMetrics]) -> Option<String> {
+        let container = query.container?;
+        if !self.knobs.rules.container_metrics_must_exist {
+            return None;
+        }
+        let mut matcher = Matcher::new(&query.selector.selector);
+        let has = |pod: &PodMetrics| pod.containers.iter().any(|it| *it.name == *container);
+        let mut lacking = None;
+        for pod in metrics {
+            if lacking.is_none() && matcher.matches(&pod.labels) && !has(pod) {
+                lacking = Some(pod);
+            }
+        }
+        let pod = lacking?;
+        let namespace = &self.hpa.namespace;
+        Some(format!(
+            "container {container} not present in metrics for pod {namespace}/{}",
+            pod.name
+        ))
     }
 
     /// Queries custom.metrics.k8s.io for a metric of pods, and groups them by it.

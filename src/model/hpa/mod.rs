@@ -43,10 +43,13 @@ use super::observation::Observation;
 use super::rules::{FirstReconcile, Rules};
 use super::time::{Span, Time};
 
-pub use conversion::{ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec, from_v2beta1};
+pub use conversion::{
+    ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec, drop_zero_totals, from_v2beta1,
+};
 pub use defaults::set_defaults;
 pub use validation::{
-    FieldError, FieldErrorType, admit, invalid_message, validate, validate_update,
+    FieldError, FieldErrorType, admit, drop_disabled_fields, invalid_message, validate,
+    validate_update,
 };
 pub use waiting::Turn;
 

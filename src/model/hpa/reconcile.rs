@@ -11,7 +11,7 @@ use crate::model::api::{ApiError, ConditionType, Hpa, MetricSourceType, Scale, T
 use crate::model::derivation::{Branch, Derivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
-use crate::model::rules::Rules;
+use crate::model::rules::{AtZero, Rules};
 use crate::model::time::{Span, Time};
 
 /// The wait between attempts to update the scale. Upstream adds up to a tenth at random; the host
@@ -273,12 +273,18 @@ impl<'a> Reconcile<'a> {
     ) -> Result<(), Text> {
         let current_replicas = scale.replicas;
         let max_replicas = self.hpa.spec.max_replicas;
+        let told = self.knobs.rules.at_zero == AtZero::DisabledUnlessScaledToZero;
         let zero_enabled = self.knobs.gates.enabled(Gate::HpaScaleToZero);
-        let scaled_to_zero = zero_enabled && self.get_scaled_to_zero_condition_status();
-        let can_scale_from_zero = scaled_to_zero && self.has_object_or_external_metrics();
+        let scaled_to_zero = told && zero_enabled && self.get_scaled_to_zero_condition_status();
         if current_replicas == 0 {
             // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
-            if !((min_replicas != 0 && scaled_to_zero) || can_scale_from_zero) {
+            let computed = match self.knobs.rules.at_zero {
+                AtZero::DisabledUnlessMinIsZero => min_replicas == 0,
+                AtZero::DisabledUnlessScaledToZero => {
+                    scaled_to_zero && (min_replicas != 0 || self.has_object_or_external_metrics())
+                }
+            };
+            if !computed {
                 self.derivation.branch = Branch::Disabled;
                 desired.rescale = false;
                 self.set_condition(
@@ -289,7 +295,7 @@ impl<'a> Reconcile<'a> {
                         "scaling is disabled since the replica count of the target is zero"
                     ),
                 );
-                if !zero_enabled {
+                if told && !zero_enabled {
                     self.remove_condition(ConditionType::ScaledToZero);
                 }
                 return Ok(());
@@ -410,6 +416,9 @@ impl<'a> Reconcile<'a> {
         let message = format!("New size: {replicas}; reason: {reason}");
         self.event(EventType::Normal, "SuccessfulRescale", message.into());
         self.store_scale_event(current_replicas, *replicas);
+        if self.knobs.rules.at_zero == AtZero::DisabledUnlessMinIsZero {
+            return Ok(());
+        }
         let to_zero = current_replicas > 0 && *replicas == 0 && min_replicas == 0;
         if !self.knobs.gates.enabled(Gate::HpaScaleToZero) {
             self.remove_condition(ConditionType::ScaledToZero);

@@ -133,6 +133,7 @@ impl<'a> Reconcile<'a> {
         let grouping = Grouping {
             resource: query.resource,
             container: query.container,
+            container_must_exist: self.knobs.rules.container_must_exist,
             pod_level_resources: self.knobs.gates.enabled(Gate::PodLevelResources),
             selector: &query.selector.selector,
             pods: self.input.pods,

@@ -39,6 +39,7 @@ pub(super) struct Requests<'a, 'q> {
     resource: &'q str,
     container: Option<&'q str>,
     pod_level_resources: bool,
+    container_must_exist: bool,
     last: Option<&'a PodSpec>,
     request: i64,
     /// The first pod without a request. Upstream's order is random; here it is that of names.
@@ -49,9 +50,17 @@ impl<'a, 'q> Requests<'a, 'q> {
     pub(super) fn new(
         resource: &'q str,
         container: Option<&'q str>,
-        pod_level_resources: bool,
+        (pod_level_resources, container_must_exist): (bool, bool),
     ) -> Requests<'a, 'q> {
-        Requests { resource, container, pod_level_resources, last: None, request: 0, missing: None }
+        Requests {
+            resource,
+            container,
+            pod_level_resources,
+            container_must_exist,
+            last: None,
+            request: 0,
+            missing: None,
+        }
     }
 
     /// The pod's request in thousandths; zero if it has none.
@@ -78,9 +87,11 @@ impl<'a, 'q> Requests<'a, 'q> {
     fn calculate_requests(&self, spec: &PodSpec) -> Result<i64, NoRequest> {
         let whole = self.pod_level_resources && self.container.is_none();
         if whole && is_pod_level_requests_set(spec) {
-            calculate_pod_level_requests(spec, self.resource)
-        } else {
-            calculate_pod_requests_from_containers(spec, self.container, self.resource)
+            return calculate_pod_level_requests(spec, self.resource);
+        }
+        match calculate_pod_requests_from_containers(spec, self.container, self.resource) {
+            Err(NoRequest::NotFound) if !self.container_must_exist => Ok(0),
+            requests => requests,
         }
     }
 }

@@ -8,7 +8,11 @@ use super::reconcile::Reconcile;
 use crate::model::api::{ConditionType, Labels, Pod, Text, same_text};
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
+use crate::model::rules::AmbiguousHpas;
 use crate::model::selector::Selector;
+
+const ORDER_OF_HPAS: &str = "the controller of this release names the HPAs with the same pods in \
+                             the random order of a map, and writes a status when it changes";
 
 /// The selectors of all HPAs that the controller knows, by key.
 ///
@@ -142,7 +146,8 @@ impl Reconcile<'_> {
             Ok(parsed) => parsed,
             Err(error) => return Err(self.invalid_selector("InvalidSelector", error)),
         };
-        if !self.selectors.put_if_present(self.key, &parsed) {
+        let rules = self.knobs.rules;
+        if !self.selectors.put_if_present(self.key, &parsed) && rules.deletion_ends_reconcile {
             let (namespace, name) = (&self.hpa.namespace, &self.hpa.name);
             let error = format!("HPA {namespace}/{name} was deleted during reconciliation");
             return Err(error.into());
@@ -154,9 +159,15 @@ impl Reconcile<'_> {
         );
         if hpas.len() > 1 {
             let hpas = hpas.join(" ");
-            let error = format!(
-                "pods by selector {text} are controlled by more than one HPA (e.g. [{hpas}])"
-            );
+            let error = match rules.ambiguous_hpas {
+                AmbiguousHpas::Example => format!(
+                    "pods by selector {text} are controlled by more than one HPA (e.g. [{hpas}])"
+                ),
+                AmbiguousHpas::All => {
+                    self.derivation.chance = Some(ORDER_OF_HPAS);
+                    format!("pods by selector {text} are controlled by multiple HPAs: [{hpas}]")
+                }
+            };
             return Err(self.invalid_selector("AmbiguousSelector", error));
         }
         Ok(parsed)

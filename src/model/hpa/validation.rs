@@ -12,8 +12,12 @@ use std::fmt;
 
 use super::reconcile::parse_group_version;
 use super::validation_metrics::validate_metrics;
-use crate::model::api::{CrossVersionObjectReference, HpaSpec, MetricSourceType, ScalingRules};
+use crate::model::api::{
+    Behavior, CrossVersionObjectReference, HpaSpec, MetricSourceType, ScalingRules,
+};
 use crate::model::flags::{FeatureGates, Gate};
+use crate::model::quantity::Quantity;
+use crate::model::rules::{InvalidQuantities, MaxReplicasError, Rules};
 use crate::model::selector::is_dns1123_subdomain;
 
 const MAX_PERIOD_SECONDS: i32 = 1800;
@@ -41,6 +45,8 @@ pub struct FieldError {
     pub value: String,
     /// Why.
     pub detail: String,
+    /// The value as older servers print it, if they do so otherwise.
+    go_syntax: Option<String>,
 }
 
 impl fmt::Display for FieldError {
@@ -59,7 +65,8 @@ impl std::error::Error for FieldError {}
 
 pub(super) fn required(field: impl Into<String>, detail: &str) -> FieldError {
     let (field, detail) = (field.into(), detail.to_owned());
-    FieldError { field, type_: FieldErrorType::Required, value: String::new(), detail }
+    let value = String::new();
+    FieldError { field, type_: FieldErrorType::Required, value, detail, go_syntax: None }
 }
 
 pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> FieldError {
@@ -73,6 +80,11 @@ pub(super) fn invalid(
 ) -> FieldError {
     let value = value.to_string();
     FieldError { type_: FieldErrorType::Invalid, value, ..required(field, detail) }
+}
+
+/// A quantity that is not allowed.
+pub(super) fn invalid_quantity(field: String, value: &Quantity, detail: &str) -> FieldError {
+    FieldError { go_syntax: Some(value.go_syntax()), ..invalid(field, quoted(value), detail) }
 }
 
 /// Text in quotes, as upstream prints it.
@@ -99,17 +111,36 @@ pub fn invalid_message(name: &str, errors: &[FieldError]) -> String {
     format!("HorizontalPodAutoscaler.autoscaling {} is invalid: {all}", quoted(name))
 }
 
+/// Drops what a feature gate that is off has no use for, unless the stored object has it.
+///
+/// Upstream: strategy.go, dropDisabledFields
+pub fn drop_disabled_fields(spec: &mut HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) {
+    fn directions(behavior: &Behavior) -> impl Iterator<Item = &ScalingRules> {
+        [&behavior.scale_up, &behavior.scale_down].into_iter().flatten()
+    }
+    let in_use = old.and_then(|old| old.behavior.as_ref());
+    let in_use = in_use.is_some_and(|it| directions(it).any(|rules| rules.tolerance.is_some()));
+    if gates.enabled(Gate::HpaConfigurableTolerance) || in_use {
+        return;
+    }
+    if let Some(behavior) = &mut spec.behavior {
+        for rules in [&mut behavior.scale_up, &mut behavior.scale_down].into_iter().flatten() {
+            rules.tolerance = None;
+        }
+    }
+}
+
 /// What the API server says of a new or changed HPA, after defaulting: nothing, or the message with
 /// which it refuses it.
 pub fn admit(
     name: &str,
     spec: &HpaSpec,
     old: Option<&HpaSpec>,
-    gates: &FeatureGates,
+    server: (&Rules, &FeatureGates),
 ) -> Result<(), String> {
     let errors = match old {
-        None => validate(name, spec, gates),
-        Some(old) => validate_update(spec, old, gates),
+        None => validate(name, spec, server),
+        Some(old) => validate_update(spec, old, server),
     };
     if errors.is_empty() { Ok(()) } else { Err(invalid_message(name, &errors)) }
 }
@@ -118,7 +149,7 @@ pub fn admit(
 ///
 /// Upstream: validation.go, ValidateHorizontalPodAutoscaler
 #[must_use]
-pub fn validate(name: &str, spec: &HpaSpec, gates: &FeatureGates) -> Vec<FieldError> {
+pub fn validate(name: &str, spec: &HpaSpec, server: (&Rules, &FeatureGates)) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if name.is_empty() {
         errors.push(required("metadata.name", "name or generateName is required"));
@@ -126,7 +157,7 @@ pub fn validate(name: &str, spec: &HpaSpec, gates: &FeatureGates) -> Vec<FieldEr
         let wrong = is_dns1123_subdomain(name, "characters");
         errors.extend(wrong.iter().map(|text| invalid("metadata.name", quoted(name), text)));
     }
-    errors.extend(validate_spec(spec, None, gates));
+    errors.extend(validate_spec(spec, None, server));
     errors
 }
 
@@ -134,12 +165,20 @@ pub fn validate(name: &str, spec: &HpaSpec, gates: &FeatureGates) -> Vec<FieldEr
 ///
 /// Upstream: validation.go, ValidateHorizontalPodAutoscalerUpdate
 #[must_use]
-pub fn validate_update(new: &HpaSpec, old: &HpaSpec, gates: &FeatureGates) -> Vec<FieldError> {
-    validate_spec(new, Some(old), gates)
+pub fn validate_update(
+    new: &HpaSpec,
+    old: &HpaSpec,
+    server: (&Rules, &FeatureGates),
+) -> Vec<FieldError> {
+    validate_spec(new, Some(old), server)
 }
 
 /// Upstream: validation.go, validateHorizontalPodAutoscalerSpec
-fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) -> Vec<FieldError> {
+fn validate_spec(
+    spec: &HpaSpec,
+    old: Option<&HpaSpec>,
+    (rules, gates): (&Rules, &FeatureGates),
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let had_zero = old.is_some_and(|old| old.min_replicas == Some(0));
     let lower_bound = i32::from(!(gates.enabled(Gate::HpaScaleToZero) || had_zero));
@@ -149,13 +188,18 @@ fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) ->
     if let Some(min) = spec.min_replicas.filter(|min| *min < lower_bound) {
         let detail = format!("must be greater than or equal to {lower_bound}");
         let error = invalid("spec.minReplicas", min, &detail);
-        let unchanged = old.is_some_and(|old| old.min_replicas == spec.min_replicas);
+        let unchanged = old.is_some_and(|old| old.min_replicas == spec.min_replicas)
+            || !rules.generated_validation;
         if unchanged { &mut errors } else { &mut generated }.push(error);
     }
     let max = spec.max_replicas;
     if max < 1 {
-        let unchanged = old.is_some_and(|old| old.max_replicas == max);
+        let unchanged =
+            old.is_some_and(|old| old.max_replicas == max) || !rules.generated_validation;
         match (max, unchanged) {
+            _ if rules.max_replicas_error == MaxReplicasError::Invalid => {
+                errors.push(invalid("spec.maxReplicas", max, "must be greater than 0"));
+            }
             (0, true) => {
                 errors.push(required("spec.maxReplicas", "must be set and greater than 0"));
             }
@@ -178,16 +222,24 @@ fn validate_spec(spec: &HpaSpec, old: Option<&HpaSpec>, gates: &FeatureGates) ->
         let old = &old.scale_target_ref;
         old.kind == target.kind && version(old) == version(target)
     });
-    let allow_empty_group = (!unchanged).then_some(target.kind == "ReplicationController");
+    let checked = rules.api_version_is_checked;
+    let allow_empty_group =
+        (!unchanged && checked).then_some(target.kind == "ReplicationController");
     let path = "spec.scaleTargetRef";
     validate_cross_version_object_reference(target, path, allow_empty_group, &mut errors);
-    let any_version = old.is_some_and(describes_unknown_versions);
+    let any_version = !checked || old.is_some_and(describes_unknown_versions);
     validate_metrics(&spec.metrics, spec.min_replicas, any_version, &mut errors);
     if let Some(behavior) = &spec.behavior {
         validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
         validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);
     }
     errors.append(&mut generated);
+    if rules.invalid_quantities == InvalidQuantities::GoSyntax {
+        for error in &mut errors {
+            error.value =
+                error.go_syntax.take().unwrap_or_else(|| std::mem::take(&mut error.value));
+        }
+    }
     errors
 }
 
@@ -287,7 +339,7 @@ fn validate_scaling_rules(
 mod tests {
     use super::*;
     use crate::model::api::{
-        Behavior, MetricSpec, MetricTarget, MetricTargetType, ScalingPolicy, ScalingPolicyType,
+        MetricSpec, MetricTarget, MetricTargetType, ScalingPolicy, ScalingPolicyType,
     };
     use crate::model::quantity::Quantity;
 
@@ -310,15 +362,20 @@ mod tests {
         let mut spec = stored();
         edit(&mut spec);
         super::super::set_defaults(&mut spec);
-        let message = admit("web", &spec, None, &FeatureGates::default()).unwrap_err();
+        let message =
+            admit("web", &spec, None, (&Rules::default(), &FeatureGates::default())).unwrap_err();
         let begin = "HorizontalPodAutoscaler.autoscaling \"web\" is invalid: ";
         message.strip_prefix(begin).unwrap().to_owned()
     }
 
     #[test]
     fn a_plain_hpa_is_admitted() {
-        assert_eq!(admit("web", &stored(), None, &FeatureGates::default()), Ok(()));
-        let wrong = admit("Web", &stored(), None, &FeatureGates::default()).unwrap_err();
+        assert_eq!(
+            admit("web", &stored(), None, (&Rules::default(), &FeatureGates::default())),
+            Ok(())
+        );
+        let wrong = admit("Web", &stored(), None, (&Rules::default(), &FeatureGates::default()))
+            .unwrap_err();
         assert!(wrong.contains("metadata.name: Invalid value: \"Web\": a lowercase RFC 1123"));
     }
 
@@ -355,7 +412,10 @@ mod tests {
         let mut old = stored();
         old.scale_target_ref.api_version = Some("v1".to_owned());
         let new = HpaSpec { max_replicas: 9, ..old.clone() };
-        assert_eq!(admit("web", &new, Some(&old), &FeatureGates::default()), Ok(()));
+        assert_eq!(
+            admit("web", &new, Some(&old), (&Rules::default(), &FeatureGates::default())),
+            Ok(())
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Upstream: pkg/apis/autoscaling/validation/validation.go.
 
 use super::validation::{
-    FieldError, forbidden, invalid, is_path_segment_name, quoted, required,
+    FieldError, forbidden, invalid, invalid_quantity, is_path_segment_name, quoted, required,
     validate_cross_version_object_reference,
 };
 use crate::model::api::{
@@ -195,7 +195,7 @@ fn validate_resource_target(target: &MetricTarget, path: &str, errors: &mut Vec<
 fn validate_metric_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
     for (name, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
         if let Some(value) = value.as_ref().filter(|value| value.sign() != 1) {
-            errors.push(invalid(format!("{path}.{name}"), quoted(value), "must be positive"));
+            errors.push(invalid_quantity(format!("{path}.{name}"), value, "must be positive"));
         }
     }
     if let Some(utilization) = target.average_utilization.filter(|value| *value < 1) {

@@ -45,10 +45,12 @@ pub(super) fn lower(
             let hint = "say of which HPA by `hpa: NAME`";
             problems.hint(at.key("atMost"), "the HPAs scale different targets", hint);
         }
+        let releases = super::releases(typed.releases.as_ref(), at, problems).unwrap_or_default();
         let when = when(typed, at, until, most_ticks, problems);
         let what = what(typed, at, problems);
         if let (Some(when), Some(what)) = (when, what) {
-            expectations.push(Expectation { line: at.line, hpa: hpa.flatten(), when, what });
+            let (line, hpa) = (at.line, hpa.flatten());
+            expectations.push(Expectation { line, releases, hpa, when, what });
         }
     }
     expectations

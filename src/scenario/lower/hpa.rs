@@ -10,7 +10,8 @@ use super::values::quantity;
 use super::{Reader, metadata, versions};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
-use crate::model::hpa::{ApiVersion, decode_spec, set_defaults, validate};
+use crate::model::hpa::{ApiVersion, decode_spec, drop_zero_totals, set_defaults, validate};
+use crate::model::rules::Rules;
 use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::{Problem, suggest};
@@ -544,11 +545,12 @@ fn valid(
             return Vec::new();
         }
     };
-    if version == ApiVersion::V2 {
-        set_defaults(&mut spec);
+    match version {
+        ApiVersion::V2 => set_defaults(&mut spec),
+        ApiVersion::V1 => drop_zero_totals(&mut spec),
     }
     let name = given["metadata"]["name"].as_str();
-    let errors = validate(name.unwrap_or_default(), &spec, gates);
+    let errors = validate(name.unwrap_or_default(), &spec, (&Rules::default(), gates));
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
         // Of a target that is not supported, that is said already.

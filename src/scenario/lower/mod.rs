@@ -27,6 +27,7 @@ use super::error::{Problem, suggest};
 use super::file::File;
 use super::meant::{ReleaseRange, Scenario};
 use super::node::Node;
+use super::scalars::ReleasesText;
 use super::{decode, hash};
 use crate::model::time::Time;
 
@@ -44,7 +45,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let mut problems = Problems::default();
     let at = At::root(root);
     head(&file, at, &mut problems);
-    let releases = releases(&file, at, &mut problems);
+    let releases = releases(file.releases.as_ref(), at, &mut problems);
     let until = until(&file, at, &mut problems);
     let (flags, gates, gate_overrides) = controller::lower(&file, at, releases, &mut problems);
     let mut hpas = Hpas::lower(&file, at, read, &gates, &mut problems);
@@ -96,7 +97,6 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         upstream: file.upstream.clone().unwrap_or_default(),
         releases: releases.unwrap_or_default(),
         flags,
-        gates,
         gate_overrides,
         namespace: hpas.namespace(),
         notes: hpas.notes().into_iter().chain(odd).collect(),
@@ -156,9 +156,13 @@ fn head(file: &File, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-fn releases(file: &File, at: At<'_>, problems: &mut Problems) -> Option<ReleaseRange> {
-    let text = file.releases.as_ref()?;
-    match text.0.parse() {
+/// The releases that a map is about, if it says so.
+fn releases(
+    text: Option<&ReleasesText>,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<ReleaseRange> {
+    match text?.0.parse() {
         Ok(range) => Some(range),
         Err(super::releases::RangeError { what, hint }) => {
             problems.add(at.key("releases").problem(what, hint));

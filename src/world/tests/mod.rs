@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::{Change, Cluster, World};
 use crate::model::api::{ApiError, ConditionStatus, Container, Pod, PodPhase, PodSpec, Scale};
-use crate::model::flags::{FeatureGates, Flags};
+use crate::model::flags::Flags;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{
@@ -42,7 +42,6 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         upstream: String::new(),
         releases: ReleaseRange::default(),
         flags: Flags::default(),
-        gates: FeatureGates::default(),
         gate_overrides: BTreeMap::new(),
         namespace: "default".into(),
         hpas: vec![Autoscaler {

@@ -1,0 +1,128 @@
+//! `kube-lockstep releases`.
+
+use std::fmt::Write as _;
+use std::io;
+
+use serde_json::json;
+
+use super::fixtures::Fixtures;
+use super::{Source, columns, exit, show, unless_closed};
+use crate::engine::upstream::build;
+use crate::model::rules::{CHANGES, Change, Release};
+use crate::report::style::{DIM, STRONG, paint};
+use crate::report::{json, wrapped};
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// How results are shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// How releases are shown.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON object a line.
+    Json,
+    /// The table of docs/releases.md.
+    Markdown,
+}
+
+/// What there is of one release.
+struct Row {
+    release: Release,
+    /// The patch release whose code runs live, if it does.
+    live: Option<String>,
+    /// How many traces of it are kept: those that are not the same on the next release.
+    kept: usize,
+    /// For how many scenarios a trace holds.
+    recorded: usize,
+    changes: Vec<&'static Change>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let traces = fixtures.traces();
+    let mut rows = Vec::new();
+    for release in Release::supported().rev() {
+        let all = fixtures.all().iter();
+        let kept = all.clone().filter(|it| matches!(traces.read(&it.id, release), Ok(Some(_))));
+        let runs = |fixture: &&super::fixtures::Fixture| {
+            fixture.parse().is_ok_and(|scenario| scenario.lacking(release).is_none())
+                && matches!(traces.find(&fixture.id, release), Ok(Some(_)))
+        };
+        rows.push(Row {
+            release,
+            live: build::version(release),
+            kept: kept.count(),
+            recorded: all.filter(runs).count(),
+            changes: CHANGES.iter().filter(|change| change.since == release).collect(),
+        });
+    }
+    match args.format {
+        Format::Text => show(&text(&rows))?,
+        Format::Markdown => show(&markdown(&rows))?,
+        Format::Json => {
+            for row in &rows {
+                let changes = row.changes.iter();
+                let line = json!({
+                    "release": row.release.to_string(),
+                    "live": row.live,
+                    "recorded": row.recorded,
+                    "kept": row.kept,
+                    "changes": changes.map(|it| json!({"what": it.what, "link": it.link}))
+                        .collect::<Vec<_>>(),
+                });
+                unless_closed(json::line(&mut io::stdout(), &line))?;
+            }
+        }
+    }
+    Ok(exit::CONFORMS)
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut out = String::new();
+    for row in rows {
+        let Row { release, recorded, kept, .. } = row;
+        let live = match &row.live {
+            Some(version) => format!("live {version}"),
+            None => "not live".to_owned(),
+        };
+        let recorded = match recorded {
+            0 => "model only".to_owned(),
+            _ => format!("{recorded} scenarios recorded, {kept} not as on the next release"),
+        };
+        let release = paint(STRONG, &release.to_string());
+        let _ = writeln!(out, "{release}  {live}, {recorded}");
+        for change in &row.changes {
+            out.push_str(&wrapped("      - ", change.what, columns()));
+            let _ = writeln!(out, "        {}", paint(DIM, change.link));
+        }
+    }
+    out
+}
+
+fn markdown(rows: &[Row]) -> String {
+    let mut out =
+        String::from("| release | live | recorded | what changed in it |\n|---|---|---|---|\n");
+    for row in rows {
+        let live = row.live.as_deref().unwrap_or("no");
+        let changes = row.changes.iter().map(|it| format!("[{}]({})", it.what, it.link));
+        let changes: Vec<String> = changes.collect();
+        let _ = writeln!(
+            out,
+            "| {} | {live} | {} ({} of its own) | {} |",
+            row.release,
+            row.recorded,
+            row.kept,
+            changes.join("; ")
+        );
+    }
+    out
+}

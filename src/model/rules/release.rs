@@ -1,0 +1,165 @@
+//! Releases, and the text that names them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A minor release of Kubernetes: 1.`minor`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Release {
+    /// `37` in 1.37.
+    pub minor: u32,
+}
+
+impl Release {
+    /// Kubernetes 1.37.
+    pub const V1_37: Release = Release { minor: 37 };
+
+    /// The oldest release that the model is complete for.
+    pub const OLDEST: Release = Release { minor: 30 };
+
+    /// The releases that the model is complete for, oldest first.
+    pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
+        (Release::OLDEST.minor..=Release::newest().minor).map(|minor| Release { minor })
+    }
+
+    /// Whether the model is complete for it.
+    #[must_use]
+    pub fn is_supported(self) -> bool {
+        (Release::OLDEST..=Release::newest()).contains(&self)
+    }
+
+    /// The newest release that the model is complete for.
+    #[must_use]
+    pub fn newest() -> Release {
+        Release::V1_37
+    }
+}
+
+/// `1.37`.
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.minor)
+    }
+}
+
+/// Text that names no release.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReleaseError(String);
+
+impl fmt::Display for ReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no release such as 1.37", self.0)
+    }
+}
+
+impl std::error::Error for ReleaseError {}
+
+/// Reads `1.37`, `v1.37` and, its patch release ignored, `v1.37.0`.
+impl FromStr for Release {
+    type Err = ReleaseError;
+    fn from_str(text: &str) -> Result<Release, ReleaseError> {
+        let error = || ReleaseError(text.to_owned());
+        let number = |part: &str| {
+            let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+            if digits { part.parse::<u32>().ok() } else { None }
+        };
+        let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');
+        if parts.next() != Some("1") {
+            return Err(error());
+        }
+        let minor = parts.next().and_then(number).ok_or_else(error)?;
+        if parts.next().is_some_and(|patch| number(patch).is_none()) || parts.next().is_some() {
+            return Err(error());
+        }
+        Ok(Release { minor })
+    }
+}
+
+/// Some releases that the model is complete for, oldest first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Releases(Vec<Release>);
+
+impl Releases {
+    /// One of them.
+    #[must_use]
+    pub fn only(release: Release) -> Releases {
+        Releases(vec![release])
+    }
+
+    /// Each of them, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Release> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// `1.37`, `1.30, 1.32 - 1.37`.
+impl fmt::Display for Releases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.0.chunk_by(|a, b| a.minor + 1 == b.minor);
+        for (index, run) in runs.enumerate() {
+            f.write_str(if index > 0 { ", " } else { "" })?;
+            match run {
+                [first, .., last] => write!(f, "{first} - {last}")?,
+                run => run.iter().try_for_each(|only| write!(f, "{only}"))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads `all`, one release, or several: `1.30,1.35-1.37`.
+impl FromStr for Releases {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Releases, String> {
+        if text == "all" {
+            return Ok(Releases(Release::supported().collect()));
+        }
+        let known = |text: &str| {
+            let release: Release = text.trim().parse().map_err(|error| format!("{error}"))?;
+            if release.is_supported() {
+                return Ok(release);
+            }
+            let (oldest, newest) = (Release::OLDEST, Release::newest());
+            Err(format!("the model does not know {release}; it knows {oldest} to {newest}"))
+        };
+        let mut releases = Vec::new();
+        for part in text.split(',') {
+            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            let (from, to) = (known(from)?, known(to)?);
+            if from > to {
+                return Err(format!("{part:?} is no range of releases: it begins with the later"));
+            }
+            releases.extend(Release::supported().filter(|it| (from..=to).contains(it)));
+        }
+        releases.sort_unstable();
+        releases.dedup();
+        Ok(Releases(releases))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_read_with_or_without_v_and_patch() {
+        for text in ["1.37", "v1.37", "v1.37.0", "1.37.2"] {
+            assert_eq!(text.parse(), Ok(Release::V1_37), "{text}");
+        }
+        for text in ["", "37", "2.37", "1", "1.", "1.x", "1.37.x", "1.37.0.1", "1.+7"] {
+            assert!(text.parse::<Release>().is_err(), "{text}");
+        }
+        assert_eq!(Release::V1_37.to_string(), "1.37");
+    }
+
+    #[test]
+    fn several_releases_are_read_and_written() {
+        let read = |text: &str| text.parse::<Releases>();
+        assert_eq!(read("1.31-1.33,1.30").map(|it| it.to_string()), Ok("1.30 - 1.33".to_owned()));
+        assert_eq!(read("1.37, 1.35").map(|it| it.to_string()), Ok("1.35, 1.37".to_owned()));
+        assert_eq!(read("all").map(|it| it.iter().count()), Ok(Release::supported().count()));
+        for wrong in ["", "1.29", "1.33-1.31", "1.30,", "1.30-"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What changed between two releases, as text and as Markdown.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::counted;
+use super::layout::hanging;
+use super::style::{BAD, DIM, GOOD, STRONG, paint};
+use crate::compare::FieldDifference;
+use crate::model::rules::{Change, Release};
+use crate::run::change::Changed;
+use crate::scenario::Scenario;
+
+/// More fields than this of one tick say little more.
+const FIELDS: usize = 4;
+
+/// The fields that are shown, those that decide before those that follow, and how many are not.
+fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
+    let fields = &changed.first.fields;
+    let shown = &fields[..fields.len().min(FIELDS)];
+    (shown, fields.len() - shown.len())
+}
+
+/// One scenario.
+#[must_use]
+pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns: usize) -> String {
+    let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, id));
+    let (fields, more) = shown(changed);
+    let first = &changed.first;
+    let _ = writeln!(out, "  tick {} (t={})", first.tick, first.at);
+    for field in fields {
+        let FieldDifference { field, model: old, upstream: new } = field;
+        let text = format!("{field}: {old} -> {new}");
+        out.push_str(&hanging("    ", &text, 2, columns));
+    }
+    if more > 0 {
+        let _ = writeln!(out, "    and {}", counted(more, "more field"));
+    }
+    for Change { since, what, link, .. } in &changed.rows {
+        out.push_str(&hanging(&format!("  {since}  "), what, 0, columns));
+        let _ = writeln!(out, "        {}", paint(DIM, link));
+    }
+    if changed.rows.is_empty() {
+        let _ = writeln!(out, "  {}", paint(BAD, "unexplained: no row of the model's says why"));
+    }
+    out.push('\n');
+    out
+}
+
+/// The figures.
+#[must_use]
+pub fn ending(
+    (from, to): (Release, Release),
+    changed: usize,
+    unexplained: usize,
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let mut out = String::new();
+    for (id, why) in skipped {
+        let _ = writeln!(out, "{}  {id}: {why}", paint(DIM, "not compared"));
+    }
+    let style = if unexplained > 0 { BAD } else { GOOD };
+    let _ = writeln!(
+        out,
+        "{from} -> {to}: {} changed, {}; {same} the same, {} not compared",
+        counted(changed, "scenario"),
+        paint(style, &format!("{unexplained} unexplained")),
+        skipped.len()
+    );
+    out
+}
+
+/// All of them, by the rows that explain them.
+#[must_use]
+pub fn markdown(
+    (from, to): (Release, Release),
+    found: &[(Arc<Scenario>, Changed)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let mut out = format!("# From {from} to {to}\n\n");
+    let count = found.len();
+    let _ = writeln!(
+        out,
+        "{} changed, {same} are the same, {} could not be compared.\n",
+        counted(count, "scenario"),
+        skipped.len()
+    );
+    let mut rows: Vec<&'static Change> = Vec::new();
+    for row in found.iter().flat_map(|(_, changed)| &changed.rows) {
+        if !rows.iter().any(|known| std::ptr::eq(*known, *row)) {
+            rows.push(row);
+        }
+    }
+    rows.sort_by_key(|row| row.since);
+    for row in rows {
+        let _ = writeln!(out, "## {}: {}\n\n<{}>\n", row.since, row.what, row.link);
+        let shows = |changed: &Changed| changed.rows.iter().any(|it| std::ptr::eq(*it, row));
+        for (scenario, changed) in found.iter().filter(|(_, changed)| shows(changed)) {
+            let _ = writeln!(out, "- `{}`{}", scenario.id, first(changed));
+        }
+        out.push('\n');
+    }
+    let mut unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).peekable();
+    if unexplained.peek().is_some() {
+        out.push_str("## Unexplained\n\n");
+        for (scenario, changed) in unexplained {
+            let _ = writeln!(out, "- `{}`{}", scenario.id, first(changed));
+        }
+    }
+    out
+}
+
+/// The first field of the first tick that differs.
+fn first(changed: &Changed) -> String {
+    let first = &changed.first;
+    match first.fields.first() {
+        None => String::new(),
+        Some(FieldDifference { field, model, upstream }) => {
+            format!(", tick {} (t={}): {field}: `{model}` → `{upstream}`", first.tick, first.at)
+        }
+    }
+}

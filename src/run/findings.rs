@@ -1,0 +1,100 @@
+//! What a run has found so far, tick by tick.
+
+use super::Note;
+use super::lockstep::Predicted;
+use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
+use crate::expect::Outside;
+use crate::model::time::Time;
+use crate::trace::{Stepped, Trace};
+
+/// What was found so far, tick by tick.
+pub(super) struct Findings<'k> {
+    pub(super) trace: Trace,
+    pub(super) why: Vec<String>,
+    pub(super) known: Vec<&'k KnownDisagreement>,
+    pub(super) hits: Vec<&'k KnownDisagreement>,
+    pub(super) divergence: Option<Divergence>,
+    pub(super) compared: usize,
+    pub(super) outside: Vec<Outside>,
+    pub(super) unplayable: Option<String>,
+    pub(super) by_release: bool,
+    pub(super) notes: Vec<Note>,
+}
+
+impl<'k> Findings<'k> {
+    pub(super) fn new(trace: Trace, known: &'k [KnownDisagreement]) -> Findings<'k> {
+        let known = known.iter().filter(|known| known.covers(&trace.scenario, &trace.release));
+        let known = known.collect();
+        Findings {
+            trace,
+            why: Vec::new(),
+            known,
+            hits: Vec::new(),
+            divergence: None,
+            compared: 0,
+            outside: Vec::new(),
+            unplayable: None,
+            by_release: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Differences that no known disagreement explains are a divergence.
+    fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
+        let mut open = Vec::new();
+        for field in fields {
+            match self.known.iter().find(|known| known.explains(&field)) {
+                Some(known) if !self.hits.contains(known) => self.hits.push(known),
+                Some(_) => {}
+                None => open.push(field),
+            }
+        }
+        if !open.is_empty() && self.divergence.is_none() {
+            self.divergence = Some(Divergence { tick, at, fields: open });
+        }
+    }
+
+    /// Compares one step; afterwards its ticks are part of the trace.
+    pub(super) fn compare(
+        &mut self,
+        predicted: &Predicted,
+        stepped: Stepped,
+        scope: compare::Scope,
+    ) {
+        let before = self.trace.ticks.len();
+        for index in 0..predicted.api.len().max(stepped.api.len()) {
+            let fields = match (predicted.api.get(index), stepped.api.get(index)) {
+                (Some(model), Some(seen)) => compare::api_answers(model, seen),
+                (model, seen) => vec![FieldDifference {
+                    field: "api".to_owned(),
+                    model: model.map_or("no answer", |_| "an answer").to_owned(),
+                    upstream: seen.map_or("no answer", |_| "an answer").to_owned(),
+                }],
+            };
+            self.found(before, predicted.step.until, fields);
+        }
+        for index in 0..predicted.decisions.len().max(stepped.ticks.len()) {
+            let decision = predicted.decisions.get(index);
+            let seen = stepped.ticks.get(index);
+            if self.divergence.is_none() {
+                self.compared += 1;
+            }
+            let at = seen.or(decision.map(|decision| &decision.observation));
+            let at = at.map_or(predicted.step.until, |tick| tick.at);
+            let fields = match (decision, seen) {
+                (Some(decision), Some(seen)) => {
+                    compare::observations(&decision.observation, seen, scope)
+                }
+                (decision, seen) => {
+                    compare::unmatched(decision.map(|decision| &decision.observation), seen)
+                }
+            };
+            self.found(before + index + 1, at, fields);
+            if seen.is_some() {
+                let why = decision.map(|decision| decision.derivation.summary());
+                self.why.push(why.unwrap_or_default());
+            }
+        }
+        self.trace.extend(stepped);
+    }
+}

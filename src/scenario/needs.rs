@@ -1,0 +1,53 @@
+//! What a scenario needs, and what a release lacks of it.
+
+use serde_json::Value;
+
+use super::meant::{Scenario, What};
+use crate::model::flags::{FeatureGates, GateError};
+use crate::model::rules::{Dependent, Release, Rules};
+
+impl Scenario {
+    /// The feature gates by these rules. Those that there are not are left out.
+    #[must_use]
+    pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
+        let mut gates = FeatureGates::of(rules);
+        for (name, on) in &self.gate_overrides {
+            // What can't be set is told by `lacking`, and the scenario not run.
+            let _ = gates.set(name, *on);
+        }
+        gates
+    }
+
+    /// What the scenario needs and the release does not have, as a reason not to run it there.
+    #[must_use]
+    pub fn lacking(&self, release: Release) -> Option<String> {
+        let rules = Rules::of(release);
+        let mut gates = FeatureGates::of(&rules);
+        let unknown = |(name, on): (&String, &bool)| match gates.set(name, *on) {
+            // The controller does not look at those that depend on others.
+            Err(GateError::Unknown(_)) if Dependent::of(release).any(|it| it.name == name) => None,
+            result => result.err(),
+        };
+        if let Some(error) = self.gate_overrides.iter().find_map(unknown) {
+            return Some(format!("on {release}: {error}"));
+        }
+        let wants = |fields: &[&str]| {
+            self.specs().any(|spec| fields.iter().any(|field| spec.pointer(field).is_some()))
+        };
+        let tolerance = ["/behavior/scaleUp/tolerance", "/behavior/scaleDown/tolerance"];
+        if !rules.has_tolerance && wants(&tolerance) {
+            return Some(format!("an HPA has no tolerance of its own on {release}"));
+        }
+        None
+    }
+
+    /// The specs of all HPAs and of their edits, as far as they are told.
+    fn specs(&self) -> impl Iterator<Item = &Value> {
+        let edits = self.timeline.iter().filter_map(|happening| match &happening.what {
+            What::EditHpa(_, edit) => Some(edit),
+            _ => None,
+        });
+        let manifests = self.hpas.iter().map(|hpa| &hpa.manifest);
+        manifests.chain(edits).filter_map(|object| object.get("spec"))
+    }
+}

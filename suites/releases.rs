@@ -1,0 +1,93 @@
+//! What changes between releases: each row of the model's table is seen in some fixture by what
+//! upstream did, each change that upstream shows has a row, and the documents say the same.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use kube_lockstep::engine::recorded::{FOLDER, Traces, parse_snapshot};
+use kube_lockstep::model::rules::{CHANGES, Release};
+use kube_lockstep::run::change::changed;
+
+/// Rows that no fixture can show, and why.
+const UNSEEN: &[(&str, &str)] = &[
+    (
+        "feature gate HPAConfigurableTolerance, off by default",
+        "a gate that can be switched changes nothing until it is",
+    ),
+    (
+        "feature gate HPAOptimizedSelectorStore, on by default",
+        "both stores give the same answer to all that a controller asks",
+    ),
+    (
+        "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
+        "the cache is never stale here",
+    ),
+    (
+        "an HPA has a tolerance for each direction of its own",
+        "a scenario that needs it is skipped on older releases",
+    ),
+    (
+        "tolerance per HPA is final: feature gate HPAConfigurableTolerance is locked",
+        "that it can't be switched any more is no behaviour",
+    ),
+];
+
+#[test]
+fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
+    let traces = Traces::Folder(support::repository().join(FOLDER));
+    let releases: Vec<Release> = Release::supported().collect();
+    let mut seen = BTreeSet::new();
+    let mut unexplained = Vec::new();
+    for path in support::fixtures() {
+        let scenario = support::load(&path);
+        for pair in releases.windows(2) {
+            let &[from, to] = pair else { continue };
+            if scenario.lacking(from).is_some() || scenario.lacking(to).is_some() {
+                continue;
+            }
+            let trace = |release| {
+                let text = traces.find(&scenario.id, release).expect("a trace can be read");
+                text.map(|(_, text)| parse_snapshot(&text).expect("a trace can be read"))
+            };
+            let (Some(before), Some(after)) = (trace(from), trace(to)) else { continue };
+            let Some(changed) = changed(&scenario, (from, &before), (to, &after)) else {
+                continue;
+            };
+            if changed.rows.is_empty() {
+                unexplained.push(format!("{} {from} -> {to}: {:?}", scenario.id, changed.first));
+            }
+            seen.extend(changed.rows.iter().map(|row| row.what));
+        }
+    }
+    assert!(unexplained.is_empty(), "{}", unexplained.join("\n"));
+    let excused = |what: &str| UNSEEN.iter().any(|(row, _)| *row == what);
+    let rows = CHANGES.iter().filter(|row| row.since > Release::OLDEST).map(|row| row.what);
+    let unseen: Vec<&str> = rows.filter(|row| !seen.contains(row) && !excused(row)).collect();
+    assert!(unseen.is_empty(), "no fixture shows: {unseen:#?}");
+    let lost: Vec<_> = UNSEEN.iter().filter(|(row, _)| seen.contains(row)).collect();
+    assert!(lost.is_empty(), "seen after all: {lost:#?}");
+}
+
+/// To write it anew: `UPDATE_DOCS=1 cargo test --test releases`.
+#[test]
+fn the_table_in_the_docs_is_that_of_the_program() {
+    let path = support::repository().join("docs/releases.md");
+    let text = fs::read_to_string(&path).expect("docs/releases.md can be read");
+    let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .current_dir(support::repository())
+        .args(["releases", "--format", "markdown"])
+        .output()
+        .expect("it runs");
+    let table = String::from_utf8(output.stdout).expect("it is text");
+    let (begin, rest) = text.split_once("<!-- table -->\n").expect("there is a mark");
+    let (_, end) = rest.split_once("<!-- end -->").expect("there is a mark");
+    let new = format!("{begin}<!-- table -->\n{table}<!-- end -->{end}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &new).expect("it can be written");
+    }
+    let written = fs::read_to_string(&path).expect("docs/releases.md can be read");
+    assert!(written == new, "docs/releases.md: UPDATE_DOCS=1 cargo test --test releases");
+}

@@ -1,0 +1,6 @@
+//go:build !k1.31
+
+package virtual
+
+// leavesGoroutines is whether a controller that was stopped leaves goroutines that wait for ever.
+const leavesGoroutines = true
