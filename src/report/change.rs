@@ -30,6 +30,7 @@ pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns
     let _ = writeln!(out, "  tick {} (t={})", first.tick, first.at);
     for field in fields {
         let FieldDifference { field, model: old, upstream: new } = field;
+        let (old, new) = narrowed(old, new);
         let text = format!("{field}: {old} -> {new}");
         out.push_str(&hanging("    ", &text, 2, columns));
     }
@@ -45,6 +46,33 @@ pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns
     }
     out.push('\n');
     out
+}
+
+/// Values up to this length are shown whole.
+const SHORT: usize = 60;
+
+/// So much of what two long values have in common is shown on each side.
+const CONTEXT: usize = 24;
+
+/// Two values, long ones cut to where they differ.
+fn narrowed(old: &str, new: &str) -> (String, String) {
+    let (old, new): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
+    if old.len().max(new.len()) <= SHORT {
+        return (old.into_iter().collect(), new.into_iter().collect());
+    }
+    let begin = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = old.len().min(new.len()) - begin;
+    let pairs = old.iter().rev().zip(new.iter().rev());
+    let end = pairs.take(rest).take_while(|(a, b)| a == b).count();
+    let cut = |text: &[char]| {
+        let (from, to) = (begin.saturating_sub(CONTEXT), text.len() - end.saturating_sub(CONTEXT));
+        // One that is much longer than the other shows its beginning.
+        let to = to.min(from + 3 * SHORT);
+        let middle: String = text[from..to].iter().collect();
+        let before = if from > 0 { "…" } else { "" };
+        format!("{before}{middle}{}", if to < text.len() { "…" } else { "" })
+    };
+    (cut(&old), cut(&new))
 }
 
 /// The figures.
@@ -117,8 +145,25 @@ fn first(changed: &Changed) -> String {
     let first = &changed.first;
     match first.fields.first() {
         None => String::new(),
-        Some(FieldDifference { field, model, upstream }) => {
-            format!(", tick {} (t={}): {field}: `{model}` → `{upstream}`", first.tick, first.at)
+        Some(FieldDifference { field, model: old, upstream: new }) => {
+            let (old, new) = narrowed(old, new);
+            format!(", tick {} (t={}): {field}: `{old}` → `{new}`", first.tick, first.at)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut_to_where_they_differ() {
+        assert_eq!(narrowed("3", "4"), ("3".to_owned(), "4".to_owned()));
+        let long = |middle: &str| format!("{}{middle}{}", "a".repeat(80), "z".repeat(80));
+        let (old, new) = narrowed(&long("one"), &long("two"));
+        let expected = |middle: &str| format!("…{}{middle}{}…", "a".repeat(24), "z".repeat(24));
+        assert_eq!((old, new), (expected("one"), expected("two")));
+        let (old, new) = narrowed("none", &"n".repeat(500));
+        assert_eq!((old.as_str(), new.chars().count()), ("none", 3 * SHORT + 1));
     }
 }
