@@ -248,6 +248,20 @@ fn several_releases_are_run_in_order_and_summed_up() {
 }
 
 #[test]
+fn up_to_1_32_an_explanation_tells_the_distance_that_decides_at_the_edge() {
+    let edge = "tolerance/upper-edge-is-inclusive";
+    let explain = |release: &str| {
+        let options = ["explain", edge, "--tick", "1", "--release", release];
+        let text = stdout(&kube_lockstep(&options).assert().code(0));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let old = explain("1.32");
+    assert!(old.contains("outside the tolerance, 0.1 on either side of 1"), "{old}");
+    assert!(old.contains("the ratio is 0.10000000000000009 away"), "{old}");
+    assert!(explain("1.33").contains("within the tolerance, 0.9 to 1.1"), "{}", explain("1.33"));
+}
+
+#[test]
 fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "json"];
     let lines = json(&kube_lockstep(&options).assert().code(0));

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::api::{CrossVersionObjectReference, ScalingPolicy, SelectPolicy, Text};
+use super::rules::Within;
 use super::time::{Span, Time};
 
 /// Everything that led to one decision.
@@ -76,6 +77,8 @@ pub struct MetricDerivation {
     pub path: Path,
     /// The tolerances, downwards and upwards.
     pub tolerances: (f64, f64),
+    /// How they are compared with a ratio.
+    pub within: Within,
     /// The proposal; absent if the metric failed.
     pub proposal: Option<i32>,
     /// Why the metric failed.

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use super::derivation::{Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage};
 use super::quantity::{Format, Quantity};
+use super::rules::Within;
 
 impl MetricDerivation {
     /// What people call it: `cpu`, `cpu of container app`, `rps of Ingress main`.
@@ -162,10 +163,11 @@ impl MetricDerivation {
 
     fn explain_proposal(&self, usage: &Usage, current: i32, proposal: i32) -> String {
         let name = self.title();
-        let (low, high) = self.bounds();
+        let ratio = usage.second.as_ref().map_or(usage.ratio, |second| second.ratio);
+        let bounds = self.bounds(ratio);
         match (self.path, &usage.second) {
             (Path::WithinTolerance | Path::SecondWithinTolerance, _) => format!(
-                "That is within the tolerance, {low} to {high}: {name} proposes no change, \
+                "That is within the tolerance, {bounds}: {name} proposes no change, \
                  {proposal}."
             ),
             (Path::SecondReversed, _) => format!(
@@ -178,13 +180,13 @@ impl MetricDerivation {
                 second.proposal, second.pods
             ),
             (_, Some(second)) => format!(
-                "That is outside the tolerance, {low} to {high}: {name} proposes {} × {} pods, \
+                "That is outside the tolerance, {bounds}: {name} proposes {} × {} pods, \
                  rounded up: {proposal}.",
                 Ratio(second.ratio),
                 second.pods
             ),
             (_, None) => format!(
-                "That is outside the tolerance, {low} to {high}: {name} proposes {} × {} pods, \
+                "That is outside the tolerance, {bounds}: {name} proposes {} × {} pods, \
                  rounded up: {proposal}.",
                 Ratio(usage.ratio),
                 self.pods.ready
@@ -192,9 +194,16 @@ impl MetricDerivation {
         }
     }
 
-    fn bounds(&self) -> (Ratio, Ratio) {
+    /// What the tolerance lets through: `0.9 to 1.1`.
+    fn bounds(&self, ratio: f64) -> String {
         let (down, up) = self.tolerances;
-        (Ratio(1.0 - down), Ratio(1.0 + up))
+        match self.within {
+            Within::Bounds => format!("{} to {}", Ratio(1.0 - down), Ratio(1.0 + up)),
+            // In full: what is lost in the difference decides at the edge.
+            Within::Distance => {
+                format!("{up} on either side of 1 (the ratio is {} away)", (1.0 - ratio).abs())
+            }
+        }
     }
 
     fn explain_second(&self, second: &SecondRatio) -> String {
@@ -276,10 +285,10 @@ impl MetricDerivation {
         steps: &mut Vec<String>,
     ) {
         let ((target, replicas), (current, proposal)) = (on, sizes);
-        let (name, (low, high)) = (self.title(), self.bounds());
+        let (name, bounds) = (self.title(), self.bounds(usage.ratio));
         if self.path == Path::WithinTolerance {
             steps.push(format!(
-                "That is within the tolerance, {low} to {high}: {name} proposes the pods that \
+                "That is within the tolerance, {bounds}: {name} proposes the pods that \
                  there are, {proposal}."
             ));
             if replicas != current {
@@ -293,7 +302,7 @@ impl MetricDerivation {
         }
         let capped = if proposal == i32::MAX { ", cut to the most that a size can be" } else { "" };
         steps.push(format!(
-            "That is outside the tolerance, {low} to {high}: {name} proposes {} / {}, rounded \
+            "That is outside the tolerance, {bounds}: {name} proposes {} / {}, rounded \
              up{capped}: {proposal}. How many pods there are plays no part in it.",
             milli(usage.total),
             milli(target)
@@ -301,7 +310,7 @@ impl MetricDerivation {
     }
 
     fn explain_whole_proposal(&self, usage: &Usage, proposal: i32, steps: &mut Vec<String>) {
-        let (name, (low, high)) = (self.title(), self.bounds());
+        let (name, bounds) = (self.title(), self.bounds(usage.ratio));
         let (ratio, ready) = (Ratio(usage.ratio), self.pods.ready);
         let capped = if proposal == i32::MAX { ", cut to the most that a size can be" } else { "" };
         steps.push(match self.path {
@@ -310,11 +319,11 @@ impl MetricDerivation {
                  proposes the ratio, rounded up: {proposal}."
             ),
             Path::WithinTolerance => format!(
-                "That is within the tolerance, {low} to {high}: {name} proposes no change, \
+                "That is within the tolerance, {bounds}: {name} proposes no change, \
                  {proposal}."
             ),
             _ => format!(
-                "That is outside the tolerance, {low} to {high}: {name} proposes {ratio} × {ready} \
+                "That is outside the tolerance, {bounds}: {name} proposes {ratio} × {ready} \
                  pods that run and are ready, rounded up{capped}: {proposal}."
             ),
         });

@@ -49,6 +49,7 @@ impl Reconcile<'_> {
         source: Source,
         tolerances: Tolerances,
     ) {
+        let within = tolerances.within;
         let tolerances = (tolerances.scale_down, tolerances.scale_up);
         let metrics = &mut self.derivation.metrics;
         match metrics.get_mut(self.written.metrics) {
@@ -58,6 +59,7 @@ impl Reconcile<'_> {
                 last.usage = None;
                 last.path = Path::Failed;
                 last.tolerances = tolerances;
+                last.within = within;
                 last.proposal = None;
                 last.error = None;
             }
@@ -71,6 +73,7 @@ impl Reconcile<'_> {
                     usage: None,
                     path: Path::Failed,
                     tolerances,
+                    within,
                     proposal: None,
                     error: None,
                 });
