@@ -95,8 +95,11 @@ impl Fixtures {
 
     /// Those that are named: by id, by a folder of ids (`tolerance`), by a glob (`**/*window*`), or
     /// as files or folders on disk. None twice; in the order of the ids, files that are no fixtures
-    /// last.
+    /// last. Without names all of them; that there are none is a failure.
     pub(super) fn select(&self, names: &[String]) -> Result<Vec<Fixture>, Failure> {
+        if names.is_empty() && self.files.is_empty() {
+            return Err(Failure::nothing(format!("{} holds no scenarios", self.origin())));
+        }
         if names.is_empty() {
             return Ok(self.files.clone());
         }

@@ -5,7 +5,6 @@ use std::io;
 
 use serde_json::json;
 
-use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::run::parse_all;
 use super::{Format, Source, exit, show, unless_closed};
@@ -29,10 +28,6 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let selected = fixtures.select(&args.names)?;
-    if selected.is_empty() {
-        let nothing = format!("{} holds no scenarios", fixtures.origin());
-        return Err(Failure::nothing(nothing).into());
-    }
     let scenarios = parse_all(&selected)?;
     if args.format == Format::Json {
         for scenario in &scenarios {

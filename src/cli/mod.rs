@@ -106,6 +106,18 @@ enum Format {
     Json,
 }
 
+/// How results are shown that people also put into documents.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum WithMarkdown {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON object a line.
+    Json,
+    /// For documents, release notes and pull requests.
+    Markdown,
+}
+
 /// Where scenarios are looked for.
 #[derive(clap::Args, Debug)]
 struct Source {
@@ -119,7 +131,7 @@ struct Source {
 struct OfRelease {
     /// The Kubernetes release whose behaviour is meant
     #[arg(long, value_name = "RELEASE", default_value_t = Release::newest())]
-    #[arg(value_parser = release)]
+    #[arg(value_parser = Release::known)]
     release: Release,
 }
 
@@ -130,16 +142,6 @@ struct OfReleases {
     #[arg(long = "release", value_name = "RELEASES")]
     #[arg(default_value_t = Releases::only(Release::newest()))]
     releases: Releases,
-}
-
-/// A release that the model knows.
-fn release(text: &str) -> Result<Release, String> {
-    let release: Release = text.parse().map_err(|error| format!("{error}"))?;
-    if release.is_supported() {
-        return Ok(release);
-    }
-    let (oldest, newest) = (Release::OLDEST, Release::newest());
-    Err(format!("the model does not know it; it knows {oldest} to {newest}"))
 }
 
 /// The program: reads the command line, does what it says, and returns the exit code.

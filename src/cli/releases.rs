@@ -6,7 +6,7 @@ use std::io;
 use serde_json::json;
 
 use super::fixtures::Fixtures;
-use super::{Source, columns, exit, show, unless_closed};
+use super::{Source, WithMarkdown as Format, columns, exit, show, unless_closed};
 use crate::engine::upstream::build;
 use crate::model::rules::{CHANGES, Change, Release};
 use crate::report::style::{DIM, STRONG, paint};
@@ -20,18 +20,6 @@ pub(super) struct Args {
     format: Format,
     #[command(flatten)]
     source: Source,
-}
-
-/// How releases are shown.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs: one JSON object a line.
-    Json,
-    /// The table of docs/releases.md.
-    Markdown,
 }
 
 /// What there is of one release.

@@ -38,9 +38,7 @@ impl Tolerances {
             Within::Distance => (1.0 - usage_ratio).abs() <= self.scale_up,
         }
     }
-}
 
-impl Tolerances {
     /// The same for the average of an object's metric or one from outside: there, older releases
     /// ask whether it is beyond, which a ratio that is no number never is.
     ///

@@ -71,18 +71,14 @@ impl<'a> Reconcile<'a> {
         }
         let mut matcher = Matcher::new(&query.selector.selector);
         let has = |pod: &PodMetrics| pod.containers.iter().any(|it| *it.name == *container);
-        let mut lacking = None;
         for pod in metrics {
-            if lacking.is_none() && matcher.matches(&pod.labels) && !has(pod) {
-                lacking = Some(pod);
+            if matcher.matches(&pod.labels) && !has(pod) {
+                let (namespace, name) = (&self.hpa.namespace, &pod.name);
+                let what = format!("container {container} not present in metrics");
+                return Some(format!("{what} for pod {namespace}/{name}"));
             }
         }
-        let pod = lacking?;
-        let namespace = &self.hpa.namespace;
-        Some(format!(
-            "container {container} not present in metrics for pod {namespace}/{}",
-            pod.name
-        ))
+        None
     }
 
     /// Queries custom.metrics.k8s.io for a metric of pods, and groups them by it.

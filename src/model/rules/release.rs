@@ -22,10 +22,17 @@ impl Release {
         (Release::OLDEST.minor..=Release::newest().minor).map(|minor| Release { minor })
     }
 
-    /// Whether the model is complete for it.
-    #[must_use]
-    pub fn is_supported(self) -> bool {
-        (Release::OLDEST..=Release::newest()).contains(&self)
+    /// Reads a release that the model is complete for.
+    ///
+    /// # Errors
+    /// If the text names none, or another one.
+    pub fn known(text: &str) -> Result<Release, String> {
+        let release: Release = text.parse().map_err(|error| format!("{error}"))?;
+        let (oldest, newest) = (Release::OLDEST, Release::newest());
+        if (oldest..=newest).contains(&release) {
+            return Ok(release);
+        }
+        Err(format!("the model does not know {release}; it knows {oldest} to {newest}"))
     }
 
     /// The newest release that the model is complete for.
@@ -114,18 +121,10 @@ impl FromStr for Releases {
         if text == "all" {
             return Ok(Releases(Release::supported().collect()));
         }
-        let known = |text: &str| {
-            let release: Release = text.trim().parse().map_err(|error| format!("{error}"))?;
-            if release.is_supported() {
-                return Ok(release);
-            }
-            let (oldest, newest) = (Release::OLDEST, Release::newest());
-            Err(format!("the model does not know {release}; it knows {oldest} to {newest}"))
-        };
         let mut releases = Vec::new();
         for part in text.split(',') {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
-            let (from, to) = (known(from)?, known(to)?);
+            let (from, to) = (Release::known(from.trim())?, Release::known(to.trim())?);
             if from > to {
                 return Err(format!("{part:?} is no range of releases: it begins with the later"));
             }
