@@ -104,7 +104,7 @@ type eventLogger struct{ observed *observed }
 func (eventLogger) Init(logr.RuntimeInfo) {}
 
 // Enabled says yes only to the level at which the controller has its events logged.
-func (eventLogger) Enabled(level int) bool { return level == 3 }
+func (eventLogger) Enabled(level int) bool { return level == eventLevel }
 
 func (l eventLogger) Info(_ int, msg string, keysAndValues ...any) {
 	if msg != "Event occurred" {

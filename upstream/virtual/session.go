@@ -49,10 +49,12 @@ func openSession(q *openRequest) (*session, error) {
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
 	o := &observed{epoch: epoch, byTurns: q.turns}
+	logger := logr.New(eventLogger{o})
+	hearEvents(logger)
 	s := &session{
 		flags:     q.flags,
 		mapper:    newMapper(slices.Concat(q.targets, q.withoutScale)),
-		ctx:       klog.NewContext(context.Background(), logr.New(eventLogger{o})),
+		ctx:       klog.NewContext(context.Background(), logger),
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,

@@ -1,4 +1,4 @@
-//go:build k1.30
+//go:build k1.23
 
 package virtual
 
@@ -18,7 +18,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 )
 
@@ -99,19 +98,16 @@ func startController(
 	hpas := hpaInformer{autoscalinginformers.NewHorizontalPodAutoscalerInformer(
 		client, "", factoryResync, byNamespace)}
 	pods := podInformer{coreinformers.NewPodInformer(client, "", factoryResync, byNamespace)}
-	controller := podautoscaler.NewHorizontalController(
-		ctx, client.CoreV1(), scales{c}, client.AutoscalingV2(), mapper,
+	controller := newController(ctx, client, scales{c}, mapper,
 		metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c}, externalMetrics{c}),
-		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
-		f.cpuInitializationPeriod, f.initialReadinessDelay,
-	)
+		hpas, pods, f)
 	if t != nil {
 		t.takeOver(controller)
 	}
 	var running sync.WaitGroup
 	running.Go(func() { hpas.Run(ctx.Done()) })
 	running.Go(func() { pods.Run(ctx.Done()) })
-	running.Go(func() { controller.Run(ctx, f.workers) })
+	running.Go(func() { run(ctx, controller, f.workers) })
 	return func() {
 		cancel()
 		if t != nil {

@@ -1,0 +1,30 @@
+//go:build k1.27 && !k1.30
+
+package virtual
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/scale"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+func newController(
+	_ context.Context, client clientset, scales scale.ScalesGetter, mapper meta.RESTMapper,
+	metrics metrics.MetricsClient, hpas hpaInformer, pods podInformer, f flags,
+) *podautoscaler.HorizontalController {
+	return podautoscaler.NewHorizontalController(
+		client.CoreV1(), scales, client.AutoscalingV2(), mapper, metrics,
+		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
+		f.cpuInitializationPeriod, f.initialReadinessDelay,
+		utilfeature.DefaultFeatureGate.Enabled(features.HPAContainerMetrics),
+	)
+}
+
+func run(ctx context.Context, controller *podautoscaler.HorizontalController, workers int) {
+	controller.Run(ctx, workers)
+}
