@@ -80,13 +80,12 @@ func (a *hpaAPI) create(manifest []byte) (*autoscalingv2.HorizontalPodAutoscaler
 	if err != nil {
 		return nil, named.Metadata.Name, err
 	}
-	rest.WipeObjectMetaSystemFields(hpa)
-	rest.FillObjectMetaSystemFields(hpa)
-	a.uids++
-	hpa.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.uids))
+	setSystemFields(hpa)
 	if err := rest.BeforeCreate(registry.Strategy, a.context(version, ""), hpa); err != nil {
 		return nil, hpa.Name, err
 	}
+	a.uids++
+	hpa.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.uids))
 	if hpa.ResourceVersion != "" {
 		err := errors.New("resourceVersion should not be set on objects to be created")
 		return nil, hpa.Name, apierrors.NewInternalError(err)

@@ -145,8 +145,7 @@ func containers(list []container) ([]corev1.Container, error) {
 		c := corev1.Container{Name: from.name}
 		c.Resources.Requests = requests
 		if from.sidecar {
-			always := corev1.ContainerRestartPolicyAlways
-			c.RestartPolicy = &always
+			setSidecar(&c)
 		}
 		made = append(made, c)
 	}

@@ -32,14 +32,11 @@ type hpaInformer struct{ cache.SharedIndexInformer }
 
 func (i hpaInformer) Informer() cache.SharedIndexInformer { return i }
 
-// AddEventHandlerWithResyncPeriod asks for a resync that comes a nanosecond late each time. A turn
-// that a resync has queued would otherwise come at the very instant of the next resync, and chance
-// would decide which is first. Real timers are late, too: the next one is set when one has fired.
-func (i hpaInformer) AddEventHandlerWithResyncPeriod(
-	handler cache.ResourceEventHandler, period time.Duration,
-) (cache.ResourceEventHandlerRegistration, error) {
-	period = max(period, shortestResync) + time.Nanosecond
-	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler, period)
+// lateResync is a nanosecond longer than was asked for. A turn that a resync has queued would
+// otherwise come at the very instant of the next resync, and chance would decide which is first.
+// Real timers are late, too: the next one is set when one has fired.
+func lateResync(period time.Duration) time.Duration {
+	return max(period, shortestResync) + time.Nanosecond
 }
 
 func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {

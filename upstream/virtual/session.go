@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/klog/v2"
 )
 
 // session is one scenario: a cluster with a running controller. It lives in one bubble.
@@ -54,7 +53,7 @@ func openSession(q *openRequest) (*session, error) {
 	s := &session{
 		flags:     q.flags,
 		mapper:    newMapper(slices.Concat(q.targets, q.withoutScale)),
-		ctx:       klog.NewContext(context.Background(), logger),
+		ctx:       logr.NewContext(context.Background(), logger),
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,
