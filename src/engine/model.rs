@@ -96,7 +96,7 @@ impl Simulation {
         let kinds = with_scale.chain(without);
         Simulation {
             cluster: Cluster::new(gates.enabled(Gate::HpaGeneration)),
-            controller: Controller::new(rules, scenario.flags, gates),
+            controller: Controller::new(rules, scenario.flags_by(&rules), gates),
             rules,
             gates,
             hpas: hpas.collect(),

@@ -5,7 +5,7 @@ use std::fmt;
 use super::rules::{GateRule, Rules};
 use super::time::Span;
 
-/// Flags of the kube-controller-manager. `Default` gives upstream's defaults.
+/// Flags of the kube-controller-manager. `Default` gives upstream's defaults of today.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Flags {
     /// `--horizontal-pod-autoscaler-sync-period`: the time between two reconciles of an HPA.
@@ -36,6 +36,77 @@ impl Default for Flags {
     }
 }
 
+/// A flag of the kube-controller-manager that the HPA controller reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Flag {
+    /// [`Flags::sync_period`].
+    SyncPeriod,
+    /// [`Flags::downscale_stabilization`].
+    DownscaleStabilization,
+    /// [`Flags::tolerance`].
+    Tolerance,
+    /// [`Flags::cpu_initialization_period`].
+    CpuInitializationPeriod,
+    /// [`Flags::initial_readiness_delay`].
+    InitialReadinessDelay,
+    /// [`Flags::concurrent_syncs`].
+    ConcurrentSyncs,
+}
+
+impl Flag {
+    /// All flags.
+    pub const ALL: [Flag; 6] = [
+        Flag::SyncPeriod,
+        Flag::DownscaleStabilization,
+        Flag::Tolerance,
+        Flag::CpuInitializationPeriod,
+        Flag::InitialReadinessDelay,
+        Flag::ConcurrentSyncs,
+    ];
+
+    /// Upstream's name, without the leading dashes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Flag::SyncPeriod => "horizontal-pod-autoscaler-sync-period",
+            Flag::DownscaleStabilization => "horizontal-pod-autoscaler-downscale-stabilization",
+            Flag::Tolerance => "horizontal-pod-autoscaler-tolerance",
+            Flag::CpuInitializationPeriod => "horizontal-pod-autoscaler-cpu-initialization-period",
+            Flag::InitialReadinessDelay => "horizontal-pod-autoscaler-initial-readiness-delay",
+            Flag::ConcurrentSyncs => "concurrent-horizontal-pod-autoscaler-syncs",
+        }
+    }
+}
+
+impl Flags {
+    /// The flags that differ.
+    #[must_use]
+    pub fn differing(&self, other: &Flags) -> Vec<Flag> {
+        let same = |flag: &Flag| self.with(*flag, other) == *self;
+        Flag::ALL.into_iter().filter(|flag| !same(flag)).collect()
+    }
+
+    /// These flags, but for one, which is as in the others.
+    #[must_use]
+    pub fn with(mut self, flag: Flag, other: &Flags) -> Flags {
+        match flag {
+            Flag::SyncPeriod => self.sync_period = other.sync_period,
+            Flag::DownscaleStabilization => {
+                self.downscale_stabilization = other.downscale_stabilization;
+            }
+            Flag::Tolerance => self.tolerance = other.tolerance,
+            Flag::CpuInitializationPeriod => {
+                self.cpu_initialization_period = other.cpu_initialization_period;
+            }
+            Flag::InitialReadinessDelay => {
+                self.initial_readiness_delay = other.initial_readiness_delay;
+            }
+            Flag::ConcurrentSyncs => self.concurrent_syncs = other.concurrent_syncs,
+        }
+        self
+    }
+}
+
 /// A feature gate that the HPA controller, or the API server in its name, reads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Gate {
@@ -51,17 +122,20 @@ pub enum Gate {
     StaleControllerConsistencyHpa,
     /// Requests of a whole pod are honoured.
     PodLevelResources,
+    /// Metrics of single containers are allowed.
+    HpaContainerMetrics,
 }
 
 impl Gate {
     /// All gates.
-    pub const ALL: [Gate; 6] = [
+    pub const ALL: [Gate; 7] = [
         Gate::HpaScaleToZero,
         Gate::HpaConfigurableTolerance,
         Gate::HpaGeneration,
         Gate::HpaOptimizedSelectorStore,
         Gate::StaleControllerConsistencyHpa,
         Gate::PodLevelResources,
+        Gate::HpaContainerMetrics,
     ];
 
     /// Upstream's name.
@@ -74,6 +148,7 @@ impl Gate {
             Gate::HpaOptimizedSelectorStore => "HPAOptimizedSelectorStore",
             Gate::StaleControllerConsistencyHpa => "StaleControllerConsistencyHPA",
             Gate::PodLevelResources => "PodLevelResources",
+            Gate::HpaContainerMetrics => "HPAContainerMetrics",
         }
     }
 }
@@ -139,7 +214,7 @@ impl FeatureGates {
         let gate = Gate::ALL.into_iter().find(|gate| gate.name() == name);
         let gate = gate.ok_or_else(|| GateError::Unknown(name.to_owned()))?;
         match self.rules[gate as usize] {
-            GateRule::Absent => return Err(GateError::Absent(gate)),
+            GateRule::Absent | GateRule::Gone => return Err(GateError::Absent(gate)),
             GateRule::Locked(locked) if locked != value => {
                 return Err(GateError::Locked { gate, value: locked });
             }
@@ -151,9 +226,10 @@ impl FeatureGates {
 
     /// The gates that can be set in this release, with their present values.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
-        let there =
-            Gate::ALL.into_iter().filter(|gate| self.rules[*gate as usize] != GateRule::Absent);
-        there.map(|gate| (gate, self.enabled(gate)))
+        let there = |gate: &Gate| {
+            matches!(self.rules[*gate as usize], GateRule::Default(_) | GateRule::Locked(_))
+        };
+        Gate::ALL.into_iter().filter(there).map(|gate| (gate, self.enabled(gate)))
     }
 
     /// The gates that differ from the release's defaults.

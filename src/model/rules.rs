@@ -4,11 +4,13 @@
 //! one observable change, oldest first, with the release that brought it and where it was decided.
 //! The model is complete for the releases of [`Release::supported`] only.
 
+mod changes;
 mod release;
 
+pub use changes::{CHANGES, Change};
 pub use release::{Release, ReleaseError, Releases};
 
-use super::flags::Gate;
+use super::flags::{Flag, Flags, Gate};
 use super::quantity::Format;
 
 /// A feature gate in one release.
@@ -20,6 +22,8 @@ pub enum GateRule {
     Default(bool),
     /// It can't be changed any more.
     Locked(bool),
+    /// It does not exist any more: what it guarded is always there.
+    Gone,
 }
 
 impl GateRule {
@@ -29,6 +33,7 @@ impl GateRule {
         match self {
             GateRule::Absent => false,
             GateRule::Default(on) | GateRule::Locked(on) => on,
+            GateRule::Gone => true,
         }
     }
 }
@@ -96,11 +101,31 @@ pub enum ObjectError {
     InOrder,
 }
 
+/// The words of errors, in which releases differ.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ErrorTexts {
+    /// Whether the error of a reconcile says of which resource, container or external metric a
+    /// value could not be had.
+    pub metric_is_named: bool,
+    /// Whether a request that is missing is said to be that of a container of a pod.
+    pub request_is_located: bool,
+    /// What could not be had if the target is an average.
+    pub average: &'static str,
+    /// What a resource metric without a target lacks.
+    pub no_target: &'static str,
+    /// What is wrong if no pod that counts has metrics.
+    pub no_metrics: &'static str,
+}
+
 /// The behaviour of one release, as far as releases differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rules {
     /// The feature gates, in the order of [`Gate::ALL`].
     pub feature_gates: [GateRule; Gate::ALL.len()],
+    /// The flags as they are by default.
+    pub default_flags: Flags,
+    /// The flags that there are, in the order of [`Flag::ALL`].
+    pub flags: [bool; Flag::ALL.len()],
     /// When a new HPA is reconciled for the first time.
     pub first_reconcile: FirstReconcile,
     /// How often an update of the scale is tried that meets a conflict.
@@ -133,6 +158,29 @@ pub struct Rules {
     pub zero_total_is_none: bool,
     /// Whether checks that are generated from types take the place of hand-written ones.
     pub generated_validation: bool,
+    /// Which of the prefixes and words of today errors have.
+    pub error_texts: ErrorTexts,
+    /// Whether a change of the size counts against the policies of the other direction, too.
+    pub changes_are_netted: bool,
+    /// Whether a pod without metrics counts its target on the way down, where that is more than
+    /// its request.
+    pub missing_pods_count_their_target: bool,
+    /// Whether pods are looked at for metrics before they are for requests.
+    pub metrics_before_requests: bool,
+    /// Whether other HPAs that select the same pods are an error.
+    pub ambiguous_selector_is_checked: bool,
+    /// Whether an error of some metrics is also that of a reconcile that goes on without them.
+    pub partial_failure_is_returned: bool,
+    /// Whether a utilization of one container is called that of a container.
+    pub container_utilization_is_named: bool,
+    /// Whether pods without metrics count zero if the average is right on its target.
+    pub zeros_at_target: bool,
+    /// Whether the requests of sidecars count.
+    pub sidecars_count: bool,
+    /// Whether a failure keeps what the status says of the metrics.
+    pub failure_keeps_metrics: bool,
+    /// Whether messages of conditions are Go's formats, with nothing to fill in.
+    pub messages_are_formats: bool,
     /// What a size of zero means.
     pub at_zero: AtZero,
     /// How an error says which HPAs select the same pods.
@@ -142,197 +190,6 @@ pub struct Rules {
     /// Whether a reconcile of an HPA that is deleted meanwhile ends at its selector.
     pub deletion_ends_reconcile: bool,
 }
-
-/// One observable change between two releases.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
-    /// The release that brought it.
-    pub since: Release,
-    /// What changed, in one line.
-    pub what: &'static str,
-    /// Where it was decided.
-    pub link: &'static str,
-    apply: fn(&mut Rules),
-}
-
-const fn change(
-    minor: u32,
-    what: &'static str,
-    link: &'static str,
-    apply: fn(&mut Rules),
-) -> Change {
-    Change { since: Release { minor }, what, link, apply }
-}
-
-/// A link to a file of upstream's.
-macro_rules! source {
-    ($version:literal, $path:literal) => {
-        concat!("https://github.com/kubernetes/kubernetes/blob/", $version, "/", $path)
-    };
-}
-
-/// Every change that the model knows, oldest first. Before the first row: 1.30.
-pub const CHANGES: &[Change] = &[
-    change(
-        33,
-        "feature gate HPAConfigurableTolerance, off by default",
-        "https://github.com/kubernetes/kubernetes/pull/130797",
-        |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Default(false)),
-    ),
-    change(
-        33,
-        "a ratio is within the tolerance if it lies between two bounds: 1.1 now does, by 0.1",
-        "https://github.com/kubernetes/kubernetes/pull/130797",
-        |rules| rules.within_tolerance = Within::Bounds,
-    ),
-    change(
-        33,
-        "an HPA has a tolerance for each direction of its own",
-        "https://github.com/kubernetes/kubernetes/pull/130797",
-        |rules| rules.has_tolerance = true,
-    ),
-    change(
-        33,
-        "a pod whose metrics lack the container of a ContainerResource metric counts as missing",
-        "https://github.com/kubernetes/kubernetes/pull/127193",
-        |rules| rules.container_metrics_must_exist = false,
-    ),
-    change(
-        33,
-        "the status of an average of an object's metric names the object",
-        "https://github.com/kubernetes/kubernetes/pull/124555",
-        |rules| rules.object_average_names_object = true,
-    ),
-    change(
-        34,
-        "the apiVersion of the target and of described objects must have a group",
-        "https://github.com/kubernetes/kubernetes/pull/132537",
-        |rules| rules.api_version_is_checked = true,
-    ),
-    change(
-        34,
-        "a quantity that is refused is named as it was written",
-        source!("v1.34.0", "staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go"),
-        |rules| rules.invalid_quantities = InvalidQuantities::Json,
-    ),
-    change(
-        34,
-        "average memory use is printed in binary units in the status",
-        "https://github.com/kubernetes/kubernetes/pull/132351",
-        |rules| rules.memory_status_format = Format::BinarySI,
-    ),
-    change(
-        34,
-        "a conflict on the update of the scale is retried, four times",
-        "https://github.com/kubernetes/kubernetes/pull/132007",
-        |rules| rules.scale_update_attempts = 5,
-    ),
-    change(
-        34,
-        "feature gate PodLevelResources, on by default",
-        "https://github.com/kubernetes/kubernetes/pull/132430",
-        |rules| rules.gate(Gate::PodLevelResources, GateRule::Default(true)),
-    ),
-    change(
-        34,
-        "an external metric's average does not overflow any more",
-        "https://github.com/kubernetes/kubernetes/pull/127050",
-        |rules| rules.external_average_is_capped = true,
-    ),
-    change(
-        35,
-        "a metric of an object, or from outside, proposes no more than 2147483647 by its value",
-        "https://github.com/kubernetes/kubernetes/pull/126979",
-        |rules| rules.value_is_capped = true,
-    ),
-    change(
-        35,
-        "a pod without the container of a ContainerResource metric is an error",
-        "https://github.com/kubernetes/kubernetes/pull/133415",
-        |rules| rules.container_must_exist = true,
-    ),
-    change(
-        35,
-        "feature gate HPAConfigurableTolerance is on by default",
-        "https://github.com/kubernetes/kubernetes/pull/133128",
-        |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Default(true)),
-    ),
-    change(
-        36,
-        "at size zero, scaling is disabled unless the controller has scaled to zero",
-        "https://github.com/kubernetes/kubernetes/pull/135118",
-        |rules| rules.at_zero = AtZero::DisabledUnlessScaledToZero,
-    ),
-    change(
-        36,
-        "an average of an object's metric can be written as autoscaling/v1",
-        source!("v1.36.3", "pkg/apis/autoscaling/v1/conversion.go"),
-        |rules| rules.zero_total_is_none = true,
-    ),
-    change(
-        36,
-        "maxReplicas: 0 is refused as missing",
-        source!("v1.36.3", "pkg/apis/autoscaling/validation/validation.go"),
-        |rules| rules.max_replicas_error = MaxReplicasError::Required,
-    ),
-    change(
-        37,
-        "what is wrong with minReplicas and maxReplicas is told last",
-        source!("v1.37.0", "pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go"),
-        |rules| rules.generated_validation = true,
-    ),
-    change(
-        37,
-        "feature gate HPAScaleToZero is on by default",
-        "https://github.com/kubernetes/kubernetes/pull/139648",
-        |rules| rules.gate(Gate::HpaScaleToZero, GateRule::Default(true)),
-    ),
-    change(
-        37,
-        "a new HPA is reconciled at once",
-        "https://github.com/kubernetes/kubernetes/pull/138294",
-        |rules| rules.first_reconcile = FirstReconcile::Immediate,
-    ),
-    change(
-        37,
-        "generation and observedGeneration: feature gate HPAGeneration, on by default",
-        "https://github.com/kubernetes/kubernetes/pull/138228",
-        |rules| rules.gate(Gate::HpaGeneration, GateRule::Default(true)),
-    ),
-    change(
-        37,
-        "feature gate HPAOptimizedSelectorStore, on by default",
-        source!("v1.37.0", "pkg/features/kube_features.go"),
-        |rules| rules.gate(Gate::HpaOptimizedSelectorStore, GateRule::Default(true)),
-    ),
-    change(
-        37,
-        "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
-        "https://github.com/kubernetes/kubernetes/pull/139025",
-        |rules| rules.gate(Gate::StaleControllerConsistencyHpa, GateRule::Default(true)),
-    ),
-    change(
-        37,
-        "an ambiguous selector names two of the HPAs, and a deleted HPA ends its reconcile",
-        source!("v1.37.0", "pkg/controller/podautoscaler/horizontal.go"),
-        |rules| {
-            rules.ambiguous_hpas = AmbiguousHpas::Example;
-            rules.deletion_ends_reconcile = true;
-        },
-    ),
-    change(
-        37,
-        "the error of an object's metric has its words in order",
-        "https://github.com/kubernetes/kubernetes/pull/139029",
-        |rules| rules.object_error = ObjectError::InOrder,
-    ),
-    change(
-        37,
-        "tolerance per HPA is final: feature gate HPAConfigurableTolerance is locked",
-        "https://github.com/kubernetes/kubernetes/pull/140107",
-        |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Locked(true)),
-    ),
-];
 
 /// A feature gate that says nothing to the HPA controller, but can't be on without one that does:
 /// whoever switches that one off has to switch this one off, too.
@@ -390,6 +247,8 @@ impl Rules {
     pub fn after(changes: usize) -> Rules {
         let mut rules = Rules {
             feature_gates: [GateRule::Absent; Gate::ALL.len()],
+            default_flags: Flags { concurrent_syncs: 1, ..Flags::default() },
+            flags: [true; Flag::ALL.len()],
             first_reconcile: FirstReconcile::AfterSyncPeriod,
             scale_update_attempts: 1,
             memory_status_format: Format::DecimalSI,
@@ -405,12 +264,31 @@ impl Rules {
             invalid_quantities: InvalidQuantities::GoSyntax,
             zero_total_is_none: false,
             generated_validation: false,
+            error_texts: ErrorTexts {
+                metric_is_named: false,
+                request_is_located: false,
+                average: "utilization",
+                no_target: "neither a utilization target nor a value target was set",
+                no_metrics: "did not receive metrics for any ready pods",
+            },
+            changes_are_netted: false,
+            missing_pods_count_their_target: false,
+            metrics_before_requests: false,
+            ambiguous_selector_is_checked: false,
+            partial_failure_is_returned: false,
+            container_utilization_is_named: false,
+            zeros_at_target: true,
+            sidecars_count: false,
+            failure_keeps_metrics: true,
+            messages_are_formats: true,
             at_zero: AtZero::DisabledUnlessMinIsZero,
             ambiguous_hpas: AmbiguousHpas::All,
             object_error: ObjectError::Shifted,
             deletion_ends_reconcile: false,
         };
         rules.gate(Gate::HpaScaleToZero, GateRule::Default(false));
+        rules.gate(Gate::HpaContainerMetrics, GateRule::Default(false));
+        rules.flag(Flag::ConcurrentSyncs, false);
         for change in CHANGES.iter().take(changes) {
             (change.apply)(&mut rules);
         }
@@ -419,6 +297,10 @@ impl Rules {
 
     fn gate(&mut self, gate: Gate, rule: GateRule) {
         self.feature_gates[gate as usize] = rule;
+    }
+
+    fn flag(&mut self, flag: Flag, there: bool) {
+        self.flags[flag as usize] = there;
     }
 }
 

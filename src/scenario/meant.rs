@@ -8,7 +8,7 @@ pub use super::happening::{Happening, PodSet, RollingUpdate, Share, Surge, What}
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::other_pods::OtherPods;
 use crate::model::api::PodSpec;
-use crate::model::flags::Flags;
+use crate::model::flags::{Flag, Flags};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
@@ -26,8 +26,10 @@ pub struct Scenario {
     pub upstream: String,
     /// The releases on which it holds.
     pub releases: ReleaseRange,
-    /// Flags of the kube-controller-manager.
+    /// Flags of the kube-controller-manager; today's defaults where none are given.
     pub flags: Flags,
+    /// The flags that are given, be it as they are by default.
+    pub flags_given: Vec<Flag>,
     /// The feature gates of API server and controller that the file switches, by name.
     pub gate_overrides: BTreeMap<String, bool>,
     /// The namespace of everything.

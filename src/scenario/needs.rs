@@ -3,10 +3,27 @@
 use serde_json::Value;
 
 use super::meant::{Scenario, What};
-use crate::model::flags::{FeatureGates, GateError};
+use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::rules::{Dependent, Release, Rules};
 
 impl Scenario {
+    /// The flags by these rules: the release's own defaults where none are given.
+    #[must_use]
+    pub fn flags_by(&self, rules: &Rules) -> Flags {
+        let wanted = self.flags_wanted();
+        let fill = |flags: Flags, flag: Flag| {
+            if wanted.contains(&flag) { flags } else { flags.with(flag, &rules.default_flags) }
+        };
+        Flag::ALL.into_iter().fold(self.flags, fill)
+    }
+
+    /// The flags that are given, or are not as they are by default.
+    fn flags_wanted(&self) -> Vec<Flag> {
+        let mut wanted = self.flags.differing(&Flags::default());
+        wanted.extend(&self.flags_given);
+        wanted
+    }
+
     /// The feature gates by these rules. Those that there are not are left out.
     #[must_use]
     pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
@@ -31,6 +48,16 @@ impl Scenario {
         if let Some(error) = self.gate_overrides.iter().find_map(unknown) {
             return Some(format!("on {release}: {error}"));
         }
+        let flag = self.flags_wanted().into_iter().find(|flag| !rules.flags[*flag as usize]);
+        if let Some(flag) = flag {
+            return Some(format!("on {release} there is no flag --{}", flag.name()));
+        }
+        let containers = !gates.enabled(Gate::HpaContainerMetrics)
+            && !self.gate_overrides.contains_key(Gate::HpaContainerMetrics.name());
+        if containers && self.specs().any(measures_containers) {
+            let gate = Gate::HpaContainerMetrics.name();
+            return Some(format!("metrics of containers need feature gate {gate} on {release}"));
+        }
         let wants = |fields: &[&str]| {
             self.specs().any(|spec| fields.iter().any(|field| spec.pointer(field).is_some()))
         };
@@ -50,4 +77,10 @@ impl Scenario {
         let manifests = self.hpas.iter().map(|hpa| &hpa.manifest);
         manifests.chain(edits).filter_map(|object| object.get("spec"))
     }
+}
+
+/// Whether a metric of the spec is one of single containers.
+fn measures_containers(spec: &Value) -> bool {
+    let metrics = spec.get("metrics").and_then(Value::as_array);
+    metrics.is_some_and(|metrics| metrics.iter().any(|it| it.get("containerResource").is_some()))
 }

@@ -22,7 +22,7 @@ use super::scalars::{
     ShareText, StatusText,
 };
 use crate::model::api;
-use crate::model::flags;
+use crate::model::flags::{self, Flag};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
@@ -33,7 +33,7 @@ pub(super) fn to_value(scenario: &Scenario) -> Value {
 
 fn file(scenario: &Scenario) -> File {
     let metrics = metrics(&scenario.metrics);
-    let controller = controller(&scenario.flags, &scenario.gate_overrides);
+    let controller = controller(scenario);
     File {
         api_version: "kube-lockstep.dev/v1alpha1".to_owned(),
         kind: "Scenario".to_owned(),
@@ -121,28 +121,33 @@ fn quantity(quantity: &Quantity) -> QuantityText {
     QuantityText(quantity.to_string())
 }
 
-fn controller(flags: &flags::Flags, overrides: &BTreeMap<String, bool>) -> Controller {
-    let default = flags::Flags::default();
+fn controller(scenario: &Scenario) -> Controller {
+    let (flags, default) = (&scenario.flags, flags::Flags::default());
+    let mut wanted = flags.differing(&default);
+    wanted.extend(&scenario.flags_given);
+    let given = |flag: Flag, value: Span| wanted.contains(&flag).then(|| span(value));
     let typed = Flags {
-        horizontal_pod_autoscaler_sync_period: unless(flags.sync_period, default.sync_period),
-        horizontal_pod_autoscaler_downscale_stabilization: unless(
+        horizontal_pod_autoscaler_sync_period: given(Flag::SyncPeriod, flags.sync_period),
+        horizontal_pod_autoscaler_downscale_stabilization: given(
+            Flag::DownscaleStabilization,
             flags.downscale_stabilization,
-            default.downscale_stabilization,
         ),
-        horizontal_pod_autoscaler_tolerance: (flags.tolerance != default.tolerance)
+        horizontal_pod_autoscaler_tolerance: wanted
+            .contains(&Flag::Tolerance)
             .then_some(flags.tolerance),
-        horizontal_pod_autoscaler_cpu_initialization_period: unless(
+        horizontal_pod_autoscaler_cpu_initialization_period: given(
+            Flag::CpuInitializationPeriod,
             flags.cpu_initialization_period,
-            default.cpu_initialization_period,
         ),
-        horizontal_pod_autoscaler_initial_readiness_delay: unless(
+        horizontal_pod_autoscaler_initial_readiness_delay: given(
+            Flag::InitialReadinessDelay,
             flags.initial_readiness_delay,
-            default.initial_readiness_delay,
         ),
-        concurrent_horizontal_pod_autoscaler_syncs: (flags.concurrent_syncs
-            != default.concurrent_syncs)
+        concurrent_horizontal_pod_autoscaler_syncs: wanted
+            .contains(&Flag::ConcurrentSyncs)
             .then_some(flags.concurrent_syncs),
     };
+    let overrides = &scenario.gate_overrides;
     Controller {
         flags: (typed != Flags::default()).then_some(typed),
         feature_gates: Entries(overrides.iter().map(|(name, on)| (name.clone(), *on)).collect()),

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::process::Process;
 use super::{Engine, EngineError, Session, Step};
-use crate::model::rules::Release;
+use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::meant::ScalableKind;
@@ -124,8 +124,8 @@ enum Request<'a> {
 }
 
 impl<'a> Open<'a> {
-    fn of(scenario: &'a Scenario) -> Open<'a> {
-        let flags = &scenario.flags;
+    fn of(scenario: &'a Scenario, release: Release) -> Open<'a> {
+        let flags = scenario.flags_by(&Rules::of(release));
         Open {
             scenario: &scenario.id,
             namespace: &scenario.namespace,
@@ -156,8 +156,9 @@ impl Engine for Upstream {
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let opened = {
+            let release = self.release;
             let process = self.process()?;
-            process.send(&Request::Open(Open::of(scenario)))?;
+            process.send(&Request::Open(Open::of(scenario, release)))?;
             process.receive()
         };
         match opened {

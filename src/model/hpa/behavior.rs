@@ -11,6 +11,14 @@ use crate::model::api::{Behavior, ScalingPolicy, ScalingPolicyType, ScalingRules
 use crate::model::derivation::{Limits, PolicyDerivation, RateLimit, Stabilization};
 use crate::model::time::{Span, Time};
 
+/// What policies count changes of the size in.
+struct Past<'a> {
+    memory: &'a Memory,
+    now: Time,
+    /// Whether changes in the other direction count, too.
+    netted: bool,
+}
+
 /// What the normaliser's functions hand to each other.
 ///
 /// Upstream: horizontal.go, NormalizationArg
@@ -64,7 +72,9 @@ impl Reconcile<'_> {
         let (stabilized, why) = self.stabilize_recommendation_with_behaviors(&arg);
         arg.desired_replicas = stabilized;
         self.set_stabilized(stabilized != prenormalized_desired_replicas, why);
-        let limits = convert_desired_replicas_with_behavior_rate(self.memory, &arg, self.now);
+        let netted = self.knobs.rules.changes_are_netted;
+        let past = Past { memory: self.memory, now: self.now, netted };
+        let limits = convert_desired_replicas_with_behavior_rate(&past, &arg);
         self.set_limited(stabilized, limits)
     }
 
@@ -189,16 +199,15 @@ fn get_replicas_change_per_period(
 ///
 /// Upstream: horizontal.go, convertDesiredReplicasWithBehaviorRate
 fn convert_desired_replicas_with_behavior_rate(
-    memory: &Memory,
+    past: &Past<'_>,
     args: &NormalizationArg<'_>,
-    now: Time,
 ) -> (Limits, Why) {
     let (current, desired) = (args.current_replicas, args.desired_replicas);
     let mut limits = Limits { rate: None, lower: None, upper: None, reason: "", result: desired };
     let mut why = DESIRED_WITHIN_RANGE;
     if desired > current {
         let (limit, rate) =
-            calculate_scale_up_limit_with_scaling_rules(memory, current, &args.scale_up, now);
+            calculate_scale_up_limit_with_scaling_rules(past, current, &args.scale_up);
         let scale_up_limit = limit.max(current);
         let (maximum_allowed, limiting) = if args.max_replicas > scale_up_limit {
             (scale_up_limit, SCALE_UP_LIMIT)
@@ -213,7 +222,7 @@ fn convert_desired_replicas_with_behavior_rate(
         }
     } else if desired < current {
         let (limit, rate) =
-            calculate_scale_down_limit_with_behaviors(memory, current, &args.scale_down, now);
+            calculate_scale_down_limit_with_behaviors(past, current, &args.scale_down);
         let scale_down_limit = limit.min(current);
         let (minimum_allowed, limiting) = if args.min_replicas < scale_down_limit {
             (scale_down_limit, SCALE_DOWN_LIMIT)
@@ -233,11 +242,11 @@ fn convert_desired_replicas_with_behavior_rate(
 
 /// Upstream: horizontal.go, calculateScaleUpLimitWithScalingRules
 fn calculate_scale_up_limit_with_scaling_rules(
-    memory: &Memory,
+    past: &Past<'_>,
     current_replicas: i32,
     scaling_rules: &Direction<'_>,
-    now: Time,
 ) -> (i32, RateLimit) {
+    let up = true;
     let proposed = |start: i32, policy: &ScalingPolicy| match policy.type_ {
         ScalingPolicyType::Pods => start.wrapping_add(policy.value),
         // Rounded up, since the change might otherwise be none for ever.
@@ -245,7 +254,7 @@ fn calculate_scale_up_limit_with_scaling_rules(
             go_i32((f64::from(start) * (1.0 + f64::from(policy.value) / 100.0)).ceil())
         }
     };
-    let policies = evaluate_policies(memory, current_replicas, scaling_rules, now, proposed);
+    let policies = evaluate_policies(past, current_replicas, scaling_rules, up, proposed);
     let all = policies.iter().map(|policy| policy.proposed);
     let limit = match scaling_rules.select {
         SelectPolicy::Disabled => current_replicas,
@@ -253,23 +262,23 @@ fn calculate_scale_up_limit_with_scaling_rules(
         SelectPolicy::Max => all.fold(i32::MIN, i32::max),
     };
     let select = scaling_rules.select;
-    (limit, RateLimit::Policies { up: true, select, policies, limit })
+    (limit, RateLimit::Policies { up, select, policies, limit })
 }
 
 /// Upstream: horizontal.go, calculateScaleDownLimitWithBehaviors
 fn calculate_scale_down_limit_with_behaviors(
-    memory: &Memory,
+    past: &Past<'_>,
     current_replicas: i32,
     scaling_rules: &Direction<'_>,
-    now: Time,
 ) -> (i32, RateLimit) {
+    let up = false;
     let proposed = |start: i32, policy: &ScalingPolicy| match policy.type_ {
         ScalingPolicyType::Pods => start.wrapping_sub(policy.value),
         ScalingPolicyType::Percent => {
             go_i32(f64::from(start) * (1.0 - f64::from(policy.value) / 100.0))
         }
     };
-    let policies = evaluate_policies(memory, current_replicas, scaling_rules, now, proposed);
+    let policies = evaluate_policies(past, current_replicas, scaling_rules, up, proposed);
     let all = policies.iter().map(|policy| policy.proposed);
     let limit = match scaling_rules.select {
         SelectPolicy::Disabled => current_replicas,
@@ -277,15 +286,15 @@ fn calculate_scale_down_limit_with_behaviors(
         SelectPolicy::Max => all.fold(i32::MAX, i32::min),
     };
     let select = scaling_rules.select;
-    (limit, RateLimit::Policies { up: false, select, policies, limit })
+    (limit, RateLimit::Policies { up, select, policies, limit })
 }
 
 /// What each policy of a direction allows, counted from the size at the start of its period.
 fn evaluate_policies(
-    memory: &Memory,
+    past: &Past<'_>,
     current_replicas: i32,
     scaling_rules: &Direction<'_>,
-    now: Time,
+    up: bool,
     proposed: impl Fn(i32, &ScalingPolicy) -> i32,
 ) -> Vec<PolicyDerivation> {
     if scaling_rules.select == SelectPolicy::Disabled {
@@ -293,8 +302,9 @@ fn evaluate_policies(
     }
     let evaluate = |policy: &ScalingPolicy| {
         let period = policy.period_seconds;
-        let added = get_replicas_change_per_period(period, &memory.up_events, now);
-        let removed = get_replicas_change_per_period(period, &memory.down_events, now);
+        let changed = |events| get_replicas_change_per_period(period, events, past.now);
+        let added = if up || past.netted { changed(&past.memory.up_events) } else { 0 };
+        let removed = if !up || past.netted { changed(&past.memory.down_events) } else { 0 };
         let period_start = current_replicas.wrapping_sub(added).wrapping_add(removed);
         let proposed = proposed(period_start, policy);
         PolicyDerivation { policy: policy.clone(), added, removed, period_start, proposed }

@@ -15,7 +15,7 @@ use crate::model::derivation::{Source, Target};
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
-use crate::model::rules::Within;
+use crate::model::rules::{ErrorTexts, Within};
 
 /// How far from 1 a ratio may be without effect.
 #[derive(Clone, Copy, Debug)]
@@ -132,20 +132,23 @@ impl Reconcile<'_> {
         if invalid_metrics_count >= specs.len() || would_scale_down {
             return Err(self.no_valid_metric(first, computed.error));
         }
+        if !self.knobs.rules.partial_failure_is_returned {
+            computed.error = None;
+        }
         self.valid_metric_found(computed.metric);
         Ok(computed)
     }
 
     /// The condition that names the winning metric: its message is mostly that of the last tick.
     fn valid_metric_found(&mut self, metric: Option<usize>) {
-        let spec = &self.hpa.spec;
+        let (spec, rules) = (&self.hpa.spec, self.knobs.rules);
         let cache = &mut self.memory.cache.valid_metric;
         let known =
             cache.take().filter(|(of, winner, _)| Arc::ptr_eq(of, spec) && *winner == metric);
         let (_, _, message) = cache.insert(known.unwrap_or_else(|| {
             let what = "the HPA was able to successfully calculate a replica count from";
             let text = match metric.and_then(|index| spec.metrics.get(index)) {
-                Some(metric) => format!("{what} {}", MetricName(metric)),
+                Some(metric) => format!("{what} {}", MetricName { metric, rules }),
                 None => format!("{what} "),
             };
             (spec.clone(), metric, text.into())
@@ -158,12 +161,8 @@ impl Reconcile<'_> {
     fn no_valid_metric(&mut self, first: Option<MetricFailure>, error: Option<Text>) -> Text {
         // Without any metric upstream sets an empty condition; the API server always fills in one.
         if let Some(MetricFailure { reason, error, .. }) = first {
-            self.set_condition(
-                ConditionType::ScalingActive,
-                false,
-                reason,
-                format_args!("the HPA was unable to compute the replica count: {error}"),
-            );
+            let message = format!("the HPA was unable to compute the replica count: {error}");
+            self.set_formatted_condition(reason, message);
         }
         error.unwrap_or_else(|| "".into())
     }
@@ -237,7 +236,10 @@ impl Reconcile<'_> {
         let ResourceMetricSource { name, target } = source;
         let computed = self.compute_status_for_resource_metric_generic(name, None, target, scaling);
         let usage = computed.map_err(|error| {
-            let wrapped = format!("failed to get {name} resource metric value: {error}");
+            let wrapped = match self.knobs.rules.error_texts.metric_is_named {
+                true => format!("failed to get {name} resource metric value: {error}"),
+                false => error.to_string(),
+            };
             self.unable_to_compute("FailedGetResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
@@ -269,7 +271,10 @@ impl Reconcile<'_> {
         let computed =
             self.compute_status_for_resource_metric_generic(name, Some(container), target, scaling);
         let usage = computed.map_err(|error| {
-            let wrapped = format!("failed to get {container} container metric value: {error}");
+            let wrapped = match self.knobs.rules.error_texts.metric_is_named {
+                true => format!("failed to get {container} container metric value: {error}"),
+                false => error.to_string(),
+            };
             self.unable_to_compute("FailedGetContainerResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
@@ -304,17 +309,17 @@ impl Reconcile<'_> {
             tolerances,
             selector: scaling.selector,
         };
+        let ErrorTexts { average, no_target, .. } = self.knobs.rules.error_texts;
         let proposal = if let Some(value) = &target.average_value {
             self.derive_target(Target::AverageValue(value.milli()));
             self.get_raw_resource_replicas(&query, value.milli())
-                .map_err(|error| Text::from(format!("failed to get {name} usage: {error}")))?
+                .map_err(|error| Text::from(format!("failed to get {name} {average}: {error}")))?
         } else if let Some(utilization) = target.average_utilization {
             self.derive_target(Target::Utilization(utilization));
             self.get_resource_replicas(&query, utilization)
                 .map_err(|error| Text::from(format!("failed to get {name} utilization: {error}")))?
         } else {
-            let what = "neither an average utilization target nor an average value (usage) target";
-            return Err(format!("invalid resource metric source: {what} was set").into());
+            return Err(format!("invalid resource metric source: {no_target}").into());
         };
         self.derive_proposal(&proposal);
         Ok(ResourceUsage {

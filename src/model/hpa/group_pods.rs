@@ -30,6 +30,8 @@ pub(super) struct Grouping<'a, 'q, M> {
     /// Whether requests of a pod as a whole are honoured.
     pub(super) pod_level_resources: bool,
     pub(super) container_must_exist: bool,
+    /// Whether the requests of sidecars count.
+    pub(super) sidecars: bool,
     pub(super) selector: &'q Selector,
     pub(super) pods: &'a [Arc<Pod>],
     pub(super) metrics: &'a [M],
@@ -147,8 +149,10 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         let mut matcher = Matcher::new(self.selector);
         let (resource, container) = (self.resource, self.container);
         let mut values = Values { resource, container, last: None, value: None };
-        let rules = (self.pod_level_resources, self.container_must_exist);
-        let mut requests = Requests::new(resource, container, rules);
+        let mut requests = Requests::new(resource, container);
+        requests.pod_level_resources = self.pod_level_resources;
+        requests.container_must_exist = self.container_must_exist;
+        requests.sidecars = self.sidecars;
         let is_cpu = self.resource == "cpu";
         let (mut pods, mut metrics) = (self.pods, self.metrics);
         while let Some((pod, others)) = pods.split_first() {

@@ -4,23 +4,32 @@ use std::fmt;
 
 use crate::model::api::{LabelSelector, MetricIdentifier, MetricSourceType, MetricSpec};
 use crate::model::api::{MetricTarget, MetricTargetType};
+use crate::model::rules::Rules;
 
 /// What a metric is called in conditions and events. One without its source has no name: it failed
 /// before it could get one.
 ///
 /// Upstream: horizontal.go, metricNameProposal of each computeStatusFor…
-pub(super) struct MetricName<'a>(pub(super) &'a MetricSpec);
+pub(super) struct MetricName<'a> {
+    pub(super) metric: &'a MetricSpec,
+    pub(super) rules: &'a Rules,
+}
 
 impl fmt::Display for MetricName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MetricSpec { type_, resource, container_resource, pods, object, external } = self.0;
+        let MetricSpec { type_, resource, container_resource, pods, object, external } =
+            self.metric;
         match type_ {
             MetricSourceType::Resource => resource.as_ref().map_or(Ok(()), |it| {
                 resource_name(f, &it.name, &it.target, "resource utilization")
             }),
             MetricSourceType::ContainerResource => {
                 container_resource.as_ref().map_or(Ok(()), |it| {
-                    resource_name(f, &it.name, &it.target, "container resource utilization")
+                    let utilization = match self.rules.container_utilization_is_named {
+                        true => "container resource utilization",
+                        false => "resource utilization",
+                    };
+                    resource_name(f, &it.name, &it.target, utilization)
                 })
             }
             MetricSourceType::Pods => {

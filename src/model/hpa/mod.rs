@@ -14,6 +14,7 @@ mod calculate;
 mod conversion;
 mod custom_metrics;
 mod defaults;
+mod go_format;
 mod group_pods;
 mod metric_name;
 mod metrics_client;

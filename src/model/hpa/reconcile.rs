@@ -341,7 +341,10 @@ impl<'a> Reconcile<'a> {
         if desired.replicas > current_replicas {
             let metric = metric.and_then(|index| self.hpa.spec.metrics.get(index));
             desired.reason = match metric {
-                Some(metric) => format!("{} above target", MetricName(metric)).into(),
+                Some(metric) => {
+                    let name = MetricName { metric, rules: self.knobs.rules };
+                    format!("{name} above target").into()
+                }
                 None => " above target".into(),
             };
         }

@@ -49,12 +49,24 @@ impl<'a> Reconcile<'a> {
         query: &Query<'_>,
         target_utilization: i32,
     ) -> Result<Proposal, String> {
-        let fallback = i64::from(target_utilization.max(100));
+        let rules = self.knobs.rules;
+        let fallback = match rules.missing_pods_count_their_target {
+            true => i64::from(target_utilization.max(100)),
+            false => 100,
+        };
         let mut groups = Groups::default();
         self.get_resource_metric(query, Some(fallback), &mut groups)?;
-        self.some_metrics_left(&groups)?;
-        if let Some((pod, why)) = groups.without_request {
-            return Err(why.error(pod, query.resource, query.container));
+        let requests = |groups: &Groups<'_>| match groups.without_request {
+            Some((pod, why)) => Err(why.error(pod, query, rules)),
+            None => Ok(()),
+        };
+        if rules.metrics_before_requests {
+            self.some_metrics_left(&groups)?;
+            requests(&groups)?;
+        } else {
+            self.some_pods(&groups)?;
+            requests(&groups)?;
+            self.some_metrics_left(&groups)?;
         }
         let sums = Sums {
             total: groups.ready_value,
@@ -63,7 +75,8 @@ impl<'a> Reconcile<'a> {
         };
         let usage = get_resource_utilization_ratio(&sums, target_utilization)?;
         let low = (groups.missing_low_value, Filled::Percent(fallback));
-        replicas(query, &groups, usage, low, |(missing, unready), filled_value| {
+        let at_target = false;
+        replicas(query, &groups, usage, (low, at_target), |(missing, unready), filled_value| {
             let mut sums = sums;
             sums.total = sums.total.wrapping_add(filled_value);
             if missing {
@@ -109,7 +122,8 @@ impl<'a> Reconcile<'a> {
         let usage = get_metric_usage_ratio(&sums, target_usage);
         let low_value = target_usage.wrapping_mul(i64::from(groups.counts.missing));
         let low = (low_value, Filled::Target);
-        replicas(query, groups, usage, low, |(missing, unready), filled_value| {
+        let at_target = self.knobs.rules.zeros_at_target;
+        replicas(query, groups, usage, (low, at_target), |(missing, unready), filled_value| {
             let mut sums = sums;
             sums.total = sums.total.wrapping_add(filled_value);
             sums.entries += if missing { groups.counts.missing } else { 0 };
@@ -134,6 +148,7 @@ impl<'a> Reconcile<'a> {
             resource: query.resource,
             container: query.container,
             container_must_exist: self.knobs.rules.container_must_exist,
+            sidecars: self.knobs.rules.sidecars_count,
             pod_level_resources: self.knobs.gates.enabled(Gate::PodLevelResources),
             selector: &query.selector.selector,
             pods: self.input.pods,
@@ -146,29 +161,35 @@ impl<'a> Reconcile<'a> {
         grouping.group_pods(groups);
     }
 
-    /// Fails if nothing is left to calculate with.
-    fn some_metrics_left(&mut self, groups: &Groups<'_>) -> Result<(), String> {
+    /// Fails if no pods are listed.
+    fn some_pods(&mut self, groups: &Groups<'_>) -> Result<(), String> {
         if groups.listed == 0 {
             return Err("no pods returned by selector while calculating replica count".to_owned());
         }
         if let Some(metric) = self.metric() {
             metric.pods = groups.counts;
         }
+        Ok(())
+    }
+
+    /// Fails if nothing is left to calculate with.
+    fn some_metrics_left(&mut self, groups: &Groups<'_>) -> Result<(), String> {
+        self.some_pods(groups)?;
         if groups.metrics_left() == 0 {
-            let error = "did not receive metrics for targeted pods (pods might be unready)";
-            return Err(error.to_owned());
+            return Err(self.knobs.rules.error_texts.no_metrics.to_owned());
         }
         Ok(())
     }
 }
 
-/// What is the same for both kinds of targets. `recompute` gives the ratio with missing and unready
+/// What is the same for both kinds of targets. Pods that are missing count zero if there are too few
+/// replicas, or just as many as needed, where releases do that. `recompute` gives the ratio with missing and unready
 /// pods filled in: whether each of the two is, and by what the sum of usage grows.
 fn replicas(
     query: &Query<'_>,
     groups: &Groups<'_>,
     mut usage: Usage,
-    low: (i64, Filled),
+    (low, zeros_at_target): ((i64, Filled), bool),
     recompute: impl FnOnce((bool, bool), i64) -> Result<f64, String>,
 ) -> Result<Proposal, String> {
     let current = query.current_replicas;
@@ -187,7 +208,7 @@ fn replicas(
     if counts.missing > 0 && usage_ratio < 1.0 {
         filled_value = low.0;
         missing_as = Some(low.1);
-    } else if counts.missing > 0 && usage_ratio > 1.0 {
+    } else if counts.missing > 0 && (usage_ratio > 1.0 || zeros_at_target) {
         missing_as = Some(Filled::Zero);
     }
     let ratio = recompute((missing_as.is_some(), scale_up_with_unready), filled_value)?;

@@ -2,8 +2,10 @@
 //! whole asks for.
 
 use super::pod_requests::{is_pod_level_requests_set, pod_requests};
+use super::replica_calculator::Query;
 use super::selectors::is_at;
 use crate::model::api::{Pod, PodSpec};
+use crate::model::rules::Rules;
 
 /// Why a pod has no request. Small, as one is kept for many pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,9 +21,12 @@ pub(super) enum NoRequest {
 impl NoRequest {
     /// Upstream's words. Upstream: replica_calculator.go, calculateRequests
     #[cold]
-    pub(super) fn error(self, pod: &Pod, resource: &str, container: Option<&str>) -> String {
-        let of = &pod.name;
+    pub(super) fn error(self, pod: &Pod, query: &Query<'_>, rules: &Rules) -> String {
+        let (of, resource, container) = (&pod.name, query.resource, query.container);
         match self {
+            NoRequest::Container(_) if !rules.error_texts.request_is_located => {
+                format!("missing request for {resource}")
+            }
             NoRequest::Container(index) => {
                 let name = pod.spec.running_containers().nth(index).map_or("", |it| &it.name);
                 format!("missing request for {resource} in container {name} of Pod {of}")
@@ -38,8 +43,9 @@ impl NoRequest {
 pub(super) struct Requests<'a, 'q> {
     resource: &'q str,
     container: Option<&'q str>,
-    pod_level_resources: bool,
-    container_must_exist: bool,
+    pub(super) pod_level_resources: bool,
+    pub(super) container_must_exist: bool,
+    pub(super) sidecars: bool,
     last: Option<&'a PodSpec>,
     request: i64,
     /// The first pod without a request. Upstream's order is random; here it is that of names.
@@ -47,16 +53,13 @@ pub(super) struct Requests<'a, 'q> {
 }
 
 impl<'a, 'q> Requests<'a, 'q> {
-    pub(super) fn new(
-        resource: &'q str,
-        container: Option<&'q str>,
-        (pod_level_resources, container_must_exist): (bool, bool),
-    ) -> Requests<'a, 'q> {
+    pub(super) fn new(resource: &'q str, container: Option<&'q str>) -> Requests<'a, 'q> {
         Requests {
             resource,
             container,
-            pod_level_resources,
-            container_must_exist,
+            pod_level_resources: false,
+            container_must_exist: false,
+            sidecars: false,
             last: None,
             request: 0,
             missing: None,
@@ -89,10 +92,29 @@ impl<'a, 'q> Requests<'a, 'q> {
         if whole && is_pod_level_requests_set(spec) {
             return calculate_pod_level_requests(spec, self.resource);
         }
-        match calculate_pod_requests_from_containers(spec, self.container, self.resource) {
+        match self.calculate_pod_requests_from_containers(spec) {
             Err(NoRequest::NotFound) if !self.container_must_exist => Ok(0),
             requests => requests,
         }
+    }
+
+    /// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
+    fn calculate_pod_requests_from_containers(&self, spec: &PodSpec) -> Result<i64, NoRequest> {
+        let mut request = 0_i64;
+        for (index, candidate) in spec.running_containers().enumerate() {
+            if self.container.is_some_and(|name| name != &*candidate.name)
+                || (candidate.sidecar && !self.sidecars)
+            {
+                continue;
+            }
+            let quantity =
+                candidate.requests.get(self.resource).ok_or(NoRequest::Container(index))?;
+            request = request.wrapping_add(quantity.milli());
+            if self.container.is_some() {
+                return Ok(request);
+            }
+        }
+        if self.container.is_some() { Err(NoRequest::NotFound) } else { Ok(request) }
     }
 }
 
@@ -101,24 +123,4 @@ impl<'a, 'q> Requests<'a, 'q> {
 fn calculate_pod_level_requests(spec: &PodSpec, resource: &str) -> Result<i64, NoRequest> {
     let request = pod_requests(spec, resource).ok_or(NoRequest::PodLevel)?;
     Ok(request.milli())
-}
-
-/// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
-fn calculate_pod_requests_from_containers(
-    spec: &PodSpec,
-    container: Option<&str>,
-    resource: &str,
-) -> Result<i64, NoRequest> {
-    let mut request = 0_i64;
-    for (index, candidate) in spec.running_containers().enumerate() {
-        if container.is_some_and(|name| name != &*candidate.name) {
-            continue;
-        }
-        let quantity = candidate.requests.get(resource).ok_or(NoRequest::Container(index))?;
-        request = request.wrapping_add(quantity.milli());
-        if container.is_some() {
-            return Ok(request);
-        }
-    }
-    if container.is_some() { Err(NoRequest::NotFound) } else { Ok(request) }
 }

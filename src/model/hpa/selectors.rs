@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::by_key::ByKey;
+use super::go_format::without_arguments;
 use super::reconcile::Reconcile;
 use crate::model::api::{ConditionType, Labels, Pod, Text, same_text};
 use crate::model::flags::Gate;
@@ -152,6 +153,9 @@ impl Reconcile<'_> {
             let error = format!("HPA {namespace}/{name} was deleted during reconciliation");
             return Err(error.into());
         }
+        if !rules.ambiguous_selector_is_checked {
+            return Ok(parsed);
+        }
         let hpas = self.selectors.hpas_matching_pods(
             &self.hpa.namespace,
             self.input.pods,
@@ -176,9 +180,11 @@ impl Reconcile<'_> {
     fn invalid_selector(&mut self, reason: &'static str, error: String) -> Text {
         let error = Text::from(error);
         self.event(EventType::Warning, reason, error.clone());
-        let message = format_args!("{error}");
-        self.set_condition(ConditionType::ScalingActive, false, reason, message);
-        error
+        self.set_formatted_condition(reason, error.to_string());
+        match self.knobs.rules.messages_are_formats {
+            true => without_arguments(error.as_str()).into(),
+            false => error,
+        }
     }
 
     fn parse_selector(&mut self, text: &Arc<str>) -> Result<Arc<ParsedSelector>, String> {

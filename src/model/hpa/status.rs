@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 
 use smallvec::SmallVec;
 
+use super::go_format::without_arguments;
 use super::reconcile::Reconcile;
 use crate::model::api::{Condition, ConditionType, HpaStatus, MetricStatus, Text};
 use crate::model::flags::Gate;
@@ -180,6 +181,16 @@ impl Reconcile<'_> {
         }
     }
 
+    /// Sets ScalingActive to false, with a message that releases take for a format.
+    pub(super) fn set_formatted_condition(&mut self, reason: &'static str, message: String) {
+        let message = match self.knobs.rules.messages_are_formats {
+            true => without_arguments(&message),
+            false => message,
+        };
+        let type_ = ConditionType::ScalingActive;
+        self.set_condition(type_, false, reason, format_args!("{message}"));
+    }
+
     /// Sets a condition whose message is there already.
     pub(super) fn set_text_condition(
         &mut self,
@@ -207,6 +218,7 @@ impl Reconcile<'_> {
     pub(super) fn set_current_replicas_and_metrics_in_status(&mut self, current_replicas: i32) {
         let desired_replicas = self.status.desired_replicas;
         self.set_status(current_replicas, desired_replicas, false);
+        self.status.metrics_set = !self.knobs.rules.failure_keeps_metrics;
     }
 
     /// Upstream: horizontal.go, setStatus

@@ -118,6 +118,11 @@ pub fn drop_disabled_fields(spec: &mut HpaSpec, old: Option<&HpaSpec>, gates: &F
     fn directions(behavior: &Behavior) -> impl Iterator<Item = &ScalingRules> {
         [&behavior.scale_up, &behavior.scale_down].into_iter().flatten()
     }
+    if !gates.enabled(Gate::HpaContainerMetrics)
+        && old.is_none_or(|old| old.metrics.iter().all(|it| it.container_resource.is_none()))
+    {
+        spec.metrics.iter_mut().for_each(|metric| metric.container_resource = None);
+    }
     let in_use = old.and_then(|old| old.behavior.as_ref());
     let in_use = in_use.is_some_and(|it| directions(it).any(|rules| rules.tolerance.is_some()));
     if gates.enabled(Gate::HpaConfigurableTolerance) || in_use {
@@ -228,7 +233,8 @@ fn validate_spec(
     let path = "spec.scaleTargetRef";
     validate_cross_version_object_reference(target, path, allow_empty_group, &mut errors);
     let any_version = !checked || old.is_some_and(describes_unknown_versions);
-    validate_metrics(&spec.metrics, spec.min_replicas, any_version, &mut errors);
+    let containers = gates.enabled(Gate::HpaContainerMetrics);
+    validate_metrics(spec, any_version, containers, &mut errors);
     if let Some(behavior) = &spec.behavior {
         validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
         validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);

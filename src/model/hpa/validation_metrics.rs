@@ -7,29 +7,32 @@ use super::validation::{
     validate_cross_version_object_reference,
 };
 use crate::model::api::{
-    ContainerResourceMetricSource, ExternalMetricSource, MetricIdentifier, MetricSourceType,
-    MetricSpec, MetricTarget, ObjectMetricSource, PodsMetricSource, ResourceMetricSource,
+    ContainerResourceMetricSource, ExternalMetricSource, HpaSpec, MetricIdentifier,
+    MetricSourceType, MetricSpec, MetricTarget, ObjectMetricSource, PodsMetricSource,
+    ResourceMetricSource,
 };
 use crate::model::selector::{is_dns1123_label, is_label_key};
 
 const UNIT_OF_QUOTAS: &str = "requests.";
 
 /// `any_version`: described objects may have an apiVersion that is none, since a stored one has.
+/// `containers`: metrics of single containers are allowed.
 ///
 /// Upstream: validation.go, validateMetrics
 pub(super) fn validate_metrics(
-    metrics: &[MetricSpec],
-    min_replicas: Option<i32>,
+    HpaSpec { metrics, min_replicas, .. }: &HpaSpec,
     any_version: bool,
+    containers: bool,
     errors: &mut Vec<FieldError>,
 ) {
     for (index, spec) in metrics.iter().enumerate() {
-        validate_metric_spec(spec, &format!("spec.metrics[{index}]"), any_version, errors);
+        let path = format!("spec.metrics[{index}]");
+        validate_metric_spec(spec, &path, (any_version, containers), errors);
     }
     let scales_from_zero = metrics
         .iter()
         .any(|spec| matches!(spec.type_, MetricSourceType::Object | MetricSourceType::External));
-    if min_replicas == Some(0) && !scales_from_zero {
+    if *min_replicas == Some(0) && !scales_from_zero {
         let detail = "must specify at least one Object or External metric to support scaling to \
                       zero replicas";
         errors.push(forbidden("spec.metrics", detail));
@@ -43,7 +46,7 @@ pub(super) fn validate_metrics(
 fn validate_metric_spec(
     spec: &MetricSpec,
     path: &str,
-    any_version: bool,
+    (any_version, containers): (bool, bool),
     errors: &mut Vec<FieldError>,
 ) {
     let MetricSpec { type_, resource, container_resource, pods, object, external } = spec;
@@ -74,8 +77,11 @@ fn validate_metric_spec(
         MetricSourceType::External => "external",
     };
     if !present.contains(&expected) {
-        let detail = "must populate information for the given metric source";
-        errors.push(required(format!("{path}.{expected}"), detail));
+        let mut detail = "must populate information for the given metric source".to_owned();
+        if expected == "containerResource" && !containers {
+            detail += " (only allowed when HPAContainerMetrics feature is enabled)";
+        }
+        errors.push(required(format!("{path}.{expected}"), &detail));
     }
     if present.len() != 1 {
         present.retain(|name| *name != expected);

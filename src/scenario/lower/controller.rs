@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
 use super::values::{positive, span};
-use crate::model::flags::{FeatureGates, Flags, Gate, GateError};
+use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
@@ -120,4 +120,12 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
         flags.concurrent_syncs = syncs;
     }
     flags
+}
+
+/// The flags that the file gives.
+pub(super) fn given(file: &File) -> Vec<Flag> {
+    let typed = file.controller.as_ref().and_then(|controller| controller.flags.as_ref());
+    let typed = typed.map(|typed| serde_json::to_value(typed).unwrap_or_default());
+    let given = |flag: &Flag| typed.as_ref().is_some_and(|it| it.get(flag.name()).is_some());
+    Flag::ALL.into_iter().filter(given).collect()
 }

@@ -47,6 +47,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     head(&file, at, &mut problems);
     let releases = releases(file.releases.as_ref(), at, &mut problems);
     let until = until(&file, at, &mut problems);
+    let flags_given = controller::given(&file);
     let (flags, gates, gate_overrides) = controller::lower(&file, at, releases, &mut problems);
     let mut hpas = Hpas::lower(&file, at, read, &gates, &mut problems);
     let target = hpas.as_ref().and_then(Hpas::target);
@@ -97,6 +98,7 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         upstream: file.upstream.clone().unwrap_or_default(),
         releases: releases.unwrap_or_default(),
         flags,
+        flags_given,
         gate_overrides,
         namespace: hpas.namespace(),
         notes: hpas.notes().into_iter().chain(odd).collect(),

@@ -42,6 +42,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         upstream: String::new(),
         releases: ReleaseRange::default(),
         flags: Flags::default(),
+        flags_given: Vec::new(),
         gate_overrides: BTreeMap::new(),
         namespace: "default".into(),
         hpas: vec![Autoscaler {
