@@ -133,8 +133,16 @@ impl Simulation {
                 None => hpa::validate(name, spec, server),
                 Some(old) => hpa::validate_update(spec, old, server),
             };
-            hpa::set_defaults(spec);
-            if errors.is_empty() { Ok(()) } else { Err(hpa::invalid_message(name, &errors)) }
+            if !rules.stored_as_v1 {
+                hpa::set_defaults(spec);
+            }
+            if !errors.is_empty() {
+                return Err(hpa::invalid_message(name, &errors));
+            }
+            if rules.stored_as_v1 {
+                hpa::spec_through_v1(spec);
+            }
+            Ok(())
         };
         let edits = self.cluster.hpa_edits();
         let answer = self.cluster.apply(change, &admission);

@@ -167,6 +167,8 @@ pub struct Rules {
     pub missing_pods_count_their_target: bool,
     /// Whether pods are looked at for metrics before they are for requests.
     pub metrics_before_requests: bool,
+    /// Whether HPAs are stored as autoscaling/v1.
+    pub stored_as_v1: bool,
     /// Whether other HPAs that select the same pods are an error.
     pub ambiguous_selector_is_checked: bool,
     /// Whether an error of some metrics is also that of a reconcile that goes on without them.
@@ -274,6 +276,7 @@ impl Rules {
             changes_are_netted: false,
             missing_pods_count_their_target: false,
             metrics_before_requests: false,
+            stored_as_v1: true,
             ambiguous_selector_is_checked: false,
             partial_failure_is_returned: false,
             container_utilization_is_named: false,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::meant::{Scenario, What};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
+use crate::model::hpa::{decode_spec, set_defaults};
 use crate::model::rules::{Dependent, Release, Rules};
 
 impl Scenario {
@@ -58,6 +59,12 @@ impl Scenario {
             let gate = Gate::HpaContainerMetrics.name();
             return Some(format!("metrics of containers need feature gate {gate} on {release}"));
         }
+        if rules.stored_as_v1 && self.hpas.iter().any(|hpa| lacks_behavior_defaults(&hpa.manifest))
+        {
+            let what = "behavior in an annotation of autoscaling/v1 that leaves out what has \
+                        defaults ends";
+            return Some(format!("{what} the controller of {release}"));
+        }
         let wants = |fields: &[&str]| {
             self.specs().any(|spec| fields.iter().any(|field| spec.pointer(field).is_some()))
         };
@@ -79,8 +86,23 @@ impl Scenario {
     }
 }
 
+/// The metrics of a spec.
+fn metrics(spec: &Value) -> impl Iterator<Item = &Value> {
+    spec.get("metrics").and_then(Value::as_array).into_iter().flatten()
+}
+
 /// Whether a metric of the spec is one of single containers.
 fn measures_containers(spec: &Value) -> bool {
-    let metrics = spec.get("metrics").and_then(Value::as_array);
-    metrics.is_some_and(|metrics| metrics.iter().any(|it| it.get("containerResource").is_some()))
+    metrics(spec).any(|metric| metric.get("containerResource").is_some())
+}
+
+/// Whether the manifest is one of autoscaling/v1 whose behavior leaves out what has defaults.
+fn lacks_behavior_defaults(manifest: &Value) -> bool {
+    if manifest.get("apiVersion").and_then(Value::as_str) != Some("autoscaling/v1") {
+        return false;
+    }
+    let Ok((spec, _)) = decode_spec(manifest) else { return false };
+    let mut filled = spec.clone();
+    set_defaults(&mut filled);
+    filled.behavior != spec.behavior
 }

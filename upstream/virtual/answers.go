@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
 func appendHello(b []byte, release string) []byte {
@@ -137,7 +135,7 @@ func appendItems(b []byte, e *entry) []byte {
 }
 
 // appendStatus appends the status in the API's own JSON.
-func appendStatus(b []byte, status *autoscalingv2.HorizontalPodAutoscalerStatus) ([]byte, error) {
+func appendStatus(b []byte, status *shownStatus) ([]byte, error) {
 	text, err := json.Marshal(status)
 	return append(b, text...), err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +27,7 @@ import (
 // decoding, defaulting, strategy and validation, in the API server's order.
 type hpaAPI struct {
 	namespace string
-	table     *table[*autoscalingv2.HorizontalPodAutoscaler]
+	table     *table[*clientHPA]
 	stored    map[string]storedHPA
 	uids      int
 }
@@ -42,19 +41,19 @@ type storedHPA struct {
 var hpaResource = autoscaling.Resource("horizontalpodautoscalers")
 
 // strictJSON decodes any served version with its defaults, as for `kubectl --validate=strict`.
-// encodeV2 is how the API server writes the object that a patch is applied to.
-var strictJSON, encodeV2 = func() (runtime.Decoder, runtime.Encoder) {
+// encodeShown is how the API server writes the object that a patch is applied to.
+var strictJSON, encodeShown = func() (runtime.Decoder, runtime.Encoder) {
 	types := legacyscheme.Codecs.SupportedMediaTypes()
 	info, _ := runtime.SerializerInfoForMediaType(types, runtime.ContentTypeJSON)
 	hub := schema.GroupVersion{Group: autoscaling.GroupName, Version: runtime.APIVersionInternal}
 	return legacyscheme.Codecs.DecoderToVersion(info.StrictSerializer, hub),
-		legacyscheme.Codecs.EncoderForVersion(info.Serializer, autoscalingv2.SchemeGroupVersion)
+		legacyscheme.Codecs.EncoderForVersion(info.Serializer, shownVersion)
 }()
 
 func newHPAAPI(namespace string) *hpaAPI {
 	return &hpaAPI{
 		namespace: namespace,
-		table:     newTable[*autoscalingv2.HorizontalPodAutoscaler](),
+		table:     newTable[*clientHPA](),
 		stored:    map[string]storedHPA{},
 	}
 }
@@ -73,7 +72,7 @@ func (a *hpaAPI) context(version, subresource string) context.Context {
 }
 
 // create stores the user's manifest. The name is that of the manifest, as far as there is one.
-func (a *hpaAPI) create(manifest []byte) (*autoscalingv2.HorizontalPodAutoscaler, string, error) {
+func (a *hpaAPI) create(manifest []byte) (*shownHPA, string, error) {
 	var named struct{ Metadata struct{ Name string } }
 	_ = json.Unmarshal(manifest, &named)
 	hpa, version, err := decode(manifest)
@@ -94,11 +93,15 @@ func (a *hpaAPI) create(manifest []byte) (*autoscalingv2.HorizontalPodAutoscaler
 		return nil, hpa.Name, apierrors.NewAlreadyExists(hpaResource, hpa.Name)
 	}
 	stored, err := a.store(hpa)
-	return stored, hpa.Name, err
+	if err != nil {
+		return nil, hpa.Name, err
+	}
+	shown, err := show(stored)
+	return shown, hpa.Name, err
 }
 
 func decode(manifest []byte) (*autoscaling.HorizontalPodAutoscaler, string, error) {
-	kind := autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
+	kind := shownVersion.WithKind("HorizontalPodAutoscaler")
 	into := &autoscaling.HorizontalPodAutoscaler{}
 	decoded, gvk, err := strictJSON.Decode(manifest, &kind, into)
 	if err == nil {
@@ -114,15 +117,15 @@ func decode(manifest []byte) (*autoscaling.HorizontalPodAutoscaler, string, erro
 		"%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, kind.Kind, err))
 }
 
-// patch applies a JSON merge patch to the v2 form of a stored object.
-func (a *hpaAPI) patch(name string, patch []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+// patch applies a JSON merge patch to a stored object, as answers show it.
+func (a *hpaAPI) patch(name string, patch []byte) (*shownHPA, error) {
 	old, ok := a.stored[name]
 	if !ok {
 		return nil, apierrors.NewNotFound(hpaResource, name)
 	}
 	current, _ := a.table.get(name)
 	old.internal.ResourceVersion = current.ResourceVersion
-	before, err := runtime.Encode(encodeV2, old.internal)
+	before, err := runtime.Encode(encodeShown, old.internal)
 	if err != nil {
 		return nil, err
 	}
@@ -140,19 +143,22 @@ func (a *hpaAPI) patch(name string, patch []byte) (*autoscalingv2.HorizontalPodA
 		return nil, apierrors.NewBadRequest(fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", hpa.Name, name))
 	}
-	return a.update(registry.Strategy, "", hpa, old)
+	stored, err := a.update(registry.Strategy, "", hpa, old)
+	if err != nil {
+		return nil, err
+	}
+	return show(stored)
 }
 
 // updateStatus is a PUT of the status subresource.
-func (a *hpaAPI) updateStatus(
-	sent *autoscalingv2.HorizontalPodAutoscaler,
-) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+func (a *hpaAPI) updateStatus(sent *clientHPA) (*clientHPA, error) {
 	old, ok := a.stored[sent.Name]
 	if !ok {
 		return nil, apierrors.NewNotFound(hpaResource, sent.Name)
 	}
 	hpa := &autoscaling.HorizontalPodAutoscaler{}
-	if err := legacyscheme.Scheme.Convert(sent, hpa, nil); err != nil {
+	// A conversion may write into what it converts.
+	if err := legacyscheme.Scheme.Convert(sent.DeepCopy(), hpa, nil); err != nil {
 		return nil, err
 	}
 	return a.update(registry.StatusStrategy, "status", hpa, old)
@@ -160,13 +166,13 @@ func (a *hpaAPI) updateStatus(
 
 func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 	hpa *autoscaling.HorizontalPodAutoscaler, old storedHPA,
-) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+) (*clientHPA, error) {
 	current, _ := a.table.get(hpa.Name)
 	if hpa.ResourceVersion != "" && hpa.ResourceVersion != current.ResourceVersion {
 		return nil, apierrors.NewConflict(hpaResource, hpa.Name, errors.New("the object has been "+
 			"modified; please apply your changes to the latest version and try again"))
 	}
-	ctx := a.context(autoscalingv2.SchemeGroupVersion.Version, subresource)
+	ctx := a.context(shownVersion.Version, subresource)
 	old.internal.ResourceVersion = current.ResourceVersion
 	hpa.ResourceVersion = current.ResourceVersion
 	if err := rest.BeforeUpdate(strategy, ctx, hpa, old.internal); err != nil {
@@ -175,12 +181,10 @@ func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 	return a.store(hpa)
 }
 
-// store writes the object as v2. A write that changes nothing is none, as in the API server.
-func (a *hpaAPI) store(
-	hpa *autoscaling.HorizontalPodAutoscaler,
-) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+// store writes the object. A write that changes nothing is none, as in the API server.
+func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, error) {
 	hpa.ResourceVersion = ""
-	converted := &autoscalingv2.HorizontalPodAutoscaler{}
+	converted := &storageHPA{}
 	if err := legacyscheme.Scheme.Convert(hpa, converted, nil); err != nil {
 		return nil, err
 	}
@@ -193,15 +197,19 @@ func (a *hpaAPI) store(
 		return current, nil
 	}
 	// Whoever reads the storage gets what it lacks of the storage version's defaults: of an object
-	// that was given as v1, these are not there yet.
+	// that was given as another version, these are not there yet.
 	legacyscheme.Scheme.Default(stored)
 	internal := &autoscaling.HorizontalPodAutoscaler{}
 	if err := legacyscheme.Scheme.Convert(stored, internal, nil); err != nil {
 		return nil, err
 	}
+	served, err := serve(stored, internal)
+	if err != nil {
+		return nil, err
+	}
 	a.stored[hpa.Name] = storedHPA{internal: internal, bytes: bytesStored}
-	a.table.put(stored)
-	return stored, nil
+	a.table.put(served)
+	return served, nil
 }
 
 func (a *hpaAPI) delete(name string) error {
@@ -214,15 +222,20 @@ func (a *hpaAPI) delete(name string) error {
 
 // overTheWire is the object as whoever is at the other end of the API sees it: its times are whole
 // seconds, and its quantities are read from their canonical text.
-func overTheWire(
-	hpa *autoscalingv2.HorizontalPodAutoscaler,
-) (*autoscalingv2.HorizontalPodAutoscaler, []byte, error) {
+func overTheWire[T any, P wired[T]](hpa P) (P, []byte, error) {
 	wire, err := hpa.Marshal()
 	if err != nil {
 		return nil, nil, err
 	}
-	read := &autoscalingv2.HorizontalPodAutoscaler{}
+	read := P(new(T))
 	return read, wire, read.Unmarshal(wire)
+}
+
+// wired is a pointer to what can go over the wire.
+type wired[T any] interface {
+	*T
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
 }
 
 // validateScale is the API server's validation of a PUT of the scale subresource.

@@ -7,15 +7,12 @@ import (
 	"runtime"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	scaleclient "k8s.io/client-go/scale"
 	customapi "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
@@ -40,64 +37,41 @@ type clientset struct {
 // IsWatchListSemanticsUnSupported makes reflectors list, then watch.
 func (clientset) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (c clientset) AutoscalingV2() autoscalingclient.AutoscalingV2Interface {
-	return autoscalingV2{cluster: c.cluster}
-}
-
 func (c clientset) CoreV1() coreclient.CoreV1Interface {
 	return coreV1{cluster: c.cluster, stopped: c.stopped}
 }
 
-type autoscalingV2 struct {
-	autoscalingclient.AutoscalingV2Interface
-	cluster *cluster
-}
-
-func (a autoscalingV2) HorizontalPodAutoscalers(
-	string,
-) autoscalingclient.HorizontalPodAutoscalerInterface {
-	return hpas{cluster: a.cluster}
-}
-
-type hpas struct {
-	autoscalingclient.HorizontalPodAutoscalerInterface
-	cluster *cluster
-}
-
-func (h hpas) List(
-	context.Context, metav1.ListOptions,
-) (*autoscalingv2.HorizontalPodAutoscalerList, error) {
-	items, version := h.cluster.hpas.table.list()
-	list := &autoscalingv2.HorizontalPodAutoscalerList{}
+func (c *cluster) listHPAs() *clientHPAList {
+	items, version := c.hpas.table.list()
+	list := &clientHPAList{}
 	list.ResourceVersion = version
 	for _, item := range items {
 		list.Items = append(list.Items, *item)
 	}
-	return list, nil
+	return list
 }
 
-func (h hpas) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return h.cluster.hpas.table.watch(), nil
-}
-
-func (h hpas) UpdateStatus(
-	_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions,
-) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	c := h.cluster
+func (c *cluster) updateHPAStatus(hpa *clientHPA) (*clientHPA, error) {
 	err := c.faults.updateStatus.statusError()
+	var stored *clientHPA
 	if err == nil {
-		var stored *autoscalingv2.HorizontalPodAutoscaler
-		if stored, err = c.hpas.updateStatus(hpa); err == nil {
-			c.observed.record(entry{kind: updateStatus, name: hpa.Name, status: &stored.Status})
-			return stored, nil
+		stored, err = c.hpas.updateStatus(hpa)
+	}
+	e := entry{kind: updateStatus, name: hpa.Name, err: err}
+	written := stored
+	if err != nil {
+		written = hpa
+		if sent, _, wireErr := overTheWire(hpa); wireErr == nil {
+			written = sent
 		}
 	}
-	e := entry{kind: updateStatus, name: hpa.Name, status: &hpa.Status, err: err}
-	if sent, _, wireErr := overTheWire(hpa); wireErr == nil {
-		e.status = &sent.Status
+	shown, showErr := show(written)
+	if showErr != nil {
+		return nil, showErr
 	}
+	e.status = &shown.Status
 	c.observed.record(e)
-	return nil, err
+	return stored, err
 }
 
 type coreV1 struct {
@@ -115,17 +89,13 @@ type pods struct {
 	table *table[*corev1.Pod]
 }
 
-func (p pods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+func (p pods) list() *corev1.PodList {
 	items, version := p.table.list()
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, item := range items {
 		list.Items = append(list.Items, *item)
 	}
-	return list, nil
-}
-
-func (p pods) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return p.table.watch(), nil
+	return list
 }
 
 // events is an API that never answers. What the controller records is heard of before it gets here,
@@ -160,10 +130,9 @@ type namespacedScales struct {
 	cluster *cluster
 }
 
-func (s namespacedScales) Get(
-	_ context.Context, resource schema.GroupResource, name string, _ metav1.GetOptions,
+func (c *cluster) readScale(
+	resource schema.GroupResource, name string,
 ) (*autoscalingv1.Scale, error) {
-	c := s.cluster
 	e := entry{kind: getScale, resource: resource.String(), name: name}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
@@ -193,11 +162,9 @@ func noSuchPath() error {
 		http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
 }
 
-func (s namespacedScales) Update(
-	_ context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale,
-	_ metav1.UpdateOptions,
+func (c *cluster) writeScale(
+	resource schema.GroupResource, scale *autoscalingv1.Scale,
 ) (*autoscalingv1.Scale, error) {
-	c := s.cluster
 	c.turns.awaitRetry()
 	e := entry{
 		kind: updateScale, resource: resource.String(), name: scale.Name, replicas: scale.Spec.Replicas,
@@ -234,17 +201,14 @@ type namespacedPodMetrics struct {
 	cluster *cluster
 }
 
-func (p namespacedPodMetrics) List(
-	_ context.Context, opts metav1.ListOptions,
-) (*metricsapi.PodMetricsList, error) {
-	c := p.cluster
+func (c *cluster) readPodMetrics(selector string) (*metricsapi.PodMetricsList, error) {
 	c.awaitMetrics()
-	e := entry{kind: listPodMetrics, selector: opts.LabelSelector}
+	e := entry{kind: listPodMetrics, selector: selector}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	list, err := c.metrics.list(opts.LabelSelector)
+	list, err := c.metrics.list(selector)
 	if err != nil {
 		e.err = apierrors.NewBadRequest(err.Error())
 		return nil, e.err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -202,7 +201,7 @@ func (c *cluster) setPod(p *podState) error {
 // apiAnswer is what the API server answered to a write of an HPA.
 type apiAnswer struct {
 	name    string
-	stored  *autoscalingv2.HorizontalPodAutoscaler
+	stored  *shownHPA
 	refused error
 }
 

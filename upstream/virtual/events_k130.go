@@ -2,10 +2,57 @@
 
 package virtual
 
-import "github.com/go-logr/logr"
+import (
+	"context"
+	"fmt"
+	"os"
 
-// eventLevel is the level at which the controller has its events logged.
-const eventLevel = 3
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+)
+
+// listen is the context of a controller whose events are heard.
+func listen(o *observed) context.Context {
+	return klog.NewContext(context.Background(), logr.New(eventLogger{o}))
+}
 
 // hearEvents does nothing: the controller takes its logger from its context.
-func hearEvents(logr.Logger) {}
+func hearEvents(any, *observed) {}
+
+// eventLogger hears the controller's structured log. The broadcaster logs each event as it was
+// recorded, before client-go's correlator merges, aggregates and limits them.
+type eventLogger struct{ observed *observed }
+
+func (eventLogger) Init(logr.RuntimeInfo) {}
+
+// Enabled says yes only to the level at which the controller has its events logged.
+func (eventLogger) Enabled(level int) bool { return level == 3 }
+
+func (l eventLogger) Info(_ int, msg string, keysAndValues ...any) {
+	if msg != "Event occurred" {
+		return
+	}
+	e := entry{kind: event}
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		switch keysAndValues[i] {
+		case "object":
+			if ref, ok := keysAndValues[i+1].(klog.ObjectRef); ok {
+				e.name = ref.Name
+			}
+		case "type":
+			e.eventType, _ = keysAndValues[i+1].(string)
+		case "reason":
+			e.reason, _ = keysAndValues[i+1].(string)
+		case "message":
+			e.message, _ = keysAndValues[i+1].(string)
+		}
+	}
+	l.observed.record(e)
+}
+
+func (eventLogger) Error(err error, msg string, keysAndValues ...any) {
+	fmt.Fprintln(os.Stderr, msg, err, keysAndValues)
+}
+
+func (l eventLogger) WithValues(...any) logr.LogSink { return l }
+func (l eventLogger) WithName(string) logr.LogSink   { return l }

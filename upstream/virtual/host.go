@@ -32,6 +32,7 @@ type host struct {
 func Host(t *testing.T, in *os.File, out io.Writer) error {
 	tune()
 	hearErrors()
+	quiet()
 	h := &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, 1<<16)}
 	go h.watch(in)
 	h.buf = appendHello(h.buf[:0], release())

@@ -7,10 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-logr/logr"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/klog/v2"
 )
 
 // entryKind is what the controller did. Events come last at each instant: see observed.take.
@@ -41,7 +37,7 @@ type entry struct {
 	metric, metricSelector, value string
 	// replicas, or the number of items
 	replicas, statusReplicas int32
-	status                   *autoscalingv2.HorizontalPodAutoscalerStatus
+	status                   *shownStatus
 	eventType, reason        string
 	message                  string // of an event or an error
 	err                      error
@@ -96,44 +92,6 @@ func (o *observed) reset() {
 	clear(o.entries)
 	o.entries = o.entries[:0]
 }
-
-// eventLogger hears the controller's structured log. The broadcaster logs each event as it was
-// recorded, before client-go's correlator merges, aggregates and limits them.
-type eventLogger struct{ observed *observed }
-
-func (eventLogger) Init(logr.RuntimeInfo) {}
-
-// Enabled says yes only to the level at which the controller has its events logged.
-func (eventLogger) Enabled(level int) bool { return level == eventLevel }
-
-func (l eventLogger) Info(_ int, msg string, keysAndValues ...any) {
-	if msg != "Event occurred" {
-		return
-	}
-	e := entry{kind: event}
-	for i := 0; i+1 < len(keysAndValues); i += 2 {
-		switch keysAndValues[i] {
-		case "object":
-			if ref, ok := keysAndValues[i+1].(klog.ObjectRef); ok {
-				e.name = ref.Name
-			}
-		case "type":
-			e.eventType, _ = keysAndValues[i+1].(string)
-		case "reason":
-			e.reason, _ = keysAndValues[i+1].(string)
-		case "message":
-			e.message, _ = keysAndValues[i+1].(string)
-		}
-	}
-	l.observed.record(e)
-}
-
-func (eventLogger) Error(err error, msg string, keysAndValues ...any) {
-	fmt.Fprintln(os.Stderr, msg, err, keysAndValues)
-}
-
-func (l eventLogger) WithValues(...any) logr.LogSink { return l }
-func (l eventLogger) WithName(string) logr.LogSink   { return l }
 
 // present is the scenario whose errors are heard: upstream's error handlers are global.
 var present atomic.Pointer[observed]

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -48,12 +47,10 @@ func openSession(q *openRequest) (*session, error) {
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
 	o := &observed{epoch: epoch, byTurns: q.turns}
-	logger := logr.New(eventLogger{o})
-	hearEvents(logger)
 	s := &session{
 		flags:     q.flags,
 		mapper:    newMapper(slices.Concat(q.targets, q.withoutScale)),
-		ctx:       logr.NewContext(context.Background(), logger),
+		ctx:       listen(o),
 		observed:  o,
 		cluster:   newCluster(q.namespace, o),
 		gatesBack: gatesBack,

@@ -177,7 +177,10 @@ impl<'a> Reconcile<'a> {
         let query = self.custom_query(scaling);
         self.derive_metric(name, Source::External, query.tolerances);
         let failed = |reconcile: &mut Reconcile<'_>, error: String, detail: String| {
-            let wrapped = format!("failed to get {name} external metric value: {detail}{error}");
+            let wrapped = match reconcile.knobs.rules.error_texts.metric_is_named {
+                true => format!("failed to get {name} external metric value: {detail}{error}"),
+                false => format!("{detail}{error}"),
+            };
             reconcile.unable_to_compute(EXTERNAL_FAILED, error.into(), wrapped)
         };
         let proposal = if let Some(value) = &target.average_value {

@@ -28,6 +28,7 @@ mod requests;
 mod resync;
 mod selectors;
 mod status;
+mod through_v1;
 mod validation;
 mod validation_metrics;
 mod waiting;
@@ -48,6 +49,7 @@ pub use conversion::{
     ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec, drop_zero_totals, from_v2beta1,
 };
 pub use defaults::set_defaults;
+pub use through_v1::{metrics_through_v1, spec_through_v1};
 pub use validation::{
     FieldError, FieldErrorType, admit, drop_disabled_fields, invalid_message, validate,
     validate_update,

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::go_format::without_arguments;
 use super::reconcile::Reconcile;
+use super::through_v1::metrics_through_v1;
 use crate::model::api::{Condition, ConditionType, HpaStatus, MetricStatus, Text};
 use crate::model::flags::Gate;
 use crate::model::observation::{Event, EventType, StatusWrite};
@@ -253,10 +254,12 @@ impl Reconcile<'_> {
     /// Upstream: horizontal.go, updateStatus
     fn update_status(&mut self) -> Result<(), Text> {
         let refused = self.input.update_status;
-        self.observation.status_write = Some(StatusWrite {
-            status: self.status.store(&self.hpa.status),
-            error: refused.map(|error| error.message.clone()),
-        });
+        let mut status = self.status.store(&self.hpa.status);
+        if self.knobs.rules.stored_as_v1 && refused.is_none() {
+            metrics_through_v1(&mut status.current_metrics);
+        }
+        self.observation.status_write =
+            Some(StatusWrite { status, error: refused.map(|error| error.message.clone()) });
         let Some(error) = refused else { return Ok(()) };
         self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error.message.clone()));
         Err(format!("failed to update status for {}: {}", self.hpa.name, error.message).into())

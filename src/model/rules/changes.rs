@@ -107,6 +107,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         27,
+        "HPAs are stored as autoscaling/v2: metrics keep their order, and averages have no total",
+        source!("v1.27.0", "pkg/apis/autoscaling/install/install.go"),
+        |rules| rules.stored_as_v1 = false,
+    ),
+    change(
+        27,
         "a utilization of one container is called that of a container",
         source!("v1.27.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.container_utilization_is_named = true,

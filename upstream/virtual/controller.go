@@ -1,5 +1,3 @@
-//go:build k1.23
-
 package virtual
 
 import (
@@ -12,9 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	autoscalinginformers "k8s.io/client-go/informers/autoscaling/v2"
 	coreinformers "k8s.io/client-go/informers/core/v1"
-	autoscalinglisters "k8s.io/client-go/listers/autoscaling/v2"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
@@ -37,10 +33,6 @@ func (i hpaInformer) Informer() cache.SharedIndexInformer { return i }
 // Real timers are late, too: the next one is set when one has fired.
 func lateResync(period time.Duration) time.Duration {
 	return max(period, shortestResync) + time.Nanosecond
-}
-
-func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {
-	return autoscalinglisters.NewHorizontalPodAutoscalerLister(i.GetIndexer())
 }
 
 type podInformer struct{ cache.SharedIndexInformer }
@@ -92,12 +84,12 @@ func startController(
 	stopped := make(chan struct{})
 	client := clientset{cluster: c, stopped: stopped}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	hpas := hpaInformer{autoscalinginformers.NewHorizontalPodAutoscalerInformer(
-		client, "", factoryResync, byNamespace)}
+	hpas := newHPAInformer(client, byNamespace)
 	pods := podInformer{coreinformers.NewPodInformer(client, "", factoryResync, byNamespace)}
 	controller := newController(ctx, client, scales{c}, mapper,
 		metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c}, externalMetrics{c}),
 		hpas, pods, f)
+	hearEvents(controller, c.observed)
 	if t != nil {
 		t.takeOver(controller)
 	}

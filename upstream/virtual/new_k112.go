@@ -1,0 +1,27 @@
+//go:build !k1.23
+
+package virtual
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/scale"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
+)
+
+func newController(
+	_ context.Context, client clientset, scales scale.ScalesGetter, mapper meta.RESTMapper,
+	metrics metrics.MetricsClient, hpas hpaInformer, pods podInformer, f flags,
+) *podautoscaler.HorizontalController {
+	return podautoscaler.NewHorizontalController(
+		client.CoreV1(), scales, client.AutoscalingV1(), mapper, metrics,
+		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
+		f.cpuInitializationPeriod, f.initialReadinessDelay,
+	)
+}
+
+func run(ctx context.Context, controller *podautoscaler.HorizontalController, _ int) {
+	controller.Run(ctx.Done())
+}
