@@ -1,3 +1,5 @@
+//go:build k1.27
+
 package virtual
 
 import (
