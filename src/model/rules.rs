@@ -50,6 +50,8 @@ pub enum FirstReconcile {
 /// What a size of zero means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtZero {
+    /// Scaling is disabled.
+    Disabled,
     /// Scaling is disabled, unless `minReplicas` is 0, too.
     DisabledUnlessMinIsZero,
     /// Scaling is disabled, unless the condition ScaledToZero says that the controller did it.
@@ -101,12 +103,37 @@ pub enum ObjectError {
     InOrder,
 }
 
+/// Which of several errors a reconcile ends with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorOfMetrics {
+    /// The last one. Each stands in the condition until the next.
+    Last,
+    /// The first one.
+    First,
+}
+
+/// How windows of `behavior` hold a size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BehaviorWindows {
+    /// The window of the direction in which the size would change gives the size, be it on the other
+    /// side of the present one.
+    Replace,
+    /// The present size is brought to within the recommendations of both windows.
+    Clamp,
+}
+
 /// The words of errors, in which releases differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ErrorTexts {
     /// Whether the error of a reconcile says of which resource, container or external metric a
     /// value could not be had.
     pub metric_is_named: bool,
+    /// Whether the event of a resource metric says what could not be had.
+    pub resource_is_named: bool,
+    /// What could not be had if a metric of pods fails.
+    pub pods_metric: &'static str,
+    /// Whether a `minReplicas` that is too small is told the least that it must be.
+    pub least_is_told: bool,
     /// Whether a request that is missing is said to be that of a container of a pod.
     pub request_is_located: bool,
     /// What could not be had if the target is an average.
@@ -160,6 +187,23 @@ pub struct Rules {
     pub generated_validation: bool,
     /// Which of the prefixes and words of today errors have.
     pub error_texts: ErrorTexts,
+    /// Which of several errors of metrics counts.
+    pub error_of_metrics: ErrorOfMetrics,
+    /// Whether the size does not shrink while a metric fails.
+    pub partial_failure_blocks_scale_down: bool,
+    /// Whether HPAs have `behavior`.
+    pub has_behavior: bool,
+    /// How windows of `behavior` hold a size.
+    pub behavior_windows: BehaviorWindows,
+    /// Whether the size stays if an average, with all pods counted, would change it in the other
+    /// direction.
+    pub averages_keep_direction: bool,
+    /// Whether metrics of pods that are ignored count all the same.
+    pub ignored_pods_are_measured: bool,
+    /// Whether a pending pod is one that is not ready, whatever is known of it.
+    pub pending_is_unready: bool,
+    /// Whether pods are counted before the ratio of an external metric is looked at.
+    pub external_counts_pods_first: bool,
     /// Whether a change of the size counts against the policies of the other direction, too.
     pub changes_are_netted: bool,
     /// Whether a pod without metrics counts its target on the way down, where that is more than
@@ -167,6 +211,10 @@ pub struct Rules {
     pub missing_pods_count_their_target: bool,
     /// Whether pods are looked at for metrics before they are for requests.
     pub metrics_before_requests: bool,
+    /// Whether a status that can't be written after the scale could not be read is told.
+    pub scale_failure_tells_status_error: bool,
+    /// Whether the API server serves autoscaling/v2, which the controller uses where it does.
+    pub serves_v2: bool,
     /// Whether HPAs are stored as autoscaling/v1.
     pub stored_as_v1: bool,
     /// Whether other HPAs that select the same pods are an error.
@@ -268,14 +316,27 @@ impl Rules {
             generated_validation: false,
             error_texts: ErrorTexts {
                 metric_is_named: false,
+                resource_is_named: false,
+                pods_metric: "object",
+                least_is_told: false,
                 request_is_located: false,
                 average: "utilization",
                 no_target: "neither a utilization target nor a value target was set",
                 no_metrics: "did not receive metrics for any ready pods",
             },
+            error_of_metrics: ErrorOfMetrics::Last,
+            partial_failure_blocks_scale_down: true,
+            has_behavior: false,
+            behavior_windows: BehaviorWindows::Replace,
+            averages_keep_direction: false,
+            ignored_pods_are_measured: true,
+            pending_is_unready: false,
+            external_counts_pods_first: true,
             changes_are_netted: false,
             missing_pods_count_their_target: false,
             metrics_before_requests: false,
+            scale_failure_tells_status_error: false,
+            serves_v2: false,
             stored_as_v1: true,
             ambiguous_selector_is_checked: false,
             partial_failure_is_returned: false,
@@ -284,13 +345,11 @@ impl Rules {
             sidecars_count: false,
             failure_keeps_metrics: true,
             messages_are_formats: true,
-            at_zero: AtZero::DisabledUnlessMinIsZero,
+            at_zero: AtZero::Disabled,
             ambiguous_hpas: AmbiguousHpas::All,
             object_error: ObjectError::Shifted,
             deletion_ends_reconcile: false,
         };
-        rules.gate(Gate::HpaScaleToZero, GateRule::Default(false));
-        rules.gate(Gate::HpaContainerMetrics, GateRule::Default(false));
         rules.flag(Flag::ConcurrentSyncs, false);
         for change in CHANGES.iter().take(changes) {
             (change.apply)(&mut rules);

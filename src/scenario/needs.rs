@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::meant::{Scenario, What};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::hpa::{decode_spec, set_defaults};
-use crate::model::rules::{Dependent, Release, Rules};
+use crate::model::rules::{Dependent, GateRule, Release, Rules};
 
 impl Scenario {
     /// The flags by these rules: the release's own defaults where none are given.
@@ -55,7 +55,11 @@ impl Scenario {
         }
         let containers = !gates.enabled(Gate::HpaContainerMetrics)
             && !self.gate_overrides.contains_key(Gate::HpaContainerMetrics.name());
-        if containers && self.specs().any(measures_containers) {
+        let measured = self.specs().any(measures_containers);
+        if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
+            return Some(format!("there are no metrics of containers on {release}"));
+        }
+        if containers && measured {
             let gate = Gate::HpaContainerMetrics.name();
             return Some(format!("metrics of containers need feature gate {gate} on {release}"));
         }
@@ -68,6 +72,11 @@ impl Scenario {
         let wants = |fields: &[&str]| {
             self.specs().any(|spec| fields.iter().any(|field| spec.pointer(field).is_some()))
         };
+        let behavior = self.specs().any(|spec| spec.get("behavior").is_some())
+            || self.hpas.iter().any(|hpa| has_behavior(&hpa.manifest));
+        if !rules.has_behavior && behavior {
+            return Some(format!("an HPA has no behavior on {release}"));
+        }
         let tolerance = ["/behavior/scaleUp/tolerance", "/behavior/scaleDown/tolerance"];
         if !rules.has_tolerance && wants(&tolerance) {
             return Some(format!("an HPA has no tolerance of its own on {release}"));
@@ -94,6 +103,11 @@ fn metrics(spec: &Value) -> impl Iterator<Item = &Value> {
 /// Whether a metric of the spec is one of single containers.
 fn measures_containers(spec: &Value) -> bool {
     metrics(spec).any(|metric| metric.get("containerResource").is_some())
+}
+
+/// Whether the manifest has `behavior`, be it in an annotation.
+fn has_behavior(manifest: &Value) -> bool {
+    decode_spec(manifest).is_ok_and(|(spec, _)| spec.behavior.is_some())
 }
 
 /// Whether the manifest is one of autoscaling/v1 whose behavior leaves out what has defaults.

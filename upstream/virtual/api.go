@@ -46,7 +46,7 @@ var strictJSON, encodeShown = func() (runtime.Decoder, runtime.Encoder) {
 	types := legacyscheme.Codecs.SupportedMediaTypes()
 	info, _ := runtime.SerializerInfoForMediaType(types, runtime.ContentTypeJSON)
 	hub := schema.GroupVersion{Group: autoscaling.GroupName, Version: runtime.APIVersionInternal}
-	return legacyscheme.Codecs.DecoderToVersion(info.StrictSerializer, hub),
+	return legacyscheme.Codecs.DecoderToVersion(strict(info), hub),
 		legacyscheme.Codecs.EncoderForVersion(info.Serializer, shownVersion)
 }()
 

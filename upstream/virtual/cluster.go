@@ -127,9 +127,11 @@ func (c *cluster) setTemplate(t *podTemplate) error {
 		}
 		setPodRequests(spec, requests)
 	}
-	if spec.Overhead, err = resourceList(t.overhead); err != nil {
+	overhead, err := resourceList(t.overhead)
+	if err != nil {
 		return fmt.Errorf("podTemplate: overhead: %w", err)
 	}
+	setOverhead(spec, overhead)
 	c.templates[t.name] = made
 	return nil
 }

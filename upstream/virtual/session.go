@@ -126,17 +126,12 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 	if len(gates) == 0 {
 		return func() {}, nil
 	}
-	known := utilfeature.DefaultMutableFeatureGate.GetAll()
+	// A gate set remembers an attempt that fails, and fails for ever after: so it is made on a copy.
+	if err := utilfeature.DefaultMutableFeatureGate.DeepCopy().SetFromMap(gates); err != nil {
+		return nil, err
+	}
 	before, changes := map[string]bool{}, map[string]bool{}
 	for gate, on := range gates {
-		spec, ok := known[featuregate.Feature(gate)]
-		if !ok {
-			return nil, fmt.Errorf("this release has no feature gate %q", gate)
-		}
-		// Upstream would say so, too, but remember the attempt and fail for ever after.
-		if spec.LockToDefault && on != spec.Default {
-			return nil, fmt.Errorf("feature gate %s is locked to %t in this release", gate, spec.Default)
-		}
 		// Upstream warns of each gate that is set, be it to what it is already.
 		if was := utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(gate)); was != on {
 			before[gate], changes[gate] = was, on
@@ -146,8 +141,6 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 		return func() {}, nil
 	}
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(changes); err != nil {
-		// It remembers the attempt.
-		_ = utilfeature.DefaultMutableFeatureGate.SetFromMap(before)
 		return nil, err
 	}
 	return func() {

@@ -184,9 +184,9 @@ func TestFeatureGatesAreSetBack(t *testing.T) {
 		`"PodLevelResources":false,"InPlacePodLevelResourcesVerticalScaling":false,` +
 			`"PodLevelResourcesFixKubeletQOSClass":false`: `PodLevelResourcesFixDefaulting is ` +
 			`enabled, but depends on features that are disabled: [PodLevelResources]`,
-		`"Nope":true`: `this release has no feature gate "Nope"`,
-		`"HPAConfigurableTolerance":false`: `feature gate HPAConfigurableTolerance is locked ` +
-			`to true in this release`,
+		`"Nope":true`: `unrecognized feature gate: Nope`,
+		`"HPAConfigurableTolerance":false`: `cannot set feature gate HPAConfigurableTolerance to false, ` +
+			`feature is locked to true`,
 	} {
 		line := strings.Replace(openLine, `"featureGates":{`, `"featureGates":{`+gates, 1)
 		q, err := parseRequest([]byte(line))

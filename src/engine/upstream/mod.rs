@@ -21,6 +21,7 @@ use crate::scenario::Scenario;
 use crate::scenario::meant::ScalableKind;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello, Log};
+use crate::world::Change;
 
 /// The engine's name.
 pub const NAME: &str = "upstream";
@@ -224,7 +225,11 @@ impl UpstreamSession<'_> {
 
 impl Session for UpstreamSession<'_> {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
-        self.process()?.send(&Request::Step(step))
+        let older = match Rules::of(self.engine.release).serves_v2 {
+            true => None,
+            false => as_v2beta2(step),
+        };
+        self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
 
     fn receive(&mut self) -> Result<Stepped, EngineError> {
@@ -251,6 +256,25 @@ impl Session for UpstreamSession<'_> {
             answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `close`"))),
         }
     }
+}
+
+/// The step with HPAs of version v2 as v2beta2, where v2 is not served yet: both have the same
+/// fields.
+fn as_v2beta2(step: &Step) -> Option<Step> {
+    let is_v2 = |change: &Change| match change {
+        Change::CreateHpa(manifest) => manifest["apiVersion"] == "autoscaling/v2",
+        _ => false,
+    };
+    if !step.apply.iter().any(is_v2) {
+        return None;
+    }
+    let mut step = step.clone();
+    for change in step.apply.iter_mut().filter(|change| is_v2(change)) {
+        if let Change::CreateHpa(manifest) = change {
+            manifest["apiVersion"] = "autoscaling/v2beta2".into();
+        }
+    }
+    Some(step)
 }
 
 /// A session that is dropped half-way leaves answers in the pipe: its process can't be used again.

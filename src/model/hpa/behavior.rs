@@ -9,6 +9,7 @@ use super::reconcile::Reconcile;
 use super::{Memory, TimestampedRecommendation, TimestampedScaleEvent, go_i32};
 use crate::model::api::{Behavior, ScalingPolicy, ScalingPolicyType, ScalingRules, SelectPolicy};
 use crate::model::derivation::{Limits, PolicyDerivation, RateLimit, Stabilization};
+use crate::model::rules::BehaviorWindows;
 use crate::model::time::{Span, Time};
 
 /// What policies count changes of the size in.
@@ -69,7 +70,10 @@ impl Reconcile<'_> {
             current_replicas,
             desired_replicas: prenormalized_desired_replicas,
         };
-        let (stabilized, why) = self.stabilize_recommendation_with_behaviors(&arg);
+        let (stabilized, why) = match self.knobs.rules.behavior_windows {
+            BehaviorWindows::Clamp => self.stabilize_recommendation_with_behaviors(&arg),
+            BehaviorWindows::Replace => self.replace_recommendation_with_behaviors(&arg),
+        };
         arg.desired_replicas = stabilized;
         self.set_stabilized(stabilized != prenormalized_desired_replicas, why);
         let netted = self.knobs.rules.changes_are_netted;
@@ -137,6 +141,54 @@ impl Reconcile<'_> {
             result: recommendation,
         });
         let up = args.desired_replicas >= args.current_replicas;
+        (recommendation, if up { SCALE_UP_STABILIZED } else { SCALE_DOWN_STABILIZED })
+    }
+
+    /// Takes the lowest or highest recommendation of the window of the direction in which the size
+    /// would change.
+    ///
+    /// Upstream: horizontal.go, stabilizeRecommendationWithBehaviors, up to Kubernetes 1.20
+    fn replace_recommendation_with_behaviors(&mut self, args: &NormalizationArg<'_>) -> (i32, Why) {
+        let now = self.now;
+        let (up_window, down_window) = (args.scale_up.window, args.scale_down.window);
+        let up = args.desired_replicas >= args.current_replicas;
+        let cutoff = now - if up { up_window } else { down_window };
+        let obsolete_cutoff = now - up_window.max(down_window);
+        let mut extreme: Option<TimestampedRecommendation> = None;
+        let mut old_sample_index = None;
+        let mut considered = 0;
+        for (index, rec) in self.memory.recommendations.iter().enumerate() {
+            if rec.timestamp > cutoff {
+                considered += 1;
+                let beyond = |known: TimestampedRecommendation| match up {
+                    true => rec.recommendation < known.recommendation,
+                    false => rec.recommendation > known.recommendation,
+                };
+                if extreme.is_none_or(beyond) {
+                    extreme = Some(*rec);
+                }
+            }
+            if rec.timestamp < obsolete_cutoff {
+                old_sample_index = Some(index);
+            }
+        }
+        let desired = args.desired_replicas;
+        let extreme = extreme.map(|rec| rec.held(now, up));
+        let held_by = extreme.filter(|rec| match up {
+            true => rec.replicas < desired,
+            false => rec.replicas > desired,
+        });
+        let recommendation = held_by.map_or(desired, |rec| rec.replicas);
+        self.remember(old_sample_index, desired);
+        self.derivation.stabilization = Some(Stabilization {
+            behavior: true,
+            up_window,
+            down_window,
+            held_by,
+            extreme,
+            considered,
+            result: recommendation,
+        });
         (recommendation, if up { SCALE_UP_STABILIZED } else { SCALE_DOWN_STABILIZED })
     }
 

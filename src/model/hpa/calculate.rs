@@ -15,7 +15,7 @@ use crate::model::derivation::{Source, Target};
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
-use crate::model::rules::{ErrorTexts, Within};
+use crate::model::rules::{ErrorOfMetrics, ErrorTexts, Within};
 
 /// How far from 1 a ratio may be without effect.
 #[derive(Clone, Copy, Debug)]
@@ -116,19 +116,30 @@ impl Reconcile<'_> {
                 Err(failure) => {
                     self.status.add_metric(MetricStatus::Empty);
                     invalid_metrics_count += 1;
-                    first.get_or_insert(failure);
+                    if self.knobs.rules.error_of_metrics == ErrorOfMetrics::Last {
+                        self.set_metric_condition(&failure);
+                        first = Some(failure);
+                    } else {
+                        first.get_or_insert(failure);
+                    }
                 }
             }
         }
         if let Some(failure) = &first {
+            let (invalid, which) = match self.knobs.rules.error_of_metrics {
+                ErrorOfMetrics::First => ("invalid", "first error is"),
+                ErrorOfMetrics::Last => ("Invalid", "last error was"),
+            };
             let text = format!(
-                "invalid metrics ({invalid_metrics_count} invalid out of {}), first error is: {}",
+                "{invalid} metrics ({invalid_metrics_count} invalid out of {}), {which}: {}",
                 specs.len(),
                 failure.wrapped
             );
             computed.error = Some(text.into());
         }
-        let would_scale_down = invalid_metrics_count > 0 && computed.replicas < scale.replicas;
+        let would_scale_down = self.knobs.rules.partial_failure_blocks_scale_down
+            && invalid_metrics_count > 0
+            && computed.replicas < scale.replicas;
         if invalid_metrics_count >= specs.len() || would_scale_down {
             return Err(self.no_valid_metric(first, computed.error));
         }
@@ -160,11 +171,19 @@ impl Reconcile<'_> {
     /// Tells in the condition which metric failed first.
     fn no_valid_metric(&mut self, first: Option<MetricFailure>, error: Option<Text>) -> Text {
         // Without any metric upstream sets an empty condition; the API server always fills in one.
-        if let Some(MetricFailure { reason, error, .. }) = first {
+        if let Some(MetricFailure { reason, error, .. }) = first
+            && self.knobs.rules.error_of_metrics == ErrorOfMetrics::First
+        {
             let message = format!("the HPA was unable to compute the replica count: {error}");
             self.set_formatted_condition(reason, message);
         }
         error.unwrap_or_else(|| "".into())
+    }
+
+    /// Tells in the condition that a metric failed, whatever comes of it.
+    fn set_metric_condition(&mut self, MetricFailure { reason, error, .. }: &MetricFailure) {
+        let message = format_args!("the HPA was unable to compute the replica count: {error}");
+        self.set_condition(ConditionType::ScalingActive, false, reason, message);
     }
 
     /// Upstream: horizontal.go, computeReplicasForMetric
@@ -235,11 +254,13 @@ impl Reconcile<'_> {
     ) -> Result<i32, MetricFailure> {
         let ResourceMetricSource { name, target } = source;
         let computed = self.compute_status_for_resource_metric_generic(name, None, target, scaling);
-        let usage = computed.map_err(|error| {
-            let wrapped = match self.knobs.rules.error_texts.metric_is_named {
+        let usage = computed.map_err(|(bare, error)| {
+            let texts = self.knobs.rules.error_texts;
+            let wrapped = match texts.metric_is_named {
                 true => format!("failed to get {name} resource metric value: {error}"),
                 false => error.to_string(),
             };
+            let error = if texts.resource_is_named { error } else { bare };
             self.unable_to_compute("FailedGetResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
@@ -270,7 +291,7 @@ impl Reconcile<'_> {
         let ContainerResourceMetricSource { name, container, target } = source;
         let computed =
             self.compute_status_for_resource_metric_generic(name, Some(container), target, scaling);
-        let usage = computed.map_err(|error| {
+        let usage = computed.map_err(|(_, error)| {
             let wrapped = match self.knobs.rules.error_texts.metric_is_named {
                 true => format!("failed to get {container} container metric value: {error}"),
                 false => error.to_string(),
@@ -287,6 +308,8 @@ impl Reconcile<'_> {
         Ok(replicas)
     }
 
+    /// An error is given as it is, and with what could not be had.
+    ///
     /// Upstream: horizontal.go, computeStatusForResourceMetricGeneric
     fn compute_status_for_resource_metric_generic(
         &mut self,
@@ -294,7 +317,7 @@ impl Reconcile<'_> {
         container: Option<&Arc<str>>,
         target: &MetricTarget,
         scaling: &Scaling<'_>,
-    ) -> Result<ResourceUsage, Text> {
+    ) -> Result<ResourceUsage, (Text, Text)> {
         let tolerances = self.tolerances_for_hpa();
         let source = match container {
             None => Source::Resource,
@@ -310,16 +333,21 @@ impl Reconcile<'_> {
             selector: scaling.selector,
         };
         let ErrorTexts { average, no_target, .. } = self.knobs.rules.error_texts;
+        let named = |what: &str, error: String| {
+            let text = format!("failed to get {name} {what}: {error}");
+            (Text::from(error), Text::from(text))
+        };
         let proposal = if let Some(value) = &target.average_value {
             self.derive_target(Target::AverageValue(value.milli()));
             self.get_raw_resource_replicas(&query, value.milli())
-                .map_err(|error| Text::from(format!("failed to get {name} {average}: {error}")))?
+                .map_err(|error| named(average, error))?
         } else if let Some(utilization) = target.average_utilization {
             self.derive_target(Target::Utilization(utilization));
             self.get_resource_replicas(&query, utilization)
-                .map_err(|error| Text::from(format!("failed to get {name} utilization: {error}")))?
+                .map_err(|error| named("utilization", error))?
         } else {
-            return Err(format!("invalid resource metric source: {no_target}").into());
+            let error = Text::from(format!("invalid resource metric source: {no_target}"));
+            return Err((error.clone(), error));
         };
         self.derive_proposal(&proposal);
         Ok(ResourceUsage {

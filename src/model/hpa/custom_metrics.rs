@@ -33,7 +33,10 @@ impl<'a> Reconcile<'a> {
         self.derive_metric(&source.metric.name, Source::Pods, query.tolerances);
         let computed = self.get_metric_replicas(source, &query);
         let proposal = computed.map_err(|error| {
-            let wrapped = format!("failed to get pods metric value: {error}");
+            // Of a selector that can't be used, each release speaks as today.
+            let selected = metric_selector(&source.metric).is_ok();
+            let what = if selected { self.knobs.rules.error_texts.pods_metric } else { "pods" };
+            let wrapped = format!("failed to get {what} metric value: {error}");
             self.unable_to_compute("FailedGetPodsMetric", error.into(), wrapped)
         })?;
         self.derive_proposal(&proposal);
@@ -225,6 +228,9 @@ impl<'a> Reconcile<'a> {
         }
         let mut usage = whole(total, target_usage);
         usage.series = u32::try_from(values.len()).ok();
+        if self.knobs.rules.external_counts_pods_first {
+            self.ready_pods(query)?;
+        }
         self.get_usage_ratio_replica_count(query, usage)
     }
 
@@ -268,6 +274,11 @@ impl<'a> Reconcile<'a> {
         })
     }
 
+    fn ready_pods(&mut self, query: &Query<'_>) -> Result<u32, String> {
+        self.get_ready_pods_count(query.selector)
+            .map_err(|error| format!("unable to calculate ready pods: {error}"))
+    }
+
     /// From a ratio of totals to a size.
     ///
     /// Upstream: replica_calculator.go, getUsageRatioReplicaCount
@@ -285,9 +296,7 @@ impl<'a> Reconcile<'a> {
             let replicas = query.current_replicas;
             return Ok(Proposal { replicas, usage, path: Path::WithinTolerance });
         }
-        let ready = self
-            .get_ready_pods_count(query.selector)
-            .map_err(|error| format!("unable to calculate ready pods: {error}"))?;
+        let ready = self.ready_pods(query)?;
         if let Some(metric) = self.metric() {
             metric.pods = PodCounts { ready, ..PodCounts::default() };
         }

@@ -32,6 +32,10 @@ pub(super) struct Grouping<'a, 'q, M> {
     pub(super) container_must_exist: bool,
     /// Whether the requests of sidecars count.
     pub(super) sidecars: bool,
+    /// Whether a pending pod is one that is not ready.
+    pub(super) pending_is_unready: bool,
+    /// Whether metrics of ignored pods count all the same.
+    pub(super) ignored_pods_are_measured: bool,
     pub(super) selector: &'q Selector,
     pub(super) pods: &'a [Arc<Pod>],
     pub(super) metrics: &'a [M],
@@ -124,6 +128,10 @@ pub(super) struct Groups<'a> {
     pub(super) items: u32,
     /// Metrics of ready pods.
     pub(super) ready_value: i64,
+    /// Metrics of ignored pods, where those count.
+    pub(super) ignored_metrics: u32,
+    pub(super) ignored_value: i64,
+    pub(super) ignored_request: i64,
     /// Metrics of pods that are not listed.
     pub(super) unknown_value: i64,
     /// What missing pods count on the way down.
@@ -195,6 +203,11 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
             groups.add_unknown(value);
         }
         groups.without_request = requests.missing;
+        if !self.ignored_pods_are_measured {
+            groups.ignored_metrics = 0;
+            groups.ignored_value = 0;
+            groups.ignored_request = 0;
+        }
     }
 
     /// How many of the next pods are of the same template as this one and report the same, by
@@ -232,7 +245,7 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         if pod.deletion_timestamp.is_some() || pod.phase == PodPhase::Failed {
             return Group::Ignored;
         }
-        if pod.phase == PodPhase::Pending {
+        if self.pending_is_unready && pod.phase == PodPhase::Pending {
             return Group::Unready;
         }
         let Some(metric) = metric else {
@@ -273,7 +286,7 @@ impl Groups<'_> {
 
     /// How many metrics are left when those of ignored and unready pods are removed.
     pub(super) fn metrics_left(&self) -> u32 {
-        self.counts.ready + self.counts.unknown
+        self.counts.ready + self.counts.unknown + self.ignored_metrics
     }
 
     fn add_unknown(&mut self, value: Option<i64>) {
@@ -289,7 +302,14 @@ impl Groups<'_> {
         let times = i64::from(count);
         let add = |sum: &mut i64, each: i64| *sum = sum.wrapping_add(each.wrapping_mul(times));
         match group {
-            Group::Ignored => self.counts.ignored += count,
+            Group::Ignored => {
+                self.counts.ignored += count;
+                if let Some(value) = value {
+                    self.ignored_metrics += count;
+                    add(&mut self.ignored_request, request);
+                    add(&mut self.ignored_value, value);
+                }
+            }
             Group::Unready => {
                 self.counts.unready += count;
                 add(&mut self.unready_request, request);

@@ -238,7 +238,10 @@ impl<'a> Reconcile<'a> {
             ),
         );
         self.derivation.error = Some(error);
-        if let Err(error) = self.update_status_if_needed() {
+        let written = self.update_status_if_needed();
+        if let Err(error) = written
+            && self.knobs.rules.scale_failure_tells_status_error
+        {
             self.handle_error(error);
         }
         text.into()
@@ -279,6 +282,7 @@ impl<'a> Reconcile<'a> {
         if current_replicas == 0 {
             // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
             let computed = match self.knobs.rules.at_zero {
+                AtZero::Disabled => false,
                 AtZero::DisabledUnlessMinIsZero => min_replicas == 0,
                 AtZero::DisabledUnlessScaledToZero => {
                     scaled_to_zero && (min_replicas != 0 || self.has_object_or_external_metrics())
@@ -419,7 +423,7 @@ impl<'a> Reconcile<'a> {
         let message = format!("New size: {replicas}; reason: {reason}");
         self.event(EventType::Normal, "SuccessfulRescale", message.into());
         self.store_scale_event(current_replicas, *replicas);
-        if self.knobs.rules.at_zero == AtZero::DisabledUnlessMinIsZero {
+        if self.knobs.rules.at_zero != AtZero::DisabledUnlessScaledToZero {
             return Ok(());
         }
         let to_zero = current_replicas > 0 && *replicas == 0 && min_replicas == 0;

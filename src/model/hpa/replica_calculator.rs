@@ -69,14 +69,14 @@ impl<'a> Reconcile<'a> {
             self.some_metrics_left(&groups)?;
         }
         let sums = Sums {
-            total: groups.ready_value,
-            requests: groups.ready_request,
-            entries: groups.counts.ready,
+            total: groups.ready_value.wrapping_add(groups.ignored_value),
+            requests: groups.ready_request.wrapping_add(groups.ignored_request),
+            entries: groups.counts.ready + groups.ignored_metrics,
         };
         let usage = get_resource_utilization_ratio(&sums, target_utilization)?;
         let low = (groups.missing_low_value, Filled::Percent(fallback));
-        let at_target = false;
-        replicas(query, &groups, usage, (low, at_target), |(missing, unready), filled_value| {
+        let how = How { low, zeros_at_target: false, keeps_direction: true };
+        replicas(query, &groups, usage, how, |(missing, unready), filled_value| {
             let mut sums = sums;
             sums.total = sums.total.wrapping_add(filled_value);
             if missing {
@@ -115,15 +115,22 @@ impl<'a> Reconcile<'a> {
     ) -> Result<Proposal, String> {
         self.some_metrics_left(groups)?;
         let sums = Sums {
-            total: groups.ready_value.wrapping_add(groups.unknown_value),
+            total: groups
+                .ready_value
+                .wrapping_add(groups.unknown_value)
+                .wrapping_add(groups.ignored_value),
             requests: 0,
             entries: groups.metrics_left(),
         };
         let usage = get_metric_usage_ratio(&sums, target_usage);
         let low_value = target_usage.wrapping_mul(i64::from(groups.counts.missing));
         let low = (low_value, Filled::Target);
-        let at_target = self.knobs.rules.zeros_at_target;
-        replicas(query, groups, usage, (low, at_target), |(missing, unready), filled_value| {
+        let how = How {
+            low,
+            zeros_at_target: self.knobs.rules.zeros_at_target,
+            keeps_direction: self.knobs.rules.averages_keep_direction,
+        };
+        replicas(query, groups, usage, how, |(missing, unready), filled_value| {
             let mut sums = sums;
             sums.total = sums.total.wrapping_add(filled_value);
             sums.entries += if missing { groups.counts.missing } else { 0 };
@@ -149,6 +156,8 @@ impl<'a> Reconcile<'a> {
             container: query.container,
             container_must_exist: self.knobs.rules.container_must_exist,
             sidecars: self.knobs.rules.sidecars_count,
+            pending_is_unready: self.knobs.rules.pending_is_unready,
+            ignored_pods_are_measured: self.knobs.rules.ignored_pods_are_measured,
             pod_level_resources: self.knobs.gates.enabled(Gate::PodLevelResources),
             selector: &query.selector.selector,
             pods: self.input.pods,
@@ -182,14 +191,23 @@ impl<'a> Reconcile<'a> {
     }
 }
 
-/// What is the same for both kinds of targets. Pods that are missing count zero if there are too few
-/// replicas, or just as many as needed, where releases do that. `recompute` gives the ratio with missing and unready
+/// In what the two kinds of targets differ.
+struct How {
+    /// What the missing pods count on the way down.
+    low: (i64, Filled),
+    /// Whether they count zero also if the ratio is 1, and not only above.
+    zeros_at_target: bool,
+    /// Whether the size stays if, with all pods counted, it would change in the other direction.
+    keeps_direction: bool,
+}
+
+/// What is the same for both kinds of targets. `recompute` gives the ratio with missing and unready
 /// pods filled in: whether each of the two is, and by what the sum of usage grows.
 fn replicas(
     query: &Query<'_>,
     groups: &Groups<'_>,
     mut usage: Usage,
-    (low, zeros_at_target): ((i64, Filled), bool),
+    how: How,
     recompute: impl FnOnce((bool, bool), i64) -> Result<f64, String>,
 ) -> Result<Proposal, String> {
     let current = query.current_replicas;
@@ -206,9 +224,9 @@ fn replicas(
     let mut filled_value = 0;
     let mut missing_as = None;
     if counts.missing > 0 && usage_ratio < 1.0 {
-        filled_value = low.0;
-        missing_as = Some(low.1);
-    } else if counts.missing > 0 && (usage_ratio > 1.0 || zeros_at_target) {
+        filled_value = how.low.0;
+        missing_as = Some(how.low.1);
+    } else if counts.missing > 0 && (usage_ratio > 1.0 || how.zeros_at_target) {
         missing_as = Some(Filled::Zero);
     }
     let ratio = recompute((missing_as.is_some(), scale_up_with_unready), filled_value)?;
@@ -227,7 +245,9 @@ fn replicas(
         Path::SecondWithinTolerance
     } else if (usage_ratio < 1.0 && ratio > 1.0) || (usage_ratio > 1.0 && ratio < 1.0) {
         Path::SecondReversed
-    } else if (ratio < 1.0 && proposal > current) || (ratio > 1.0 && proposal < current) {
+    } else if how.keeps_direction
+        && ((ratio < 1.0 && proposal > current) || (ratio > 1.0 && proposal < current))
+    {
         Path::CountReversed
     } else {
         Path::Second

@@ -255,7 +255,7 @@ impl Reconcile<'_> {
     fn update_status(&mut self) -> Result<(), Text> {
         let refused = self.input.update_status;
         let mut status = self.status.store(&self.hpa.status);
-        if self.knobs.rules.stored_as_v1 && refused.is_none() {
+        if self.knobs.rules.stored_as_v1 && (refused.is_none() || !self.knobs.rules.serves_v2) {
             metrics_through_v1(&mut status.current_metrics);
         }
         self.observation.status_write =

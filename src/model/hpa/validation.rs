@@ -191,7 +191,10 @@ fn validate_spec(
     // field that did not change; then the hand-written ones stand, at their own place.
     let mut generated = Vec::new();
     if let Some(min) = spec.min_replicas.filter(|min| *min < lower_bound) {
-        let detail = format!("must be greater than or equal to {lower_bound}");
+        let detail = match rules.error_texts.least_is_told {
+            true => format!("must be greater than or equal to {lower_bound}"),
+            false => "must be greater than 0".to_owned(),
+        };
         let error = invalid("spec.minReplicas", min, &detail);
         let unchanged = old.is_some_and(|old| old.min_replicas == spec.min_replicas)
             || !rules.generated_validation;

@@ -1,8 +1,8 @@
 //! The table of what changed between releases.
 
 use super::{
-    AmbiguousHpas, AtZero, FirstReconcile, GateRule, InvalidQuantities, MaxReplicasError,
-    ObjectError, Release, Rules, Within,
+    AmbiguousHpas, AtZero, BehaviorWindows, ErrorOfMetrics, FirstReconcile, GateRule,
+    InvalidQuantities, MaxReplicasError, ObjectError, Release, Rules, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
@@ -35,8 +35,96 @@ macro_rules! source {
     };
 }
 
-/// Every change that the model knows, oldest first. Before the first row: 1.23.
+/// Every change that the model knows, oldest first. Before the first row: 1.15.
 pub const CHANGES: &[Change] = &[
+    change(
+        16,
+        "feature gate HPAScaleToZero, off by default",
+        "https://github.com/kubernetes/kubernetes/pull/74526",
+        |rules| {
+            rules.gate(Gate::HpaScaleToZero, GateRule::Default(false));
+            rules.at_zero = AtZero::DisabledUnlessMinIsZero;
+            rules.error_texts.least_is_told = true;
+        },
+    ),
+    change(
+        16,
+        "the first of several metrics that fail is told, no longer the last",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.error_of_metrics = ErrorOfMetrics::First,
+    ),
+    change(
+        16,
+        "the size shrinks also while a metric fails",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.partial_failure_blocks_scale_down = false,
+    ),
+    change(
+        16,
+        "pending pods are not ready, be there metrics of them or not",
+        source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.pending_is_unready = true,
+    ),
+    change(
+        16,
+        "the ratio of an external metric is looked at before pods are counted",
+        source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.external_counts_pods_first = false,
+    ),
+    change(
+        16,
+        "a metric of pods that fails is no longer called one of an object",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.error_texts.pods_metric = "pods",
+    ),
+    change(
+        18,
+        "behavior: policies and windows of each HPA",
+        "https://github.com/kubernetes/enhancements/tree/master/keps/sig-autoscaling/853-configurable-hpa-scale-velocity",
+        |rules| rules.has_behavior = true,
+    ),
+    change(
+        18,
+        "metrics of terminating and failed pods no longer count (1.18.19)",
+        "https://github.com/kubernetes/kubernetes/pull/95560",
+        |rules| rules.ignored_pods_are_measured = false,
+    ),
+    change(
+        20,
+        "feature gate HPAContainerMetrics, off by default",
+        "https://github.com/kubernetes/kubernetes/pull/90691",
+        |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Default(false)),
+    ),
+    change(
+        20,
+        "the event of a resource metric that fails says what could not be had",
+        source!("v1.20.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.error_texts.resource_is_named = true,
+    ),
+    change(
+        21,
+        "the size does not shrink while a metric fails",
+        "https://github.com/kubernetes/kubernetes/pull/99514",
+        |rules| rules.partial_failure_blocks_scale_down = true,
+    ),
+    change(
+        21,
+        "windows of behavior hold the size between their recommendations",
+        "https://github.com/kubernetes/kubernetes/pull/97348",
+        |rules| rules.behavior_windows = BehaviorWindows::Clamp,
+    ),
+    change(
+        21,
+        "an average that, with all pods counted, turns the direction keeps the size",
+        "https://github.com/kubernetes/kubernetes/pull/89465",
+        |rules| rules.averages_keep_direction = true,
+    ),
+    change(
+        23,
+        "autoscaling/v2, and the controller uses it",
+        "https://github.com/kubernetes/kubernetes/pull/102534",
+        |rules| rules.serves_v2 = true,
+    ),
     change(
         25,
         "the error of a reconcile names the resource, container or external metric that failed",
@@ -86,6 +174,12 @@ pub const CHANGES: &[Change] = &[
             rules.error_texts.no_target = "neither an average utilization target nor an average \
                                            value (usage) target was set";
         },
+    ),
+    change(
+        26,
+        "an error of the write of the status is told when the scale could not be read, too",
+        source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.scale_failure_tells_status_error = true,
     ),
     change(
         26,

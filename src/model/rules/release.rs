@@ -15,7 +15,7 @@ impl Release {
     pub const V1_37: Release = Release { minor: 37 };
 
     /// The oldest release that the model is complete for.
-    pub const OLDEST: Release = Release { minor: 23 };
+    pub const OLDEST: Release = Release { minor: 15 };
 
     /// The releases that the model is complete for, oldest first.
     pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
