@@ -140,7 +140,7 @@ impl Simulation {
                 return Err(hpa::invalid_message(name, &errors));
             }
             if rules.stored_as_v1 {
-                hpa::spec_through_v1(spec);
+                hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
             }
             Ok(())
         };

@@ -132,6 +132,8 @@ pub struct ErrorTexts {
     pub resource_is_named: bool,
     /// What could not be had if a metric of pods fails.
     pub pods_metric: &'static str,
+    /// Whether the words for too few replicas are their own, and not those of the upper limit.
+    pub too_few_is_explained: bool,
     /// Whether a `minReplicas` that is too small is told the least that it must be.
     pub least_is_told: bool,
     /// Whether a request that is missing is said to be that of a container of a pod.
@@ -191,6 +193,8 @@ pub struct Rules {
     pub error_of_metrics: ErrorOfMetrics,
     /// Whether the size does not shrink while a metric fails.
     pub partial_failure_blocks_scale_down: bool,
+    /// Whether the expressions of a selector are printed with their types.
+    pub expressions_are_typed: bool,
     /// Whether HPAs have `behavior`.
     pub has_behavior: bool,
     /// How windows of `behavior` hold a size.
@@ -215,6 +219,8 @@ pub struct Rules {
     pub scale_failure_tells_status_error: bool,
     /// Whether the API server serves autoscaling/v2, which the controller uses where it does.
     pub serves_v2: bool,
+    /// Whether a percentage of cpu outlives storage where another metric of cpu stands before it.
+    pub all_percentages_are_kept: bool,
     /// Whether HPAs are stored as autoscaling/v1.
     pub stored_as_v1: bool,
     /// Whether other HPAs that select the same pods are an error.
@@ -318,6 +324,7 @@ impl Rules {
                 metric_is_named: false,
                 resource_is_named: false,
                 pods_metric: "object",
+                too_few_is_explained: false,
                 least_is_told: false,
                 request_is_located: false,
                 average: "utilization",
@@ -326,6 +333,7 @@ impl Rules {
             },
             error_of_metrics: ErrorOfMetrics::Last,
             partial_failure_blocks_scale_down: true,
+            expressions_are_typed: false,
             has_behavior: false,
             behavior_windows: BehaviorWindows::Replace,
             averages_keep_direction: false,
@@ -337,6 +345,7 @@ impl Rules {
             metrics_before_requests: false,
             scale_failure_tells_status_error: false,
             serves_v2: false,
+            all_percentages_are_kept: false,
             stored_as_v1: true,
             ambiguous_selector_is_checked: false,
             partial_failure_is_returned: false,

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::meant::{Scenario, What};
+use super::meant::{Autoscaler, Scenario, What};
+use crate::model::api::HpaSpec;
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::hpa::{decode_spec, set_defaults};
 use crate::model::rules::{Dependent, GateRule, Release, Rules};
@@ -55,7 +56,10 @@ impl Scenario {
         }
         let containers = !gates.enabled(Gate::HpaContainerMetrics)
             && !self.gate_overrides.contains_key(Gate::HpaContainerMetrics.name());
-        let measured = self.specs().any(measures_containers);
+        let decoded = |hpa: &Autoscaler| decode_spec(&hpa.manifest).map(|(spec, _)| spec);
+        let specs: Vec<HpaSpec> = self.hpas.iter().filter_map(|hpa| decoded(hpa).ok()).collect();
+        let measured = self.specs().any(measures_containers)
+            || specs.iter().any(|it| it.metrics.iter().any(|it| it.container_resource.is_some()));
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
             return Some(format!("there are no metrics of containers on {release}"));
         }
@@ -73,7 +77,7 @@ impl Scenario {
             self.specs().any(|spec| fields.iter().any(|field| spec.pointer(field).is_some()))
         };
         let behavior = self.specs().any(|spec| spec.get("behavior").is_some())
-            || self.hpas.iter().any(|hpa| has_behavior(&hpa.manifest));
+            || specs.iter().any(|spec| spec.behavior.is_some());
         if !rules.has_behavior && behavior {
             return Some(format!("an HPA has no behavior on {release}"));
         }
@@ -103,11 +107,6 @@ fn metrics(spec: &Value) -> impl Iterator<Item = &Value> {
 /// Whether a metric of the spec is one of single containers.
 fn measures_containers(spec: &Value) -> bool {
     metrics(spec).any(|metric| metric.get("containerResource").is_some())
-}
-
-/// Whether the manifest has `behavior`, be it in an annotation.
-fn has_behavior(manifest: &Value) -> bool {
-    decode_spec(manifest).is_ok_and(|(spec, _)| spec.behavior.is_some())
 }
 
 /// Whether the manifest is one of autoscaling/v1 whose behavior leaves out what has defaults.

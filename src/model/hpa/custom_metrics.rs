@@ -269,7 +269,8 @@ impl<'a> Reconcile<'a> {
         let selector = metric_selector(metric)?;
         self.get_external_metric(&metric.name, &selector).map_err(|error| {
             let (namespace, name) = (&self.hpa.namespace, &metric.name);
-            let selector = GoSelector(metric.selector.as_ref());
+            let typed = self.knobs.rules.expressions_are_typed;
+            let selector = GoSelector { selector: metric.selector.as_ref(), typed };
             format!("unable to get external metric {namespace}/{name}/{selector}: {error}")
         })
     }

@@ -41,11 +41,11 @@ impl fmt::Display for MetricName<'_> {
                 if by_value {
                     write!(f, "{} metric {}", it.described_object.kind, it.metric.name)
                 } else {
-                    external_name(f, &it.metric)
+                    external_name(f, &it.metric, self.rules)
                 }
             }),
             MetricSourceType::External => {
-                external.as_ref().map_or(Ok(()), |it| external_name(f, &it.metric))
+                external.as_ref().map_or(Ok(()), |it| external_name(f, &it.metric, self.rules))
             }
         }
     }
@@ -64,25 +64,45 @@ fn resource_name(
 }
 
 /// Upstream calls an object's metric an external one, too, if its target is an average.
-fn external_name(f: &mut fmt::Formatter<'_>, metric: &MetricIdentifier) -> fmt::Result {
-    write!(f, "external metric {}({})", metric.name, GoSelector(metric.selector.as_ref()))
+fn external_name(
+    f: &mut fmt::Formatter<'_>,
+    metric: &MetricIdentifier,
+    rules: &Rules,
+) -> fmt::Result {
+    let selector =
+        GoSelector { selector: metric.selector.as_ref(), typed: rules.expressions_are_typed };
+    write!(f, "external metric {}({selector})", metric.name)
 }
 
 /// A selector as Go prints one with `%+v`.
 ///
 /// Upstream: apimachinery, meta/v1/generated.pb.go, LabelSelector.String
-pub(super) struct GoSelector<'a>(pub(super) Option<&'a LabelSelector>);
+pub(super) struct GoSelector<'a> {
+    pub(super) selector: Option<&'a LabelSelector>,
+    /// Whether the expressions are printed with their types.
+    pub(super) typed: bool,
+}
 
 impl fmt::Display for GoSelector<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(selector) = self.0 else {
+        let Some(selector) = self.selector else {
             return f.write_str("nil");
         };
         f.write_str("&LabelSelector{MatchLabels:map[string]string{")?;
         for (key, value) in &selector.match_labels {
             write!(f, "{key}: {value},")?;
         }
-        f.write_str("},MatchExpressions:[]LabelSelectorRequirement{")?;
+        f.write_str("},MatchExpressions:[")?;
+        if !self.typed {
+            for (index, expression) in selector.match_expressions.iter().enumerate() {
+                let before = if index > 0 { " " } else { "" };
+                let values = expression.values.join(" ");
+                let (key, operator) = (&expression.key, &expression.operator);
+                write!(f, "{before}{{{key} {operator} [{values}]}}")?;
+            }
+            return f.write_str("],}");
+        }
+        f.write_str("]LabelSelectorRequirement{")?;
         for expression in &selector.match_expressions {
             let values = expression.values.join(" ");
             write!(

@@ -49,6 +49,7 @@ impl Reconcile<'_> {
             stabilized,
             min_replicas,
             self.hpa.spec.max_replicas,
+            self.knobs.rules.error_texts.too_few_is_explained,
         );
         self.set_limited(stabilized, limits)
     }
@@ -131,6 +132,7 @@ fn convert_desired_replicas_with_rules(
     desired_replicas: i32,
     hpa_min_replicas: i32,
     hpa_max_replicas: i32,
+    too_few_is_explained: bool,
 ) -> (Limits, Why) {
     let scale_up_limit = calculate_scale_up_limit(current_replicas);
     let (maximum_allowed, too_many) = if hpa_max_replicas > scale_up_limit {
@@ -139,7 +141,9 @@ fn convert_desired_replicas_with_rules(
         (hpa_max_replicas, TOO_MANY_REPLICAS)
     };
     let (result, why) = if desired_replicas < hpa_min_replicas {
-        (hpa_min_replicas, TOO_FEW_REPLICAS)
+        // Older releases take the message of the upper limit.
+        let message = if too_few_is_explained { TOO_FEW_REPLICAS.1 } else { too_many.1 };
+        (hpa_min_replicas, (TOO_FEW_REPLICAS.0, message))
     } else if desired_replicas > maximum_allowed {
         (maximum_allowed, too_many)
     } else {

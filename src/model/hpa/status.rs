@@ -258,6 +258,10 @@ impl Reconcile<'_> {
         if self.knobs.rules.stored_as_v1 && (refused.is_none() || !self.knobs.rules.serves_v2) {
             metrics_through_v1(&mut status.current_metrics);
         }
+        if !self.knobs.rules.serves_v2 {
+            // Older versions write a size of zero.
+            status.current_replicas.get_or_insert(0);
+        }
         self.observation.status_write =
             Some(StatusWrite { status, error: refused.map(|error| error.message.clone()) });
         let Some(error) = refused else { return Ok(()) };

@@ -8,10 +8,15 @@
 use crate::model::api::{HpaSpec, MetricSpec, MetricStatus, MetricTarget, MetricTargetType};
 use crate::model::quantity::{Format, Quantity};
 
-/// The spec as it is read again.
+/// The spec as it is read again. `all_percentages`: a percentage of cpu is kept also where another
+/// metric of cpu stands before it.
 ///
 /// Upstream: Convert_autoscaling_HorizontalPodAutoscaler_To_v1_… and back
-pub fn spec_through_v1(spec: &mut HpaSpec) {
+pub fn spec_through_v1(spec: &mut HpaSpec, all_percentages: bool) {
+    let of_cpu =
+        |metric: &&MetricSpec| metric.resource.as_ref().is_some_and(|it| &*it.name == "cpu");
+    let first = spec.metrics.iter().find(of_cpu);
+    let lost = !all_percentages && first.is_some_and(|first| !is_cpu_percentage(first));
     let mut percentage = None;
     let mut others = Vec::with_capacity(spec.metrics.len());
     for mut metric in spec.metrics.drain(..) {
@@ -26,7 +31,7 @@ pub fn spec_through_v1(spec: &mut HpaSpec) {
         }
     }
     spec.metrics = others;
-    spec.metrics.extend(percentage);
+    spec.metrics.extend(percentage.filter(|_| !lost));
     spec.metrics.iter_mut().for_each(metric_through_v1);
 }
 

@@ -17,7 +17,7 @@ use crate::model::api::{
 };
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::quantity::Quantity;
-use crate::model::rules::{InvalidQuantities, MaxReplicasError, Rules};
+use crate::model::rules::{AtZero, InvalidQuantities, MaxReplicasError, Rules};
 use crate::model::selector::is_dns1123_subdomain;
 
 const MAX_PERIOD_SECONDS: i32 = 1800;
@@ -237,7 +237,8 @@ fn validate_spec(
     validate_cross_version_object_reference(target, path, allow_empty_group, &mut errors);
     let any_version = !checked || old.is_some_and(describes_unknown_versions);
     let containers = gates.enabled(Gate::HpaContainerMetrics);
-    validate_metrics(spec, any_version, containers, &mut errors);
+    let to_zero = rules.at_zero != AtZero::Disabled;
+    validate_metrics(spec, any_version, (containers, to_zero), &mut errors);
     if let Some(behavior) = &spec.behavior {
         validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
         validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);

@@ -16,13 +16,13 @@ use crate::model::selector::{is_dns1123_label, is_label_key};
 const UNIT_OF_QUOTAS: &str = "requests.";
 
 /// `any_version`: described objects may have an apiVersion that is none, since a stored one has.
-/// `containers`: metrics of single containers are allowed.
+/// `containers`: metrics of single containers are allowed; `to_zero`: sizes of zero are known.
 ///
 /// Upstream: validation.go, validateMetrics
 pub(super) fn validate_metrics(
     HpaSpec { metrics, min_replicas, .. }: &HpaSpec,
     any_version: bool,
-    containers: bool,
+    (containers, to_zero): (bool, bool),
     errors: &mut Vec<FieldError>,
 ) {
     for (index, spec) in metrics.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn validate_metrics(
     let scales_from_zero = metrics
         .iter()
         .any(|spec| matches!(spec.type_, MetricSourceType::Object | MetricSourceType::External));
-    if *min_replicas == Some(0) && !scales_from_zero {
+    if to_zero && *min_replicas == Some(0) && !scales_from_zero {
         let detail = "must specify at least one Object or External metric to support scaling to \
                       zero replicas";
         errors.push(forbidden("spec.metrics", detail));

@@ -78,6 +78,18 @@ pub const CHANGES: &[Change] = &[
         |rules| rules.error_texts.pods_metric = "pods",
     ),
     change(
+        16,
+        "that there are too few replicas is no longer told in the words of the upper limit",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.error_texts.too_few_is_explained = true,
+    ),
+    change(
+        16,
+        "the expressions of a metric's selector are printed with their types",
+        "https://github.com/kubernetes/apimachinery/blob/v0.16.4/pkg/apis/meta/v1/generated.pb.go",
+        |rules| rules.expressions_are_typed = true,
+    ),
+    change(
         18,
         "behavior: policies and windows of each HPA",
         "https://github.com/kubernetes/enhancements/tree/master/keps/sig-autoscaling/853-configurable-hpa-scale-velocity",
@@ -124,6 +136,12 @@ pub const CHANGES: &[Change] = &[
         "autoscaling/v2, and the controller uses it",
         "https://github.com/kubernetes/kubernetes/pull/102534",
         |rules| rules.serves_v2 = true,
+    ),
+    change(
+        23,
+        "a percentage of cpu is kept also where another metric of cpu stands before it",
+        source!("v1.23.0", "pkg/apis/autoscaling/v1/conversion.go"),
+        |rules| rules.all_percentages_are_kept = true,
     ),
     change(
         25,
