@@ -141,6 +141,10 @@ impl Simulation {
             }
             if rules.stored_as_v1 {
                 hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
+                if !rules.serves_v2 {
+                    // The controller reads it as v1, too.
+                    hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
+                }
             }
             Ok(())
         };

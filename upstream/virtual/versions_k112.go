@@ -20,7 +20,7 @@ type (
 
 var shownVersion = autoscalingv2beta2.SchemeGroupVersion
 
-// show is the object as answers show it.
+// show is the object as answers show it: what the controller can read of it.
 func show(hpa *clientHPA) (*shownHPA, error) {
 	internal := &autoscaling.HorizontalPodAutoscaler{}
 	// A conversion may write into what it converts.
