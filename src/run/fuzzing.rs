@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::in_order::in_order;
-use super::{Outcome, Verdict, run_watched};
+use super::{Outcome, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::Engine;
 use crate::fuzz::{self, Area, Coverage, Reached, Seen};
@@ -26,8 +26,10 @@ use crate::scenario::Scenario;
 pub struct FuzzPlan {
     /// Where all chance comes from.
     pub seed: u64,
-    /// When it is enough.
+    /// When it is enough, all parts together.
     pub enough: Enough,
+    /// The part of it that is run: every so many-th scenario of the seed.
+    pub shard: Shard,
     /// The release.
     pub release: Release,
     /// How many workers, at least 1.
@@ -169,11 +171,11 @@ pub fn fuzz(
     let mut kinds: BTreeMap<String, Finding> = BTreeMap::new();
     let worker = || Worker { plan, new: engine, engine: None };
     let work = |worker: &mut Worker<'_>, index: usize| {
-        (!plan.is_stopped()).then(|| worker.run(index as u64))
+        (!plan.is_stopped()).then(|| worker.run(plan.shard.nth(index) as u64))
     };
     let mut in_vain = 0;
     in_order(plan.jobs, &worker, &work, &mut |index, ran| {
-        let index = index as u64;
+        let index = plan.shard.nth(index) as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
         summary.unplayable += usize::from(ran.unplayable);
@@ -200,7 +202,7 @@ pub fn fuzz(
         let elapsed = begin.elapsed();
         sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
         let enough = match plan.enough {
-            Enough::Ticks(ticks) => summary.ticks >= ticks,
+            Enough::Ticks(ticks) => summary.ticks >= plan.shard.share(ticks),
             Enough::Time(time) => elapsed >= time,
         };
         !enough && in_vain < IN_VAIN && kinds.len() < plan.most_findings && !plan.is_stopped()

@@ -11,6 +11,7 @@ mod in_order;
 mod lockstep;
 #[cfg(feature = "engines")]
 mod many;
+mod shard;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::time::Duration;
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, of_program, run_all};
+pub use shard::Shard;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
@@ -126,7 +128,7 @@ impl Outcome {
 }
 
 /// What a run is made on: all that has to be said to make it again.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Setting {
     /// The engine's name.
     pub engine: Arc<str>,
@@ -134,8 +136,14 @@ pub struct Setting {
     pub release: String,
     /// The program that takes the place of the upstream engine.
     pub program: Option<PathBuf>,
+    /// The local checkout that takes the place of a release's code.
+    pub checkout: Option<PathBuf>,
     /// The time limit of an answer, where it is not the usual one.
     pub time_limit: Option<Duration>,
+    /// The part of it that is run.
+    pub shard: Option<Shard>,
+    /// A mark that all parts of a run have in common, and other runs do not.
+    pub plan: String,
 }
 
 /// What a run says of itself while it runs. Reports read these and nothing else.
