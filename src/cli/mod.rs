@@ -14,7 +14,9 @@ mod fuzz;
 mod interrupt;
 mod list;
 mod predict;
+mod prune;
 mod releases;
+mod report;
 mod run;
 mod schema;
 
@@ -73,6 +75,8 @@ enum Command {
     Diff(diff::Args),
     /// Show in which releases the behaviour in a scenario changed
     Bisect(diff::BisectArgs),
+    /// Join the JSON results of runs that were made on several machines
+    Report(report::Args),
     /// List the releases: what runs live, what is recorded, what changed
     Releases(releases::Args),
     /// List scenarios with what each requires
@@ -83,6 +87,11 @@ enum Command {
     ///
     /// Exits with 3 if upstream's controller can't.
     Doctor(doctor::Args),
+    /// Remove what is stale from the cache folder: engines of other versions, and leftovers
+    ///
+    /// What a running process uses is left. Engines that are removed are built anew when they are
+    /// needed.
+    Prune(prune::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -181,8 +190,8 @@ impl OfReleases {
 /// A checkout in place of a release's code.
 #[derive(clap::Args, Debug)]
 struct OfCheckout {
-    /// A local Kubernetes checkout whose controller takes the place of a release's. Go compiles what
-    /// has changed in it; --release says whose rules the model follows
+    /// A local Kubernetes checkout whose controller takes the place of a release's. Go compiles
+    /// what has changed in it; --release says whose rules the model follows
     #[arg(long, value_name = "DIR")]
     upstream_path: Option<PathBuf>,
 }
@@ -233,10 +242,12 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Bisect(args) => diff::bisect(&args),
+        Command::Report(args) => report::run(&args),
         Command::Releases(args) => releases::run(&args),
         Command::List(args) => list::run(&args),
         Command::Schema => schema::run(),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Prune(args) => prune::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     };
     ExitCode::from(done.unwrap_or_else(|error| complain(&error)))
@@ -328,11 +339,17 @@ pub fn reference() -> String {
     // A fixed width, so that the reference does not depend on a terminal.
     let command = Cli::command().term_width(100);
     text.push_str(&help(command.clone(), "kube-lockstep"));
-    for subcommand in command.get_subcommands() {
-        let name = format!("kube-lockstep {}", subcommand.get_name());
-        text.push_str(&help(subcommand.clone().term_width(100), &name));
-    }
+    below(&command, "kube-lockstep", &mut text);
     text
+}
+
+/// The reference of the subcommands of a command, and of theirs.
+fn below(command: &clap::Command, name: &str, text: &mut String) {
+    for subcommand in command.get_subcommands() {
+        let name = format!("{name} {}", subcommand.get_name());
+        text.push_str(&help(subcommand.clone().term_width(100), &name));
+        below(subcommand, &name, text);
+    }
 }
 
 fn help(command: clap::Command, name: &str) -> String {

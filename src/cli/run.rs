@@ -180,7 +180,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
 pub(super) fn code(summary: &Summary) -> u8 {
     if summary.diverges > 0 || !summary.stale_known.is_empty() {
         exit::DIVERGES
-    } else if summary.inconclusive > 0 {
+    } else if summary.inconclusive > 0 || !summary.missing.is_empty() {
         exit::ENGINE
     } else if summary.conforms == 0 {
         exit::NOTHING
@@ -208,5 +208,7 @@ mod tests {
         assert_eq!(code(&summary(0, 0, 0, 2)), exit::NOTHING);
         let stale = Summary { stale_known: vec![String::new()], ..summary(3, 0, 0, 0) };
         assert_eq!(code(&stale), exit::DIVERGES);
+        let gap = Summary { missing: vec![String::new()], ..summary(3, 0, 0, 0) };
+        assert_eq!(code(&gap), exit::ENGINE);
     }
 }

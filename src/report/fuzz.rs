@@ -258,7 +258,7 @@ pub fn summary_json(of: &FuzzSummary, setting: &FuzzSetting) -> Value {
     let group = |group: &Reached| {
         let reached: serde_json::Map<String, Value> =
             group.reached.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
-        (group.group.to_owned(), json!({ "reached": reached, "never": group.never }))
+        (group.group.clone(), json!({ "reached": reached, "never": group.never }))
     };
     let coverage: serde_json::Map<String, Value> = of.coverage.iter().map(group).collect();
     json!({ "summary": {

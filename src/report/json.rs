@@ -123,7 +123,11 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
 }
 
 fn note_lines(notes: &[Note]) -> Vec<Value> {
-    notes.iter().map(|note| json!({"line": note.line, "what": note.what})).collect()
+    let line = |note: &Note| match note.of_reading {
+        true => json!({"line": note.line, "what": note.what, "ofReading": true}),
+        false => json!({"line": note.line, "what": note.what}),
+    };
+    notes.iter().map(line).collect()
 }
 
 fn unmet_lines(unmet: &[Unmet]) -> Vec<Value> {
@@ -136,6 +140,9 @@ struct ScenarioLine<'a> {
     id: &'a str,
     path: &'a str,
     line: usize,
+    /// Told where it does not simply hold.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    requirement: &'a str,
     engine: &'a str,
     release: &'a str,
     verdict: &'static str,
@@ -190,6 +197,11 @@ impl<'a> ScenarioLine<'a> {
             id: &outcome.id,
             path: &outcome.path,
             line: outcome.line,
+            requirement: if divergence.is_some() || verdict == "unexpected" {
+                &outcome.requirement
+            } else {
+                ""
+            },
             engine: &outcome.engine,
             release: &outcome.release,
             verdict,
@@ -274,6 +286,9 @@ fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
     }
     if !summary.stale_known.is_empty() {
         figures["staleKnown"] = json!(summary.stale_known);
+    }
+    if !summary.missing.is_empty() {
+        figures["missing"] = json!(summary.missing);
     }
     json!({ "summary": figures })
 }

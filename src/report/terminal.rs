@@ -167,6 +167,10 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
         let text = hanging("stale  ", &entry, 0, columns);
         out.push_str(&text.replacen("stale", &paint(BAD, "stale"), 1));
     }
+    for part in &summary.missing {
+        let text = hanging("missing  ", part, 0, columns);
+        out.push_str(&text.replacen("missing", &paint(BAD, "missing"), 1));
+    }
     for (release, of_release) in &summary.releases {
         let line = figures(of_release, &paint(STRONG, &format!("{release:>6}")));
         out.push_str(&line);
@@ -189,14 +193,19 @@ fn figures(summary: &Summary, of: &str) -> String {
         if number == 0 { text } else { paint(style, &text) }
     };
     let bad = summary.diverges > 0 || !summary.stale_known.is_empty();
-    let good = if bad || summary.inconclusive > 0 { anstyle::Style::new() } else { GOOD };
+    let unknown = summary.inconclusive > 0 || !summary.missing.is_empty();
+    let good = if bad || unknown { anstyle::Style::new() } else { GOOD };
     let stale = match summary.stale_known.len() {
         0 => String::new(),
         gone => format!(", {}", count(gone, "stale", BAD)),
     };
+    let missing = match summary.missing.len() {
+        0 => String::new(),
+        gone => format!(", {}", count(gone, "missing", BAD)),
+    };
     let _ = writeln!(
         out,
-        "{of}: {}, {}, {}, {}{stale}; {} in {}",
+        "{of}: {}, {}, {}, {}{stale}{missing}; {} in {}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),

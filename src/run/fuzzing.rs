@@ -139,6 +139,36 @@ pub struct FuzzSummary {
     pub elapsed: Duration,
 }
 
+impl FuzzSummary {
+    /// Adds the figures of another part of the same run, made beside it.
+    pub fn join(&mut self, other: &FuzzSummary) {
+        self.scenarios += other.scenarios;
+        self.ticks += other.ticks;
+        self.divergences += other.divergences;
+        self.inconclusive += other.inconclusive;
+        self.unplayable += other.unplayable;
+        self.interrupted |= other.interrupted;
+        self.elapsed = self.elapsed.max(other.elapsed);
+        for theirs in &other.coverage {
+            let Some(ours) = self.coverage.iter_mut().find(|ours| ours.group == theirs.group)
+            else {
+                self.coverage.push(theirs.clone());
+                continue;
+            };
+            for (name, count) in &theirs.reached {
+                match ours.reached.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, ours)) => *ours += count,
+                    None => ours.reached.push((name.clone(), *count)),
+                }
+            }
+            let unheard = theirs.never.iter().filter(|name| !ours.never.contains(name)).cloned();
+            let unheard: Vec<String> = unheard.collect();
+            ours.never.extend(unheard);
+            ours.never.retain(|name| !ours.reached.iter().any(|(reached, _)| reached == name));
+        }
+    }
+}
+
 /// Makes an engine for a worker.
 pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
 

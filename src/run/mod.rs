@@ -11,6 +11,7 @@ mod in_order;
 mod lockstep;
 #[cfg(feature = "engines")]
 mod many;
+pub mod merge;
 mod shard;
 
 use std::path::PathBuf;
@@ -188,6 +189,8 @@ pub struct Summary {
     pub ticks: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
+    /// Parts of the run that are not there, after a merge: there is no verdict on the whole.
+    pub missing: Vec<String>,
     /// Wall-clock time of the run.
     pub elapsed: Duration,
     /// The figures of each release, if there are several.

@@ -223,7 +223,11 @@ pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
 
 /// Removes an engine unless it is in use.
 pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = match File::open(path) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        other => other?,
+    };
     match file.try_lock() {
         Ok(()) => fs::remove_file(path).map(|()| true),
         Err(TryLockError::WouldBlock) => Ok(false),

@@ -320,7 +320,8 @@ mod tests {
     const GO_MOD: (&str, &str) = (
         "go.mod",
         "module k8s.io/kubernetes\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api // here\n\
-         \tk8s.io/metrics => ./staging/src/k8s.io/metrics\n\texample.org/a => example.org/b v1.2.3\n)\n",
+         \tk8s.io/metrics => ./staging/src/k8s.io/metrics\n\
+         \texample.org/a => example.org/b v1.2.3\n)\n",
     );
     const SOURCE: (&str, &str) = ("pkg/controller/podautoscaler/horizontal.go", "package p\n");
 
