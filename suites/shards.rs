@@ -87,7 +87,7 @@ fn parts(texts: &[String]) -> Vec<Part> {
 
 /// What parts say together.
 fn merged(texts: &[String]) -> String {
-    let (events, _) = merge(parts(texts), VERSION).expect("they fit");
+    let (events, _) = merge(parts(texts), None, VERSION).expect("they fit");
     let mut report = Json::new(Vec::new());
     events.iter().for_each(|event| report.event(event).expect("it is told"));
     String::from_utf8(report.into_inner()).expect("text")
@@ -131,14 +131,14 @@ proptest! {
         let mut texts = shards(&scenarios, "1.37", of);
         let gone = gone.index(of);
         let text = texts.remove(gone);
-        let (_, summary) = merge(parts(&texts), VERSION).expect("they fit");
+        let (_, summary) = merge(parts(&texts), None, VERSION).expect("they fit");
         let name = format!("shard {}/{of} of the run on recorded 1.37", gone + 1);
         prop_assert_eq!(summary.missing, [name]);
         texts.push(text);
-        let (_, summary) = merge(parts(&texts), VERSION).expect("they fit");
+        let (_, summary) = merge(parts(&texts), None, VERSION).expect("they fit");
         prop_assert_eq!(summary.missing, [""; 0]);
         texts.push(texts[0].clone());
-        let refused = merge(parts(&texts), VERSION).expect_err("one is there twice");
+        let refused = merge(parts(&texts), None, VERSION).expect_err("one is there twice");
         prop_assert!(refused.what.contains(" are both shard "), "{refused}");
     }
 
@@ -149,7 +149,7 @@ proptest! {
         let whole = results(&scenarios, "1.37", None);
         // Only the last byte ends the line of the summary.
         let cut = cut.index(whole.len() - 1);
-        let (_, summary) = merge(parts(&[whole[..cut].to_owned()]), VERSION).expect("it is read");
+        let (_, summary) = merge(parts(&[whole[..cut].to_owned()]), None, VERSION).expect("it is read");
         let summary_is_whole = cut + 1 == whole.len();
         prop_assert_eq!(summary.missing.is_empty(), summary_is_whole, "{:?}", summary.missing);
     }
@@ -180,7 +180,7 @@ fn results_of_releases_apart_are_joined_in_their_order() {
 fn what_does_not_belong_together_is_refused() {
     let few = &SCENARIOS[..6];
     let of = |index, of| results(few, "1.37", Some(Shard { index, of }));
-    let refused = |texts: &[String]| merge(parts(texts), VERSION).expect_err("refused").what;
+    let refused = |texts: &[String]| merge(parts(texts), None, VERSION).expect_err("refused").what;
 
     let other = of(1, 2).replace(&format!("\"version\":\"{VERSION}\""), "\"version\":\"0.0.9\"");
     let text = refused(&[of(2, 2), other]);

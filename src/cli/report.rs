@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 use super::failure::Failure;
 use super::{Format, columns, exit, run, show, unless_closed};
+use crate::model::rules::Releases;
 use crate::report::json::{self, Json};
 use crate::report::terminal::{Layout, Terminal};
 use crate::report::{Report, fuzz_results, results};
@@ -36,6 +37,9 @@ struct MergeArgs {
     /// Files of results
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Releases of which there must be results: one, several (`1.30,1.35-1.37`), or `all`
+    #[arg(long, value_name = "RELEASES")]
+    release: Option<Releases>,
     /// How results are shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -71,14 +75,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         })?;
         texts.push((file, text));
     }
-    let of_the_fuzzer: Vec<bool> =
-        texts.iter().map(|(_, text)| fuzz_results::is_of_the_fuzzer(text)).collect();
-    let fuzzed = of_the_fuzzer.contains(&true);
-    if fuzzed && let Some(other) = of_the_fuzzer.iter().position(|fuzzed| !fuzzed) {
-        let what = format!("{} is no result of `fuzz`, and others are", texts[other].0);
+    // One that was killed before its first line may have been of either.
+    let empty = |(_, text): &&(String, String)| text.trim().is_empty();
+    let is_of_the_fuzzer = |(_, text): &&(String, String)| fuzz_results::is_of_the_fuzzer(text);
+    if !texts.iter().any(|it| is_of_the_fuzzer(&it)) {
+        return of_runs(args, &texts);
+    }
+    if let Some((other, _)) = texts.iter().find(|it| !is_of_the_fuzzer(it) && !empty(it)) {
+        let what = format!("{other} is no result of `fuzz`, and others are");
         return Err(Failure::usage(what).hint("merge results of `run` and of `fuzz` apart").into());
     }
-    if fuzzed { of_fuzz(args, &texts) } else { of_runs(args, &texts) }
+    of_fuzz(args, &texts)
 }
 
 fn not_ours(error: results::ResultsError) -> Failure {
@@ -89,7 +96,8 @@ fn not_ours(error: results::ResultsError) -> Failure {
 fn of_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
     let parts = texts.iter().map(|(file, text)| results::read(file, text));
     let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
-    let (events, summary) = merge::merge(parts, VERSION).map_err(Failure::from)?;
+    let merged = merge::merge(parts, args.release.as_ref(), VERSION);
+    let (events, summary) = merged.map_err(Failure::from)?;
     let mut report: Box<dyn Report> = match args.format {
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
@@ -104,9 +112,13 @@ fn of_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
 }
 
 fn of_fuzz(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
+    let (empty, texts): (Vec<_>, Vec<_>) =
+        texts.iter().partition(|(_, text)| text.trim().is_empty());
+    let empty: Vec<String> = empty.into_iter().map(|(file, _)| file.clone()).collect();
     let parts = texts.iter().map(|(file, text)| fuzz_results::read(file, text));
     let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
-    let runs = fuzz_results::merge(parts, VERSION).map_err(Failure::from)?;
+    let runs = fuzz_results::merge(parts, &empty, args.release.as_ref(), VERSION);
+    let runs = runs.map_err(Failure::from)?;
     for run in &runs {
         match args.format {
             Format::Text => show(&fuzz_results::text(run, columns()))?,

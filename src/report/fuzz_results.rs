@@ -11,8 +11,9 @@ use super::fuzz::{self, FuzzSetting};
 use super::results::{ResultsError, numbered};
 use super::style::{BAD, STRONG, paint};
 use crate::fuzz::Reached;
+use crate::model::rules::Releases;
 use crate::run::fuzzing::FuzzSummary;
-use crate::run::merge::Refused;
+use crate::run::merge::{Refused, unseen};
 use crate::run::{Setting, Shard};
 
 /// What one file of results holds.
@@ -146,17 +147,36 @@ pub struct FuzzRun {
     pub missing: Vec<String>,
 }
 
-/// Joins parts into the runs that they are of, ordered by release and seed.
+/// Joins parts into the runs that they are of, ordered by release and seed. What is missing of no run
+/// in particular is told with the last one: files that hold nothing, and releases without any.
 ///
 /// # Errors
 /// If a part is there twice, or the parts of a run are not split alike.
-pub fn merge(parts: Vec<FuzzPart>, version: &'static str) -> Result<Vec<FuzzRun>, Refused> {
+pub fn merge(
+    parts: Vec<FuzzPart>,
+    empty: &[String],
+    expected: Option<&Releases>,
+    version: &'static str,
+) -> Result<Vec<FuzzRun>, Refused> {
     let mut runs: BTreeMap<FirstJson, Vec<FuzzPart>> = BTreeMap::new();
     for part in parts {
         crate::run::merge::is_of(&part.file, &part.version, version)?;
         runs.entry(part.run.clone()).or_default().push(part);
     }
-    runs.into_iter().map(|(run, parts)| join(run, parts, version)).collect()
+    let joined = runs.into_iter().map(|(run, parts)| join(run, parts, version));
+    let mut joined = joined.collect::<Result<Vec<FuzzRun>, Refused>>()?;
+    let releases = joined.iter().map(|run| run.setting.setting.release.clone());
+    let releases: BTreeSet<String> = releases.collect();
+    let seen = releases.iter().map(String::as_str).collect();
+    if let Some(last) = joined.last_mut() {
+        last.missing.extend(empty.iter().map(|file| cut_off(file)));
+        last.missing.extend(unseen(expected, &seen));
+    }
+    Ok(joined)
+}
+
+fn cut_off(file: &str) -> String {
+    format!("{file}: its run did not come to its end")
 }
 
 fn join(of: FirstJson, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Refused> {
@@ -187,7 +207,7 @@ fn join(of: FirstJson, parts: Vec<FuzzPart>, version: &'static str) -> Result<Fu
                 summary.join(&figures);
                 jobs += workers;
             }
-            None => missing.push(format!("{}: its run did not come to its end", part.file)),
+            None => missing.push(cut_off(&part.file)),
         }
         found.extend(part.found);
     }

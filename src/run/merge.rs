@@ -48,11 +48,15 @@ fn refused(what: String, hint: &str) -> Refused {
 }
 
 /// Joins parts of this version of the program, and gives the events of a run that would have found
-/// the same.
+/// the same. A release on which something should have been run, and was not, is missing.
 ///
 /// # Errors
 /// If they are of another version, of different programs, or have a scenario in common.
-pub fn merge(parts: Vec<Part>, version: &str) -> Result<(Vec<Event>, Summary), Refused> {
+pub fn merge(
+    parts: Vec<Part>,
+    expected: Option<&Releases>,
+    version: &str,
+) -> Result<(Vec<Event>, Summary), Refused> {
     for (part, end) in ended(&parts) {
         is_of(&part.file, &end.version, version)?;
     }
@@ -61,6 +65,9 @@ pub fn merge(parts: Vec<Part>, version: &str) -> Result<(Vec<Event>, Summary), R
     let mut missing = cut_off(&parts);
     missing.extend(missing_shards(&parts)?);
     no_scenario_twice(&parts)?;
+    let seen: BTreeSet<&str> =
+        parts.iter().flat_map(|part| &part.outcomes).map(|it| it.release.as_str()).collect();
+    missing.extend(unseen(expected, &seen));
     let setting = setting(&parts);
     let mut summary = Summary { missing, ..Summary::default() };
     let ends = || parts.iter().filter_map(|part| part.end.as_ref());
@@ -95,6 +102,16 @@ pub fn merge(parts: Vec<Part>, version: &str) -> Result<(Vec<Event>, Summary), R
 /// Parts that have an end, with it.
 fn ended(parts: &[Part]) -> impl Iterator<Item = (&Part, &End)> {
     parts.iter().filter_map(|part| part.end.as_ref().map(|end| (part, end)))
+}
+
+/// What is said of releases that should be there and are not.
+pub fn unseen<'a>(
+    expected: Option<&'a Releases>,
+    seen: &'a BTreeSet<&str>,
+) -> impl Iterator<Item = String> + 'a {
+    let expected = expected.into_iter().flat_map(Releases::iter);
+    let gone = expected.filter(|release| !seen.contains(release.to_string().as_str()));
+    gone.map(|release| format!("release {release}: there is nothing of it"))
 }
 
 /// Results of another version may mean something else.
