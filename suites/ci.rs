@@ -1,17 +1,21 @@
 //! What `ci/` holds for other machines, played here: the scripts of the nightly workflow and of the
 //! indexed Job are run as they stand, on engines that need no Go, and what they leave is joined.
 //!
+//! So is the one that adds a release.
+//!
 //! The workflow's scripts need bash and jq; where they are missing the test is named as ignored.
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
 use k8s_openapi::api::batch::v1::Job;
+use kube_lockstep::engine::EngineError;
+use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -24,8 +28,40 @@ fn main() -> ExitCode {
         Trial::test("a_night_of_the_workflow", night).with_ignored_flag(!can_play),
         Trial::test("the_job_is_one_that_a_cluster_takes", manifest),
         Trial::test("the_pods_of_the_job_share_the_run", pods),
+        // Built before, so that the modules are there.
+        resolves(support::upstream("ci", Release::newest(), arguments.list), arguments.list),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The newest release, added anew, is as it was added: `ci/resolve` does all of it.
+fn resolves(upstream: Result<PathBuf, EngineError>, listing: bool) -> Trial {
+    let missing = support::is_missing(&upstream);
+    let trial = Trial::test("a_release_is_added_by_one_command", move || {
+        upstream?;
+        let version = build::version(Release::newest()).ok_or("no version")?;
+        let folder = tempfile::tempdir()?;
+        let output = Command::new(support::repository().join("ci/resolve"))
+            .arg(version.trim_start_matches('v'))
+            .arg(folder.path())
+            // The sums are held against those that were verified when it was added.
+            .env("GONOSUMDB", "*")
+            .output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // How requirements are grouped depends on the versions before, and means nothing.
+        let lines = |folder: &Path, file: &str| -> Result<BTreeSet<String>, Failed> {
+            let text = fs::read_to_string(folder.join(file))?;
+            let lines = text.lines().map(|line| line.trim().trim_start_matches("require ").into());
+            Ok(lines.collect())
+        };
+        let committed = support::repository().join("upstream/versions");
+        for kind in ["mod", "sum"] {
+            let file = format!("v{}.{kind}", Release::newest());
+            assert_eq!(lines(folder.path(), &file)?, lines(&committed, &file)?, "{file}");
+        }
+        Ok(())
+    });
+    trial.with_ignored_flag(missing && !listing)
 }
 
 fn yaml(name: &str) -> Result<Value, Failed> {

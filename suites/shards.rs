@@ -177,6 +177,23 @@ fn results_of_releases_apart_are_joined_in_their_order() {
 }
 
 #[test]
+fn a_part_that_was_cut_off_and_made_again_is_not_missed() {
+    let texts = shards(&SCENARIOS, "1.37", 3);
+    let cut = texts[1][..texts[1].len() / 2].to_owned();
+    let whole = without_times(&merged(&texts));
+    let with_it = [std::slice::from_ref(&cut), texts.as_slice()].concat();
+    assert_eq!(without_times(&merged(&with_it)), whole);
+    // One that has found something else is not.
+    let other = cut.replace("\"verdict\":\"conforms\"", "\"verdict\":\"unexpected\"");
+    assert_ne!(other, cut);
+    let refused = merge(parts(&[&[other], texts.as_slice()].concat()), None, VERSION);
+    let refused = refused.expect_err("two verdicts on one scenario").what;
+    assert!(refused.contains(" is in 1.json and in 3.json"), "{refused}");
+    let alone = merge(parts(&[cut]), None, VERSION).expect("it is read").1;
+    assert_eq!(alone.missing, ["1.json: its run did not come to its end"]);
+}
+
+#[test]
 fn what_does_not_belong_together_is_refused() {
     let few = &SCENARIOS[..6];
     let of = |index, of| results(few, "1.37", Some(Shard { index, of }));

@@ -147,8 +147,8 @@ pub struct FuzzRun {
     pub missing: Vec<String>,
 }
 
-/// Joins parts into the runs that they are of, ordered by release and seed. What is missing of no run
-/// in particular is told with the last one: files that hold nothing, and releases without any.
+/// Joins parts into the runs that they are of, ordered by release and seed. What is missing of no
+/// run in particular is told with the last one: files that hold nothing, and releases without any.
 ///
 /// # Errors
 /// If a part is there twice, or the parts of a run are not split alike.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Event, Outcome, Setting, Shard, Summary};
+use super::{Event, Outcome, Setting, Shard, Summary, Verdict};
 use crate::model::rules::{Release, Releases};
 
 /// What one file of results holds.
@@ -61,6 +61,7 @@ pub fn merge(
         is_of(&part.file, &end.version, version)?;
     }
     alike(&parts)?;
+    let parts = without_replaced(parts);
     no_shard_twice(&parts)?;
     let mut missing = cut_off(&parts);
     missing.extend(missing_shards(&parts)?);
@@ -141,6 +142,22 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
         }
     }
     Ok(())
+}
+
+/// Leaves out parts that were cut off and made again: all that they hold, others have found, too.
+fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
+    fn runs(part: &Part) -> impl Iterator<Item = String> + '_ {
+        let kind = |verdict: &Verdict| std::mem::discriminant(verdict);
+        part.outcomes.iter().map(move |it| {
+            format!("{} {} {} {:?}", it.engine, it.release, it.id, kind(&it.verdict))
+        })
+    }
+    let whole: BTreeSet<String> = ended(&parts).flat_map(|(part, _)| runs(part)).collect();
+    let is_replaced = |part: &Part| {
+        // One that holds nothing can be of anything.
+        part.end.is_none() && !part.outcomes.is_empty() && runs(part).all(|it| whole.contains(&it))
+    };
+    parts.into_iter().filter(|part| !is_replaced(part)).collect()
 }
 
 /// No part is there twice.

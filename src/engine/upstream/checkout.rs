@@ -187,11 +187,16 @@ impl Checkout {
     /// The mod file: the checkout in place of the release, its staging modules in place of theirs.
     /// Those that it does not have on disk, as a published module has none, are a release's.
     fn mod_file(&self, theirs: &str, released: &str) -> String {
-        let mut text = format!(
-            "module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {MODULE} v0.0.0\n\n\
-             replace (\n\t{MODULE} => {}\n",
-            quoted(&self.folder)
-        );
+        let mut text =
+            format!("module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {MODULE} v0.0.0\n");
+        // What the host needs and the checkout does not: by itself, Go would take the newest.
+        let known = |module: &str| requirements(theirs).any(|(known, _)| known == module);
+        for (module, version) in requirements(released).filter(|(module, _)| !known(module)) {
+            if !module.starts_with("k8s.io/") {
+                let _ = writeln!(text, "require {module} {version}");
+            }
+        }
+        let _ = write!(text, "\nreplace (\n\t{MODULE} => {}\n", quoted(&self.folder));
         let versions: Vec<(&str, &str)> = replacements(released).collect();
         for (module, by) in replacements(theirs) {
             let by = match by.strip_prefix("./") {
@@ -275,6 +280,17 @@ fn module(folder: &Path) -> Option<String> {
     Some(name.trim().trim_matches('"').to_owned())
 }
 
+/// What a mod file requires for itself: modules and versions.
+fn requirements(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().filter(|line| !line.contains("// indirect"));
+    lines.filter_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        let (module, version) = (words.next()?, words.next()?);
+        let is_version = version.starts_with('v') && !line.contains("=>");
+        is_version.then_some((module, version))
+    })
+}
+
 /// The replacements of a mod file: what, and by what.
 fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -330,12 +346,15 @@ mod tests {
         let folder =
             folder(&[GO_MOD, SOURCE, ("staging/src/k8s.io/api/go.mod", "module k8s.io/api\n")]);
         let checkout = Checkout::open(folder.path()).expect("a checkout");
-        let released = "replace (\n\tk8s.io/api => k8s.io/api v0.9.1\n\
+        let released = "require (\n\texample.org/c v1.0.0\n\texample.org/d v2.0.0 // indirect\n\
+                        \tk8s.io/api v0.9.1\n)\n\
+                        replace (\n\tk8s.io/api => k8s.io/api v0.9.1\n\
                         \tk8s.io/metrics => k8s.io/metrics v0.9.1\n)\n";
         let root = fs::canonicalize(folder.path()).expect("a folder");
         let root = root.display();
         let text = checkout.mod_file(GO_MOD.1, released);
-        let (_, replaced) = text.split_once("replace (\n").expect("replacements");
+        let (required, replaced) = text.split_once("replace (\n").expect("replacements");
+        assert!(required.ends_with("v0.0.0\nrequire example.org/c v1.0.0\n\n"), "{required}");
         assert_eq!(
             replaced,
             format!(
