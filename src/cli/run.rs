@@ -151,7 +151,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
     let mut preparing = TellPreparing::default();
     let mut broken: Option<io::Error> = None;
-    let done = interrupt::listen(plan.scenarios.len() * plan.releases.iter().count())?;
+    let done = interrupt::listen(plan.runs())?;
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, .. } = &event
             && quiet

@@ -65,6 +65,22 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What is to be run: of each release, which of the scenarios. A shard has no need of an engine
+    /// that none of its scenarios runs on.
+    fn parts(&self) -> Vec<(Release, Vec<usize>)> {
+        let releases: Vec<Release> = self.releases.iter().collect();
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let parts = shard.of_runs(releases.len(), self.scenarios.len());
+        let parts = releases.into_iter().zip(parts);
+        parts.filter(|(_, part)| self.shard.is_none() || !part.is_empty()).collect()
+    }
+
+    /// How many scenarios are to be run, on all releases together.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.parts().iter().map(|(_, part)| part.len()).sum()
+    }
+
     /// What its parts have in common, and parts of other plans do not: the releases, and each
     /// scenario as it is understood.
     fn mark(&self) -> String {
@@ -251,12 +267,7 @@ impl Engines {
 /// If the engine of the only release can't be made ready at all. Of several releases, those whose
 /// engine can't have no verdicts. An engine that breaks later makes its scenario inconclusive.
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
-    let all: Vec<Release> = plan.releases.iter().collect();
-    let shard = plan.shard.unwrap_or(Shard::WHOLE);
-    let parts = all.iter().copied().zip(shard.of_runs(all.len(), plan.scenarios.len()));
-    // A shard has no need of an engine that none of its scenarios runs on.
-    let parts: Vec<(Release, Vec<usize>)> =
-        parts.filter(|(_, part)| plan.shard.is_none() || !part.is_empty()).collect();
+    let parts = plan.parts();
     let releases: Vec<Release> = parts.iter().map(|(release, _)| *release).collect();
     let (next, (to, from)) = (AtomicUsize::new(0), mpsc::channel());
     let ready = releases.iter().map(|_| None).collect();
@@ -266,7 +277,7 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
             threads.spawn(move || prepare(plan, releases, next, &to));
         }
         drop(to);
-        let done = run_parts(plan, &parts, all.len() > 1, &mut Engines { from, ready }, sink);
+        let done = run_parts(plan, &parts, &mut Engines { from, ready }, sink);
         if done.is_err() {
             plan.stop.store(true, Ordering::Relaxed);
         }
@@ -277,11 +288,11 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
 fn run_parts(
     plan: &Plan,
     parts: &[(Release, Vec<usize>)],
-    several: bool,
     engines: &mut Engines,
     sink: &mut dyn FnMut(Event),
 ) -> Result<Summary, EngineError> {
     let mut summary = Summary::default();
+    let several = plan.releases.iter().count() > 1;
     let mut started = false;
     for (number, (release, part)) in parts.iter().enumerate() {
         let Some(choice) = engines.of(number, sink) else { break };
@@ -291,7 +302,7 @@ fn run_parts(
             Err(error) => return Err(error),
         };
         if !std::mem::replace(&mut started, true) {
-            sink(start(plan, parts, chosen.name(), note));
+            sink(start(plan, chosen.name(), note));
         }
         let of_release = run_on(plan, *release, part, &chosen, sink);
         summary.join(&of_release);
@@ -301,21 +312,16 @@ fn run_parts(
         }
     }
     if !started {
-        sink(start(plan, parts, name_of_choice(plan), None));
+        sink(start(plan, name_of_choice(plan), None));
     }
     sink(Event::Ended(summary.clone()));
     Ok(summary)
 }
 
 /// The event with which a run begins.
-fn start(
-    plan: &Plan,
-    parts: &[(Release, Vec<usize>)],
-    engine: Arc<str>,
-    note: Option<String>,
-) -> Event {
+fn start(plan: &Plan, engine: Arc<str>, note: Option<String>) -> Event {
     Event::Started {
-        scenarios: parts.iter().map(|(_, part)| part.len()).sum(),
+        scenarios: plan.runs(),
         setting: Setting {
             engine,
             release: plan.releases.to_string(),

@@ -30,13 +30,13 @@ pub const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
 
 /// How many cores one build can keep busy: the long chain of Kubernetes' own packages, and the
 /// linker, leave others idle.
-const CORES_OF_A_BUILD: usize = 4;
+const CORES_OF_A_BUILD: usize = 2;
 
 /// Told what is being done, and which part of the whole is done if that is known.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
 
 /// How many engines are built at a time on this machine: as many as `$KUBE_LOCKSTEP_BUILDS` says,
-/// else one for each four cores. Other processes' builds in the same cache folder count.
+/// else one for each two cores. Other processes' builds in the same cache folder count.
 #[must_use]
 pub fn builds_at_a_time() -> usize {
     let wanted = std::env::var(BUILDS_VARIABLE).ok().and_then(|it| it.trim().parse().ok());
