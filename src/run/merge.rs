@@ -80,7 +80,7 @@ pub fn merge(
     let several = ends().any(|end| !end.summary.releases.is_empty());
     let mut outcomes: Vec<Outcome> = parts.into_iter().flat_map(|part| part.outcomes).collect();
     let release = |outcome: &Outcome| outcome.release.parse::<Release>().ok();
-    // Stable: what is no fixture stays behind those that are, as it was in its part.
+    // As one run would have them: by release, and within one by id.
     outcomes.sort_by(|one, other| {
         (release(one), &one.engine, &one.id).cmp(&(release(other), &other.engine, &other.id))
     });
