@@ -137,7 +137,7 @@ impl Checkout {
         let lock = cache::lock(&own.join(".lock"), stop, progress).map_err(failed)?;
         let _lock = lock.ok_or_else(interrupted)?;
         let scratch = Scratch::new(&cache).map_err(failed)?;
-        self.write_sources(&own).map_err(failed)?;
+        let made_of = self.write_sources(&own).map_err(failed)?;
         let mut build = go::Build {
             name: &self.name(),
             sources: &own,
@@ -151,6 +151,7 @@ impl Checkout {
                 progress(&format!("{}: downloading {module}", build.name), None);
             }
         })?;
+        fs::write(own.join(MADE_OF), made_of).map_err(failed)?;
         build.flags = self.flags("readonly");
         let output = scratch.path().join("engine");
         compile(&build, build.name, &output, progress)?;
@@ -161,8 +162,9 @@ impl Checkout {
         flags(MOD, self.api, builds_at_a_time(), mode)
     }
 
-    /// Puts the sources of the host, and the mod file, into the folder of the checkout.
-    fn write_sources(&self, own: &Path) -> io::Result<()> {
+    /// Puts the sources of the host, and the mod file, into the folder of the checkout. Says what
+    /// the mod file was made of: that is written there once Go has resolved it.
+    fn write_sources(&self, own: &Path) -> io::Result<String> {
         fs::write(own.join(ORIGIN), self.folder.as_os_str().as_encoded_bytes())?;
         // A file that is gone from the sources must be gone there.
         let sources = own.join("virtual");
@@ -175,13 +177,15 @@ impl Checkout {
         let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
         // What Go has added to both stays, unless something that they were made of has changed.
         let made = format!("{module}\n{sums}");
-        let made_of = own.join("made-of");
-        if fs::read_to_string(&made_of).is_ok_and(|before| before == made) {
-            return Ok(());
+        let made_of = own.join(MADE_OF);
+        match fs::read_to_string(&made_of) {
+            Ok(before) if before == made => return Ok(made),
+            Ok(_) => fs::remove_file(&made_of)?,
+            Err(_) => {}
         }
         fs::write(own.join(MOD), module)?;
         fs::write(own.join(SUM), sums)?;
-        fs::write(made_of, made)
+        Ok(made)
     }
 
     /// The mod file: the checkout in place of the release, its staging modules in place of theirs.
@@ -226,6 +230,7 @@ impl Checkout {
 
 const MOD: &str = "checkout.mod";
 const SUM: &str = "checkout.sum";
+const MADE_OF: &str = "made-of";
 
 /// Puts an engine into place, under a name made of what is in it: others of the same checkout may
 /// be running. Those that are not are removed.
