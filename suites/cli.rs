@@ -1,5 +1,7 @@
 //! The command as users call it: exit codes, what is written where, and its reference in the docs.
 
+#[path = "cli/building.rs"]
+mod building;
 #[path = "cli/engines.rs"]
 mod engines;
 #[path = "cli/fuzzing.rs"]
@@ -8,6 +10,8 @@ mod fuzzing;
 mod output;
 #[path = "cli/selection.rs"]
 mod selection;
+#[path = "cli/sharing.rs"]
+mod sharing;
 mod support;
 
 use std::fs;

@@ -18,7 +18,7 @@ use kube_lockstep::model::time::Time;
 use kube_lockstep::run::fuzzing::{
     Enough, Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz as fuzzed,
 };
-use kube_lockstep::run::{Verdict, run_one, run_watched};
+use kube_lockstep::run::{Shard, Verdict, run_one, run_watched};
 use kube_lockstep::scenario::{self, Scenario};
 use kube_lockstep::trace::Stepped;
 use kube_lockstep::world::Change;
@@ -63,6 +63,7 @@ fn main() -> ExitCode {
 
 fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
     FuzzPlan {
+        shard: Shard::WHOLE,
         seed: 20,
         enough: Enough::Ticks(ticks),
         release: RELEASE,

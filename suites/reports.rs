@@ -193,12 +193,7 @@ fn known() -> Outcome {
 }
 
 fn setting() -> Setting {
-    Setting {
-        engine: "upstream".into(),
-        release: "1.37".to_owned(),
-        program: None,
-        time_limit: None,
-    }
+    Setting { engine: "upstream".into(), release: "1.37".to_owned(), ..Setting::default() }
 }
 
 fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Event> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::fixtures::{Fixture, Fixtures};
+use super::prune::size;
 use super::{OfRelease, Source, exit};
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
@@ -122,8 +123,14 @@ fn cache_folder() -> Option<Check> {
         let found = format!("{shown}, made when an engine is built");
         return Some(Check::new(State::Ok, NAME, found));
     }
-    let found = format!("{shown}, {}", size(size_of_folder(&folder)));
-    Some(Check::new(State::Ok, NAME, found))
+    let all = format!("{shown}, {}", size(build::size(&folder)));
+    let stale = build::contents().unwrap_or_default();
+    let stale: u64 = stale.iter().filter(|it| it.stale.is_some()).map(|it| it.bytes).sum();
+    if stale == 0 {
+        return Some(Check::new(State::Ok, NAME, all));
+    }
+    let check = Check::new(State::Ok, NAME, format!("{all}, of which {} stale", size(stale)));
+    Some(check.hint("`kube-lockstep prune` removes what is stale"))
 }
 
 /// Whether engines can be put there, or the folder be made where there is none yet.
@@ -131,17 +138,6 @@ fn can_be_written(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     // A file that vanishes at once is the only sure way to know.
     tempfile::tempfile_in(there).map(drop)
-}
-
-/// The bytes below a folder. What can't be read counts as nothing; links are not followed.
-fn size_of_folder(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let sizes = entries.flatten().map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => size_of_folder(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
-    });
-    sizes.sum()
 }
 
 /// Free space where engines are built, as `df` tells it; nothing where there is no `df`.
@@ -161,15 +157,6 @@ fn space() -> Option<Check> {
     } else {
         Check::new(State::Ok, "disk space", found)
     })
-}
-
-/// `312 MB`, as disks are measured.
-fn size(bytes: u64) -> String {
-    const UNITS: [(&str, f64); 3] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
-    let bytes = bytes as f64;
-    let (unit, scale) = UNITS.into_iter().find(|(_, scale)| bytes >= *scale).unwrap_or(("B", 1.0));
-    let digits = usize::from(bytes / scale < 10.0 && scale > 1.0);
-    format!("{:.digits$} {unit}", bytes / scale)
 }
 
 fn scenarios(fixtures: &Fixtures) -> Option<Check> {

@@ -1,11 +1,18 @@
 //! `kube-lockstep explain`.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::{OfRelease, Source, columns, exit, show};
+use super::{OfReleaseOrCheckout, Source, TellPreparing, columns, exit, show};
+use crate::engine::upstream::Upstream;
+use crate::engine::upstream::checkout::Checkout;
+use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
-use crate::report::explain;
-use crate::run::{FreeRun, FreeTick, free_run};
+use crate::report::{self, explain};
+use crate::run::{FreeRun, FreeTick, Setting, Verdict, free_run, run_one};
+use crate::scenario::Scenario;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -24,7 +31,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
     #[command(flatten)]
-    release: OfRelease,
+    release: OfReleaseOrCheckout,
     #[command(flatten)]
     source: Source,
 }
@@ -40,7 +47,8 @@ fn time(text: &str) -> Result<Span, String> {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenario = fixtures.one(&args.name)?.parse()?;
-    let release = args.release.release;
+    let checkout = args.release.local.open(false, false)?;
+    let release = args.release.release(checkout.as_ref());
     let run = free_run(&scenario, release);
     if let Some(hpa) = &args.hpa
         && !scenario.hpas.iter().any(|known| *known.name == **hpa)
@@ -52,7 +60,35 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let index = index(args, &run)?;
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
     show(&text.unwrap_or_default())?;
+    if let Some(checkout) = checkout {
+        show(&beside(&checkout, &scenario, release, index + 1)?)?;
+    }
     Ok(exit::CONFORMS)
+}
+
+/// What a checkout does, up to that tick, in words.
+fn beside(
+    checkout: &Checkout,
+    scenario: &Arc<Scenario>,
+    release: Release,
+    tick: usize,
+) -> Result<String, Failure> {
+    let mut preparing = TellPreparing::default();
+    let program = checkout.build(&AtomicBool::new(false), &mut |what, _| preparing.tell(what))?;
+    let name = checkout.name();
+    let mut engine = Upstream::of_checkout(program, name.as_str().into(), release);
+    let outcome = run_one(scenario, &mut engine, &[]);
+    let later = matches!(&outcome.verdict, Verdict::Diverges(it) if it.tick > tick);
+    let setting = Setting {
+        engine: name.as_str().into(),
+        release: release.to_string(),
+        checkout: Some(checkout.path.clone()),
+        ..Setting::default()
+    };
+    Ok(match report::outcome(&outcome, &setting, columns()) {
+        Some(text) if !later => format!("\n{text}"),
+        _ => format!("\n{name} does the same up to this tick\n"),
+    })
 }
 
 /// Where the tick is that is meant, among all.

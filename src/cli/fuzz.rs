@@ -11,17 +11,18 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::{
-    Format, OfRelease, columns, exit, interrupt, program_and_engine, show, tell_preparing,
-    unless_closed, workers,
+    Format, OfReleaseOrCheckout, OfShard, TellPreparing, columns, exit, interrupt,
+    program_and_engine, show, unless_closed, workers,
 };
 use crate::engine::Engine;
 use crate::engine::model::Model;
+use crate::engine::upstream::checkout::Checkout;
 use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
 use crate::fuzz::Area;
 use crate::model::rules::Release;
 use crate::report::fuzz::{self as report, FuzzSetting};
 use crate::run::fuzzing::{Enough, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz};
-use crate::run::{Setting, of_program};
+use crate::run::{Setting, Shard, of_program};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -39,7 +40,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = super::run::time_limit)]
     time: Option<Duration>,
     #[command(flatten)]
-    release: OfRelease,
+    release: OfReleaseOrCheckout,
+    #[command(flatten)]
+    part: OfShard,
     /// How many scenarios to run at a time [default: one for each core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -87,17 +90,25 @@ const SHRINKING: usize = 3000;
 const EVERY: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let release = args.release.release;
+    if args.part.shard.is_some() && args.seed.is_none() {
+        let what = "--shard needs --seed: the shards of one run have the same seed";
+        return Err(Failure::usage(what).hint("give all of them the same number").into());
+    }
+    let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
+    let checkout = args.release.local.open(other, program)?;
+    let release = args.release.release(checkout.as_ref());
     let stop = Arc::new(AtomicBool::new(false));
     let jobs = workers(args.jobs);
     let seed = args.seed.unwrap_or_else(chance);
-    let engine = engine(args, release, &stop)?;
+    let engine = engine(args, release, checkout.as_ref(), &stop)?;
     let setting = FuzzSetting {
         setting: Setting {
             engine: engine().name().into(),
             release: release.to_string(),
             program: args.program.clone(),
-            time_limit: None,
+            checkout: checkout.map(|checkout| checkout.path),
+            shard: args.part.shard,
+            ..Setting::default()
         },
         seed,
         version: env!("CARGO_PKG_VERSION"),
@@ -109,6 +120,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         enough: args
             .time
             .map_or(Enough::Ticks(args.ticks.unwrap_or(100_000) as usize), Enough::Time),
+        shard: args.part.shard.unwrap_or(Shard::WHOLE),
         release,
         jobs,
         areas: args.areas.clone(),
@@ -131,7 +143,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 
 type MakeEngine = Box<dyn Fn() -> Box<dyn Engine> + Sync>;
 
-fn engine(args: &Args, release: Release, stop: &AtomicBool) -> anyhow::Result<MakeEngine> {
+fn engine(
+    args: &Args,
+    release: Release,
+    checkout: Option<&Checkout>,
+    stop: &AtomicBool,
+) -> anyhow::Result<MakeEngine> {
     if let Some(program) = args.program.clone() {
         if args.engine == EngineName::Model {
             return Err(program_and_engine().into());
@@ -143,8 +160,16 @@ fn engine(args: &Args, release: Release, stop: &AtomicBool) -> anyhow::Result<Ma
     if args.engine == EngineName::Model {
         return Ok(Box::new(move || Box::new(Model::new(release))));
     }
-    let mut told = false;
-    let program = build::ensure(release, stop, &mut |what, _| tell_preparing(what, &mut told));
+    let mut preparing = TellPreparing::default();
+    let mut progress = |what: &str, _| preparing.tell(what);
+    if let Some(checkout) = checkout {
+        let program = checkout.build(stop, &mut progress).map_err(Failure::from)?;
+        let name: Arc<str> = checkout.name().into();
+        return Ok(Box::new(move || {
+            Box::new(Upstream::of_checkout(program.clone(), name.clone(), release))
+        }));
+    }
+    let program = build::ensure(release, stop, &mut progress);
     let program = program.map_err(Failure::from)?;
     Ok(Box::new(move || Box::new(Upstream::new(program.clone(), release))))
 }

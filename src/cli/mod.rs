@@ -14,10 +14,13 @@ mod fuzz;
 mod interrupt;
 mod list;
 mod predict;
+mod prune;
 mod releases;
+mod report;
 mod run;
 mod schema;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,8 +28,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
+use crate::engine::upstream::checkout::{Checkout, CheckoutError};
 use crate::model::rules::{Release, Releases};
 use crate::report::style::{BAD, WARN, paint};
+use crate::run::Shard;
 
 /// Runs scenarios of Kubernetes pod autoscalers on a reference model and on the real upstream
 /// controller, tick by tick, and explains every difference.
@@ -70,6 +75,8 @@ enum Command {
     Diff(diff::Args),
     /// Show in which releases the behaviour in a scenario changed
     Bisect(diff::BisectArgs),
+    /// Join the JSON results of runs that were made on several machines
+    Report(report::Args),
     /// List the releases: what runs live, what is recorded, what changed
     Releases(releases::Args),
     /// List scenarios with what each requires
@@ -80,6 +87,11 @@ enum Command {
     ///
     /// Exits with 3 if upstream's controller can't.
     Doctor(doctor::Args),
+    /// Remove what is stale from the cache folder: engines of other versions, and leftovers
+    ///
+    /// What a running process uses is left. Engines that are removed are built anew when they are
+    /// needed.
+    Prune(prune::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -135,13 +147,82 @@ struct OfRelease {
     release: Release,
 }
 
+/// The release whose behaviour is meant, where it may be that of a checkout.
+#[derive(clap::Args, Debug)]
+struct OfReleaseOrCheckout {
+    /// The Kubernetes release whose behaviour is meant [default: the newest, or that of
+    /// --upstream-path]
+    #[arg(long, value_name = "RELEASE", value_parser = Release::known)]
+    release: Option<Release>,
+    #[command(flatten)]
+    local: OfCheckout,
+}
+
+impl OfReleaseOrCheckout {
+    fn release(&self, checkout: Option<&Checkout>) -> Release {
+        let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
+        self.release.unwrap_or_else(rules)
+    }
+}
+
 /// The releases whose behaviour is meant.
 #[derive(clap::Args, Clone, Debug)]
 struct OfReleases {
     /// The Kubernetes releases whose behaviour is meant: one, several (`1.30,1.35-1.37`), or `all`
+    /// [default: the newest, or that of --upstream-path]
     #[arg(long = "release", value_name = "RELEASES")]
-    #[arg(default_value_t = Releases::only(Release::newest()))]
-    releases: Releases,
+    releases: Option<Releases>,
+}
+
+impl OfReleases {
+    fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
+        let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
+        let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
+        if checkout.is_some() && releases.iter().count() > 1 {
+            let what = "--upstream-path is one engine, and --release names several releases";
+            let hint = "with it, --release says whose rules the model follows: name one";
+            return Err(Failure::usage(what).hint(hint));
+        }
+        Ok(releases)
+    }
+}
+
+/// A checkout in place of a release's code.
+#[derive(clap::Args, Debug)]
+struct OfCheckout {
+    /// A local Kubernetes checkout whose controller takes the place of a release's. Go compiles
+    /// what has changed in it; --release says whose rules the model follows
+    #[arg(long, value_name = "DIR")]
+    upstream_path: Option<PathBuf>,
+}
+
+impl OfCheckout {
+    /// The checkout that is named, beside an engine that is named and a program.
+    fn open(&self, other: bool, program: bool) -> Result<Option<Checkout>, Failure> {
+        let Some(path) = &self.upstream_path else { return Ok(None) };
+        if program {
+            let what = "--upstream-path and --program both take the place of the upstream engine";
+            return Err(Failure::usage(what).hint("leave out one of them"));
+        }
+        if other {
+            let what = "--upstream-path is an upstream engine, and another one is named";
+            return Err(Failure::usage(what).hint("leave out --engine"));
+        }
+        let open = Checkout::open(path).map_err(|error| {
+            let what = format!("--upstream-path {error}");
+            let CheckoutError { hint, .. } = error;
+            Failure::usage(what).hint(hint)
+        });
+        open.map(Some)
+    }
+}
+
+/// The part of it that is to be done here.
+#[derive(clap::Args, Debug)]
+struct OfShard {
+    /// The I-th of N parts, for as many machines; `report merge` joins their JSON
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
 }
 
 /// The program: reads the command line, does what it says, and returns the exit code.
@@ -161,10 +242,12 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Bisect(args) => diff::bisect(&args),
+        Command::Report(args) => report::run(&args),
         Command::Releases(args) => releases::run(&args),
         Command::List(args) => list::run(&args),
         Command::Schema => schema::run(),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Prune(args) => prune::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     };
     ExitCode::from(done.unwrap_or_else(|error| complain(&error)))
@@ -197,13 +280,21 @@ fn program_and_engine() -> Failure {
     Failure::usage(what).hint("leave out --engine")
 }
 
-/// Tells, once, that an engine is being made: one line for a log, so that minutes of silence are
-/// understood.
-fn tell_preparing(what: &str, told: &mut bool) {
-    if !std::mem::replace(told, true) {
-        let text = format!("note: {what} (this takes minutes, once)\n");
-        // A note that can't be written is no reason to stop.
-        let _ = anstream::stderr().write_all(text.as_bytes());
+/// Tells, once for each engine, that it is being made: one line for a log, so that minutes of
+/// silence are understood.
+#[derive(Debug, Default)]
+struct TellPreparing {
+    told: BTreeSet<String>,
+}
+
+impl TellPreparing {
+    fn tell(&mut self, what: &str) {
+        let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
+        if self.told.insert(engine.to_owned()) {
+            let text = format!("note: {what} (this takes minutes the first time)\n");
+            // A note that can't be written is no reason to stop.
+            let _ = anstream::stderr().write_all(text.as_bytes());
+        }
     }
 }
 
@@ -248,11 +339,17 @@ pub fn reference() -> String {
     // A fixed width, so that the reference does not depend on a terminal.
     let command = Cli::command().term_width(100);
     text.push_str(&help(command.clone(), "kube-lockstep"));
-    for subcommand in command.get_subcommands() {
-        let name = format!("kube-lockstep {}", subcommand.get_name());
-        text.push_str(&help(subcommand.clone().term_width(100), &name));
-    }
+    below(&command, "kube-lockstep", &mut text);
     text
+}
+
+/// The reference of the subcommands of a command, and of theirs.
+fn below(command: &clap::Command, name: &str, text: &mut String) {
+    for subcommand in command.get_subcommands() {
+        let name = format!("{name} {}", subcommand.get_name());
+        text.push_str(&help(subcommand.clone().term_width(100), &name));
+        below(subcommand, &name, text);
+    }
 }
 
 fn help(command: clap::Command, name: &str) -> String {

@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
 use super::{
-    Format, OfReleases, Source, columns, exit, interrupt, program_and_engine, tell_preparing,
-    workers,
+    Format, OfCheckout, OfReleases, OfShard, Source, TellPreparing, columns, exit, interrupt,
+    program_and_engine, workers,
 };
 use crate::engine::upstream::TIME_LIMIT;
 use crate::model::time::Span;
@@ -34,6 +34,10 @@ pub(super) struct Args {
     engine: Option<EngineName>,
     #[command(flatten)]
     releases: OfReleases,
+    #[command(flatten)]
+    local: OfCheckout,
+    #[command(flatten)]
+    part: OfShard,
     /// How results are shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -85,7 +89,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
     };
     let summary = tell(&plan, report.as_mut())?;
-    Ok(code(&summary))
+    Ok(match code(&summary) {
+        // All parts together may still have something to run.
+        exit::NOTHING if plan.shard.is_some() => exit::CONFORMS,
+        code => code,
+    })
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
@@ -93,6 +101,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     if args.program.is_some() && other {
         return Err(program_and_engine());
     }
+    let checkout = args.local.open(other, args.program.is_some())?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
@@ -111,11 +120,13 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             Some(EngineName::Model) => EngineChoice::Model,
             Some(EngineName::Recorded) => EngineChoice::Recorded,
         },
-        releases: args.releases.releases.clone(),
+        releases: args.releases.releases(checkout.as_ref())?,
         jobs: workers(args.jobs),
         known: fixtures.known()?,
         traces: fixtures.traces(),
         program: args.program.clone(),
+        checkout,
+        shard: args.part.shard,
         time_limit: args.time_limit.unwrap_or(TIME_LIMIT),
         stop: Arc::new(AtomicBool::new(false)),
     })
@@ -138,14 +149,14 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
 /// but the verdict is still wanted; one that can't write for another reason ends the run.
 fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
-    let mut told = false;
+    let mut preparing = TellPreparing::default();
     let mut broken: Option<io::Error> = None;
-    let done = interrupt::listen(plan.scenarios.len() * plan.releases.iter().count())?;
+    let done = interrupt::listen(plan.runs())?;
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, .. } = &event
             && quiet
         {
-            tell_preparing(what, &mut told);
+            preparing.tell(what);
         }
         if matches!(event, Event::Finished(_)) {
             done.fetch_add(1, Ordering::Relaxed);
@@ -166,10 +177,10 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
 }
 
 /// The exit code of a run.
-fn code(summary: &Summary) -> u8 {
+pub(super) fn code(summary: &Summary) -> u8 {
     if summary.diverges > 0 || !summary.stale_known.is_empty() {
         exit::DIVERGES
-    } else if summary.inconclusive > 0 {
+    } else if summary.inconclusive > 0 || !summary.missing.is_empty() {
         exit::ENGINE
     } else if summary.conforms == 0 {
         exit::NOTHING
@@ -197,5 +208,7 @@ mod tests {
         assert_eq!(code(&summary(0, 0, 0, 2)), exit::NOTHING);
         let stale = Summary { stale_known: vec![String::new()], ..summary(3, 0, 0, 0) };
         assert_eq!(code(&stale), exit::DIVERGES);
+        let gap = Summary { missing: vec![String::new()], ..summary(3, 0, 0, 0) };
+        assert_eq!(code(&gap), exit::ENGINE);
     }
 }

@@ -31,7 +31,7 @@ pub struct Coverage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reached {
     /// What it is a group of.
-    pub group: &'static str,
+    pub group: String,
     /// What was reached, and on how many ticks; kinds, versions and gates: in how many scenarios.
     pub reached: Vec<(String, u64)>,
     /// What is known to be there, and was not reached.
@@ -286,7 +286,7 @@ impl Coverage {
             let not_met = others().filter(|(_, count)| **count == 0);
             let not_met = not_met.map(|((_, name), _)| name.clone());
             let never = never.map(str::to_owned).chain(not_met).collect();
-            Reached { group, reached, never }
+            Reached { group: group.to_owned(), reached, never }
         };
         KNOWN.into_iter().enumerate().map(of).collect()
     }

@@ -35,8 +35,9 @@ pub fn first_line(of: &FuzzSetting) -> String {
         [] => String::new(),
         areas => format!(", areas {}", areas.join(", ")),
     };
+    let shard = of.setting.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
     format!(
-        "fuzz: seed {}, release {}, engine {}, kube-lockstep {}{areas}\n",
+        "fuzz: seed {}, release {}, engine {}, kube-lockstep {}{areas}{shard}\n",
         of.seed, of.setting.release, of.setting.engine, of.version
     )
 }
@@ -44,13 +45,17 @@ pub fn first_line(of: &FuzzSetting) -> String {
 /// [`first_line`] for programs.
 #[must_use]
 pub fn first_json(of: &FuzzSetting) -> Value {
-    json!({ "fuzz": {
+    let mut first = json!({
         "seed": of.seed,
         "release": of.setting.release,
         "engine": &*of.setting.engine,
         "version": of.version,
         "areas": of.areas,
-    }})
+    });
+    if let Some(shard) = of.setting.shard {
+        first["shard"] = shard.to_string().into();
+    }
+    json!({ "fuzz": first })
 }
 
 /// How far it is, in a line.
@@ -253,7 +258,7 @@ pub fn summary_json(of: &FuzzSummary, setting: &FuzzSetting) -> Value {
     let group = |group: &Reached| {
         let reached: serde_json::Map<String, Value> =
             group.reached.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
-        (group.group.to_owned(), json!({ "reached": reached, "never": group.never }))
+        (group.group.clone(), json!({ "reached": reached, "never": group.never }))
     };
     let coverage: serde_json::Map<String, Value> = of.coverage.iter().map(group).collect();
     json!({ "summary": {

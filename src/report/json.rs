@@ -3,6 +3,7 @@
 //! Times are durations since the scenario's start as Go writes them (`1m30s`).
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::rules::Release;
+use crate::model::time::Span;
 use crate::run::{Event, FreeRun, FreeTick, Note, Outcome, Setting, Summary, Verdict};
 
 /// The report for programs.
@@ -121,7 +123,11 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
 }
 
 fn note_lines(notes: &[Note]) -> Vec<Value> {
-    notes.iter().map(|note| json!({"line": note.line, "what": note.what})).collect()
+    let line = |note: &Note| match note.of_reading {
+        true => json!({"line": note.line, "what": note.what, "ofReading": true}),
+        false => json!({"line": note.line, "what": note.what}),
+    };
+    notes.iter().map(line).collect()
 }
 
 fn unmet_lines(unmet: &[Unmet]) -> Vec<Value> {
@@ -134,6 +140,9 @@ struct ScenarioLine<'a> {
     id: &'a str,
     path: &'a str,
     line: usize,
+    /// Told where it does not simply hold.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    requirement: &'a str,
     engine: &'a str,
     release: &'a str,
     verdict: &'static str,
@@ -188,6 +197,11 @@ impl<'a> ScenarioLine<'a> {
             id: &outcome.id,
             path: &outcome.path,
             line: outcome.line,
+            requirement: if divergence.is_some() || verdict == "unexpected" {
+                &outcome.requirement
+            } else {
+                ""
+            },
             engine: &outcome.engine,
             release: &outcome.release,
             verdict,
@@ -220,8 +234,29 @@ fn divergence_json<'a>(outcome: &'a Outcome, divergence: &'a Divergence) -> Dive
     }
 }
 
+/// What makes a run another one than that of its releases on its engine: `report merge` reads it.
+fn how(figures: &mut Value, run: &Setting) {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into());
+    let limit = run.time_limit.map(|limit| {
+        Value::from(Span(i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX)).to_string())
+    });
+    let parts = [
+        ("program", path(&run.program)),
+        ("upstreamPath", path(&run.checkout)),
+        ("timeLimit", limit),
+        ("shard", run.shard.map(|shard| shard.to_string().into())),
+        ("plan", Some(run.plan.as_str()).filter(|plan| !plan.is_empty()).map(Value::from)),
+    ];
+    for (name, value) in parts {
+        if let Some(value) = value {
+            figures[name] = value;
+        }
+    }
+}
+
 fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
     let mut figures = json!({
+        "version": env!("CARGO_PKG_VERSION"),
         "engine": run.map(|run| &*run.engine),
         "release": run.map(|run| &run.release),
         "scenarios": summary.scenarios,
@@ -230,7 +265,11 @@ fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
         "inconclusive": summary.inconclusive,
         "skipped": summary.skipped,
         "ticks": summary.ticks,
+        "seconds": (summary.elapsed.as_secs_f64() * 1e3).round() / 1e3,
     });
+    if let Some(run) = run {
+        how(&mut figures, run);
+    }
     if !summary.releases.is_empty() {
         let of_release = |(release, of): &(Release, Summary)| {
             json!({
@@ -247,6 +286,9 @@ fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
     }
     if !summary.stale_known.is_empty() {
         figures["staleKnown"] = json!(summary.stale_known);
+    }
+    if !summary.missing.is_empty() {
+        figures["missing"] = json!(summary.missing);
     }
     json!({ "summary": figures })
 }

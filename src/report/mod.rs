@@ -9,9 +9,11 @@ pub mod chart;
 mod difference;
 pub mod explain;
 pub mod fuzz;
+pub mod fuzz_results;
 pub mod json;
 mod layout;
 mod outcome;
+pub mod results;
 pub mod style;
 pub mod table;
 pub mod terminal;
@@ -19,7 +21,7 @@ pub mod terminal;
 use std::io;
 
 use crate::model::time::Span;
-use crate::run::{Event, Setting};
+use crate::run::{Event, Outcome, Setting};
 
 /// Something that tells of a run while it goes on.
 pub trait Report {
@@ -28,6 +30,12 @@ pub trait Report {
     /// # Errors
     /// If it can't be written, for instance because the pipe was closed.
     fn event(&mut self, event: &Event) -> io::Result<()>;
+}
+
+/// What came of one scenario, in full; nothing if it simply conforms.
+#[must_use]
+pub fn outcome(outcome: &Outcome, setting: &Setting, columns: usize) -> Option<String> {
+    outcome::text(outcome, Some(setting), columns)
 }
 
 /// A text behind a label, wrapped.
@@ -39,13 +47,17 @@ pub fn wrapped(label: &str, text: &str, columns: usize) -> String {
 /// How a replay of one scenario is called.
 fn replay(id: &str, setting: &Setting) -> String {
     let mut command = format!("kube-lockstep run {} --release {}", shell_word(id), setting.release);
-    match (&setting.program, &*setting.engine) {
-        (Some(program), _) => {
+    match (&setting.program, &setting.checkout, &*setting.engine) {
+        (Some(program), ..) => {
             command.push_str(&format!(" --program {}", shell_word(&program.to_string_lossy())));
         }
+        (None, Some(folder), _) => {
+            let folder = shell_word(&folder.to_string_lossy());
+            command.push_str(&format!(" --upstream-path {folder}"));
+        }
         // Upstream is what a run takes by itself.
-        (None, "upstream") => {}
-        (None, engine) => command.push_str(&format!(" --engine {engine}")),
+        (None, None, "upstream") => {}
+        (None, None, engine) => command.push_str(&format!(" --engine {engine}")),
     }
     if let Some(limit) = setting.time_limit {
         let limit = Span(i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX));
@@ -101,8 +113,7 @@ mod tests {
         let on = |engine: &str| Setting {
             engine: engine.into(),
             release: "1.37".to_owned(),
-            program: None,
-            time_limit: None,
+            ..Setting::default()
         };
         assert_eq!(
             replay("tolerance/edge", &on("upstream")),
@@ -121,6 +132,11 @@ mod tests {
             replay("tolerance/edge", &mine),
             "kube-lockstep run tolerance/edge --release 1.37 --program 'my engines/mine' \
              --time-limit 1m30.5s"
+        );
+        let checkout = Setting { checkout: Some("../kubernetes".into()), ..on("upstream ../x") };
+        assert_eq!(
+            replay("tolerance/edge", &checkout),
+            "kube-lockstep run tolerance/edge --release 1.37 --upstream-path ../kubernetes"
         );
     }
 }

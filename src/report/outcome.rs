@@ -92,8 +92,7 @@ fn again(outcome: &Outcome, run: Option<&Setting>) -> String {
     let setting = Setting {
         engine: outcome.engine.clone(),
         release: outcome.release.clone(),
-        program: run.and_then(|run| run.program.clone()),
-        time_limit: run.and_then(|run| run.time_limit),
+        ..run.cloned().unwrap_or_default()
     };
     beside_its_fixtures(outcome, replay(&outcome.id, &setting))
 }
@@ -131,7 +130,8 @@ fn diverges(
     closing(&mut out, outcome, run);
     if !is_of_the_api(divergence) {
         let id = shell_word(&outcome.id);
-        let tick = format!("kube-lockstep explain {id} --tick {}", divergence.tick);
+        let (tick, release) = (divergence.tick, &outcome.release);
+        let tick = format!("kube-lockstep explain {id} --tick {tick} --release {release}");
         let command = beside_its_fixtures(outcome, tick);
         let _ = writeln!(out, "  the model's whole derivation: {}", paint(STRONG, &command));
     }

@@ -130,12 +130,13 @@ impl<W: Write> Report for Terminal<W> {
                     bar.started(*scenarios);
                 }
                 self.only_one = *scenarios == 1;
-                let Setting { engine, release, .. } = setting;
+                let Setting { engine, release, shard, .. } = setting;
                 self.run = Some(setting.clone());
                 let version = env!("CARGO_PKG_VERSION");
                 let scenarios = counted(*scenarios, "scenario");
+                let shard = shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
                 let mut text = format!(
-                    "{} {scenarios} on {} {release}\n",
+                    "{} {scenarios} on {} {release}{shard}\n",
                     paint(DIM, &format!("kube-lockstep {version}:")),
                     paint(STRONG, engine)
                 );
@@ -166,11 +167,19 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
         let text = hanging("stale  ", &entry, 0, columns);
         out.push_str(&text.replacen("stale", &paint(BAD, "stale"), 1));
     }
+    for part in &summary.missing {
+        let text = hanging("missing  ", part, 0, columns);
+        out.push_str(&text.replacen("missing", &paint(BAD, "missing"), 1));
+    }
     for (release, of_release) in &summary.releases {
         let line = figures(of_release, &paint(STRONG, &format!("{release:>6}")));
         out.push_str(&line);
     }
-    let on = run.map(|run| format!(" on {} {}", run.engine, run.release)).unwrap_or_default();
+    let on = run.map(|run| {
+        let shard = run.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
+        format!(" on {} {}{shard}", run.engine, run.release)
+    });
+    let on = on.unwrap_or_default();
     let scenarios = counted(summary.scenarios, "scenario");
     out.push_str(&figures(summary, &format!("{scenarios}{on}")));
     out
@@ -184,14 +193,19 @@ fn figures(summary: &Summary, of: &str) -> String {
         if number == 0 { text } else { paint(style, &text) }
     };
     let bad = summary.diverges > 0 || !summary.stale_known.is_empty();
-    let good = if bad || summary.inconclusive > 0 { anstyle::Style::new() } else { GOOD };
+    let unknown = summary.inconclusive > 0 || !summary.missing.is_empty();
+    let good = if bad || unknown { anstyle::Style::new() } else { GOOD };
     let stale = match summary.stale_known.len() {
         0 => String::new(),
         gone => format!(", {}", count(gone, "stale", BAD)),
     };
+    let missing = match summary.missing.len() {
+        0 => String::new(),
+        gone => format!(", {}", count(gone, "missing", BAD)),
+    };
     let _ = writeln!(
         out,
-        "{of}: {}, {}, {}, {}{stale}; {} in {}",
+        "{of}: {}, {}, {}, {}{stale}{missing}; {} in {}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),
@@ -219,6 +233,11 @@ struct Bar {
 impl Bar {
     fn preparing(&mut self, what: &str, fraction: Option<f64>) {
         const SCALE: u64 = 1000;
+        if let Some(bar) = self.bar.as_ref().filter(|_| self.running) {
+            // The engine of a later release, while earlier ones are run.
+            bar.set_message(what.to_owned());
+            return;
+        }
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(Some(SCALE), ProgressDrawTarget::stderr());
             bar.enable_steady_tick(Duration::from_millis(120));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::in_order::in_order;
-use super::{Outcome, Verdict, run_watched};
+use super::{Outcome, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::Engine;
 use crate::fuzz::{self, Area, Coverage, Reached, Seen};
@@ -26,8 +26,10 @@ use crate::scenario::Scenario;
 pub struct FuzzPlan {
     /// Where all chance comes from.
     pub seed: u64,
-    /// When it is enough.
+    /// When it is enough, all parts together.
     pub enough: Enough,
+    /// The part of it that is run: every so many-th scenario of the seed.
+    pub shard: Shard,
     /// The release.
     pub release: Release,
     /// How many workers, at least 1.
@@ -137,6 +139,36 @@ pub struct FuzzSummary {
     pub elapsed: Duration,
 }
 
+impl FuzzSummary {
+    /// Adds the figures of another part of the same run, made beside it.
+    pub fn join(&mut self, other: &FuzzSummary) {
+        self.scenarios += other.scenarios;
+        self.ticks += other.ticks;
+        self.divergences += other.divergences;
+        self.inconclusive += other.inconclusive;
+        self.unplayable += other.unplayable;
+        self.interrupted |= other.interrupted;
+        self.elapsed = self.elapsed.max(other.elapsed);
+        for theirs in &other.coverage {
+            let Some(ours) = self.coverage.iter_mut().find(|ours| ours.group == theirs.group)
+            else {
+                self.coverage.push(theirs.clone());
+                continue;
+            };
+            for (name, count) in &theirs.reached {
+                match ours.reached.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, ours)) => *ours += count,
+                    None => ours.reached.push((name.clone(), *count)),
+                }
+            }
+            let unheard = theirs.never.iter().filter(|name| !ours.never.contains(name)).cloned();
+            let unheard: Vec<String> = unheard.collect();
+            ours.never.extend(unheard);
+            ours.never.retain(|name| !ours.reached.iter().any(|(reached, _)| reached == name));
+        }
+    }
+}
+
 /// Makes an engine for a worker.
 pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
 
@@ -169,11 +201,11 @@ pub fn fuzz(
     let mut kinds: BTreeMap<String, Finding> = BTreeMap::new();
     let worker = || Worker { plan, new: engine, engine: None };
     let work = |worker: &mut Worker<'_>, index: usize| {
-        (!plan.is_stopped()).then(|| worker.run(index as u64))
+        (!plan.is_stopped()).then(|| worker.run(plan.shard.nth(index) as u64))
     };
     let mut in_vain = 0;
     in_order(plan.jobs, &worker, &work, &mut |index, ran| {
-        let index = index as u64;
+        let index = plan.shard.nth(index) as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
         summary.unplayable += usize::from(ran.unplayable);
@@ -200,7 +232,7 @@ pub fn fuzz(
         let elapsed = begin.elapsed();
         sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
         let enough = match plan.enough {
-            Enough::Ticks(ticks) => summary.ticks >= ticks,
+            Enough::Ticks(ticks) => summary.ticks >= plan.shard.share(ticks),
             Enough::Time(time) => elapsed >= time,
         };
         !enough && in_vain < IN_VAIN && kinds.len() < plan.most_findings && !plan.is_stopped()

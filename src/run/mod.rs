@@ -11,6 +11,8 @@ mod in_order;
 mod lockstep;
 #[cfg(feature = "engines")]
 mod many;
+pub mod merge;
+mod shard;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use std::time::Duration;
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, of_program, run_all};
+pub use shard::Shard;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
@@ -126,7 +129,7 @@ impl Outcome {
 }
 
 /// What a run is made on: all that has to be said to make it again.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Setting {
     /// The engine's name.
     pub engine: Arc<str>,
@@ -134,8 +137,14 @@ pub struct Setting {
     pub release: String,
     /// The program that takes the place of the upstream engine.
     pub program: Option<PathBuf>,
+    /// The local checkout that takes the place of a release's code.
+    pub checkout: Option<PathBuf>,
     /// The time limit of an answer, where it is not the usual one.
     pub time_limit: Option<Duration>,
+    /// The part of it that is run.
+    pub shard: Option<Shard>,
+    /// A mark that all parts of a run have in common, and other runs do not.
+    pub plan: String,
 }
 
 /// What a run says of itself while it runs. Reports read these and nothing else.
@@ -180,6 +189,8 @@ pub struct Summary {
     pub ticks: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
+    /// Parts of the run that are not there, after a merge: there is no verdict on the whole.
+    pub missing: Vec<String>,
     /// Wall-clock time of the run.
     pub elapsed: Duration,
     /// The figures of each release, if there are several.

@@ -12,6 +12,7 @@ fn json_is_all_there_is_on_standard_output_and_ends_with_the_summary() {
     let summary = last["summary"].as_object().expect("the last line is the summary");
     let keys: Vec<&str> = summary.keys().map(String::as_str).collect();
     let known = [
+        "version",
         "engine",
         "release",
         "scenarios",
@@ -20,6 +21,8 @@ fn json_is_all_there_is_on_standard_output_and_ends_with_the_summary() {
         "inconclusive",
         "skipped",
         "ticks",
+        "seconds",
+        "plan",
     ];
     assert_eq!(keys, known);
     assert_eq!((&summary["engine"], &summary["release"]), (&"model".into(), &"1.37".into()));

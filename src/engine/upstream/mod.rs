@@ -1,10 +1,14 @@
 //! The real, unmodified upstream HPA controller of a release, in virtual time.
 //!
 //! A small Go program (`upstream/virtual`) hosts it and speaks the engine protocol. Its sources
-//! travel inside this binary; `build` compiles them once into the cache folder, `process` runs the
-//! result. Deliberately no knowledge of what a controller should do.
+//! travel inside this binary; `build` compiles them once into the cache folder, `checkout` against
+//! a local working tree, and `process` runs the result. Deliberately no knowledge of what a
+//! controller should do.
 
 pub mod build;
+mod cache;
+pub mod checkout;
+mod go;
 mod process;
 
 use std::path::PathBuf;
@@ -35,6 +39,8 @@ pub struct Upstream {
     name: Arc<str>,
     program: PathBuf,
     release: Release,
+    /// The program does not have to say that it is of that release.
+    any_release: bool,
     limit: Duration,
     process: Option<Process>,
 }
@@ -43,7 +49,20 @@ impl Upstream {
     /// The engine that this program is: one that `build` made, or any that speaks the protocol.
     #[must_use]
     pub fn new(program: PathBuf, release: Release) -> Upstream {
-        Upstream { name: NAME.into(), program, release, limit: TIME_LIMIT, process: None }
+        Upstream {
+            name: NAME.into(),
+            program,
+            release,
+            any_release: false,
+            limit: TIME_LIMIT,
+            process: None,
+        }
+    }
+
+    /// The engine of a local checkout, held against the rules of that release, whatever it is of.
+    #[must_use]
+    pub fn of_checkout(program: PathBuf, name: Arc<str>, rules: Release) -> Upstream {
+        Upstream { any_release: true, ..Upstream::new(program, rules).called(name) }
     }
 
     /// The same engine under another name: what is not upstream's code must not be called so.
@@ -66,7 +85,7 @@ impl Upstream {
             Some(process) => process,
             None => {
                 let mut process = Process::start(&self.name, &self.program, self.limit)?;
-                introduce(&mut process, self.release)?;
+                introduce(&mut process, (!self.any_release).then_some(self.release))?;
                 process
             }
         };
@@ -74,7 +93,8 @@ impl Upstream {
     }
 }
 
-fn introduce(process: &mut Process, release: Release) -> Result<(), EngineError> {
+/// Hears who it is, and that it is of that release if one is meant.
+fn introduce(process: &mut Process, release: Option<Release>) -> Result<(), EngineError> {
     let answer = process.receive()?;
     let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
         return Err(process.broken("it did not introduce itself"));
@@ -83,11 +103,12 @@ fn introduce(process: &mut Process, release: Release) -> Result<(), EngineError>
         let why = format!("it speaks protocol {protocol}, this program {}", wire::PROTOCOL);
         return Err(process.broken(&why));
     }
-    let minor = format!("v{release}.");
-    if !theirs.starts_with(&minor) {
-        return Err(process.broken(&format!("it is release {theirs}, not {release}")));
+    match release {
+        Some(release) if !theirs.starts_with(&format!("v{release}.")) => {
+            Err(process.broken(&format!("it is release {theirs}, not {release}")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Flags of the kube-controller-manager as the protocol names them.

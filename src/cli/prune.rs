@@ -1,0 +1,60 @@
+//! `kube-lockstep prune`: makes room in the cache folder.
+
+use std::fmt::Write as _;
+
+use super::failure::Failure;
+use super::{exit, show};
+use crate::engine::upstream::build::{self, Entry};
+use crate::report::counted;
+use crate::report::style::{DIM, STRONG, WARN, paint};
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Also what this program would use again: it is built anew when it is needed
+    #[arg(long)]
+    all: bool,
+    /// Only tell what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let mut text = String::new();
+    let (mut gone, mut kept) = (Vec::new(), 0);
+    let found = build::contents().map_err(Failure::from)?;
+    for entry in found.iter().filter(|entry| args.all || entry.stale.is_some()) {
+        if !args.dry_run && !build::remove(entry).map_err(|error| failed(entry, &error))? {
+            kept += 1;
+            let _ = writeln!(text, "{}  {}", paint(WARN, "in use"), entry.path.display());
+            continue;
+        }
+        gone.push(entry);
+        let why = entry.stale.unwrap_or("of use");
+        let (bytes, path) = (size(entry.bytes), entry.path.display());
+        let _ = writeln!(text, "{bytes:>7}  {path}  {}", paint(DIM, why));
+    }
+    let bytes: u64 = gone.iter().map(|entry| entry.bytes).sum();
+    let things = counted(gone.len(), "thing");
+    let would = if args.dry_run { "would remove" } else { "removed" };
+    let _ = write!(text, "{would} {}", paint(STRONG, &format!("{things}, {}", size(bytes))));
+    if kept > 0 {
+        let _ = write!(text, "; {kept} in use left");
+    }
+    text.push('\n');
+    show(&text)?;
+    Ok(exit::CONFORMS)
+}
+
+fn failed(entry: &Entry, error: &std::io::Error) -> Failure {
+    Failure::engine(format!("{} can't be removed: {error}", entry.path.display()))
+}
+
+/// `312 MB`, as disks are measured.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [(&str, f64); 3] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    let bytes = bytes as f64;
+    let (unit, scale) = UNITS.into_iter().find(|(_, scale)| bytes >= *scale).unwrap_or(("B", 1.0));
+    let digits = usize::from(bytes / scale < 10.0 && scale > 1.0);
+    format!("{:.digits$} {unit}", bytes / scale)
+}

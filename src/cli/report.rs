@@ -1,0 +1,145 @@
+//! `kube-lockstep report`: results that were made elsewhere.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::failure::Failure;
+use super::{Format, columns, exit, run, show, unless_closed};
+use crate::model::rules::Releases;
+use crate::report::json::{self, Json};
+use crate::report::terminal::{Layout, Terminal};
+use crate::report::{Report, fuzz_results, results};
+use crate::run::merge::{self, Refused};
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Join results of `run --format json`, or of `fuzz --format json`, as if it had been one run
+    ///
+    /// The shards of a run, runs on different releases or engines, or runs of different scenarios.
+    /// Results of different versions of this program, and a scenario that is there twice, are
+    /// refused. Without a shard, or with one that was cut off, there is no verdict on the whole.
+    Merge(MergeArgs),
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+struct MergeArgs {
+    /// Files of results
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Releases of which there must be results: one, several (`1.30,1.35-1.37`), or `all`
+    #[arg(long, value_name = "RELEASES")]
+    release: Option<Releases>,
+    /// How results are shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// List scenarios that conform, too
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+const HELP: &str = "\
+Exit codes:
+  0    all scenarios conform; no divergence was found
+  1    a divergence, an unmet expectation, or a known disagreement that is gone
+  2    files that are no results, or can't be joined
+  3    a scenario had no verdict, or a part is missing, and none diverged
+  4    nothing was run, or all of it skipped";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Failure {
+        Failure::usage(refused.what).hint(refused.hint)
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let Command::Merge(args) = &args.command;
+    let mut texts = Vec::new();
+    for path in &args.files {
+        let file = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| {
+            Failure::usage(format!("{file}: {error}"))
+                .hint("results are files with the output of `run --format json`")
+        })?;
+        texts.push((file, text));
+    }
+    // One that was killed before its first line may have been of either.
+    let empty = |(_, text): &&(String, String)| text.trim().is_empty();
+    let is_of_the_fuzzer = |(_, text): &&(String, String)| fuzz_results::is_of_the_fuzzer(text);
+    if !texts.iter().any(|it| is_of_the_fuzzer(&it)) {
+        return of_runs(args, &texts);
+    }
+    if let Some((other, _)) = texts.iter().find(|it| !is_of_the_fuzzer(it) && !empty(it)) {
+        let what = format!("{other} is no result of `fuzz`, and others are");
+        return Err(Failure::usage(what).hint("merge results of `run` and of `fuzz` apart").into());
+    }
+    of_fuzz(args, &texts)
+}
+
+fn not_ours(error: results::ResultsError) -> Failure {
+    Failure::usage(error.to_string())
+        .hint("results are files with the output of `run --format json` or `fuzz --format json`")
+}
+
+fn of_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
+    let parts = texts.iter().map(|(file, text)| results::read(file, text));
+    let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
+    let merged = merge::merge(parts, args.release.as_ref(), VERSION);
+    let (events, summary) = merged.map_err(Failure::from)?;
+    let mut report: Box<dyn Report> = match args.format {
+        Format::Json => Box::new(Json::new(io::stdout())),
+        Format::Text => {
+            let layout = Layout { columns: columns(), verbose: args.verbose, progress: false };
+            Box::new(Terminal::new(anstream::stdout(), layout))
+        }
+    };
+    for event in &events {
+        unless_closed(report.event(event))?;
+    }
+    Ok(run::code(&summary))
+}
+
+fn of_fuzz(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
+    let (empty, texts): (Vec<_>, Vec<_>) =
+        texts.iter().partition(|(_, text)| text.trim().is_empty());
+    let empty: Vec<String> = empty.into_iter().map(|(file, _)| file.clone()).collect();
+    let parts = texts.iter().map(|(file, text)| fuzz_results::read(file, text));
+    let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
+    let runs = fuzz_results::merge(parts, &empty, args.release.as_ref(), VERSION);
+    let runs = runs.map_err(Failure::from)?;
+    for run in &runs {
+        match args.format {
+            Format::Text => show(&fuzz_results::text(run, columns()))?,
+            Format::Json => {
+                for value in fuzz_results::json(run) {
+                    unless_closed(json::line(&mut io::stdout(), &value))?;
+                }
+            }
+        }
+    }
+    let diverges = runs.iter().any(|run| run.summary.divergences > 0);
+    let unknown = |run: &fuzz_results::FuzzRun| {
+        run.summary.inconclusive > 0 || run.summary.interrupted || !run.missing.is_empty()
+    };
+    Ok(if diverges {
+        exit::DIVERGES
+    } else if runs.iter().any(unknown) {
+        exit::ENGINE
+    } else if runs.iter().all(|run| run.summary.ticks == 0) {
+        exit::NOTHING
+    } else {
+        exit::CONFORMS
+    })
+}

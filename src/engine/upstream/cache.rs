@@ -1,0 +1,327 @@
+//! The cache folder: engines that were built, what is locked in it, and what of it can go.
+//!
+//! Several processes may use it at once. An engine is put into place by a rename, held by a shared
+//! lock as long as a process that runs it lives, and removed only under an exclusive one. All locks
+//! go with their process.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+
+use super::build::Progress;
+use super::go::{WITHOUT, unavailable};
+use crate::engine::EngineError;
+
+/// The environment variable that names another cache folder.
+pub const CACHE_VARIABLE: &str = "KUBE_LOCKSTEP_CACHE";
+
+/// Where engines of releases lie in the cache folder.
+pub(super) const ENGINES: &str = "engines";
+/// Where engines of local checkouts lie in it, each in a folder of its own.
+pub(super) const CHECKOUTS: &str = "checkouts";
+/// The file in such a folder that says where the checkout is.
+pub(super) const ORIGIN: &str = "origin";
+/// How the folder of a build is called, up to something that makes it another one each time.
+const BUILDING: &str = "building-";
+/// How folders of builds were called before, and the lock of all builds of that time.
+const OLD_BUILDING: &str = "build-";
+const OLD_LOCK: &str = "engines/.lock";
+
+/// How often a build looks whether it may begin.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// The cache folder: `$KUBE_LOCKSTEP_CACHE`, else `kube-lockstep` in the user's cache folder.
+///
+/// # Errors
+/// If there is neither that variable nor a home.
+pub fn cache_folder() -> Result<PathBuf, EngineError> {
+    if let Some(folder) = std::env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
+        return Ok(PathBuf::from(folder));
+    }
+    let strategy = etcetera::choose_base_strategy().map_err(|error| {
+        let hint = format!("set {CACHE_VARIABLE} to a folder that can be written; {WITHOUT}");
+        unavailable(format!("there is no cache folder: {error}"), hint)
+    })?;
+    Ok(strategy.cache_dir().join("kube-lockstep"))
+}
+
+/// Engines that this process was given: they are held until it ends.
+static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+/// Keeps an engine from being removed as long as this process lives. Says whether it is there.
+pub(super) fn hold(program: &Path) -> bool {
+    let Ok(file) = File::open(program) else { return false };
+    // A file system without locks is no reason not to run.
+    let _ = file.lock_shared();
+    // It may have been removed between the two.
+    let there = program.is_file();
+    if there && let Ok(mut held) = HELD.lock() {
+        held.push(file);
+    }
+    there
+}
+
+/// The folder of a build. It vanishes with it, also when the build fails; one that a `kill -9` has
+/// left is removed by the next build.
+pub(super) struct Scratch {
+    folder: tempfile::TempDir,
+    _lock: File,
+}
+
+impl Scratch {
+    pub(super) fn new(cache: &Path) -> io::Result<Scratch> {
+        // Held only for a moment: nobody takes a folder that is not locked yet for a left one.
+        let all = File::create(cache.join(".lock"))?;
+        all.lock()?;
+        for left in left_by_builds(cache) {
+            // Best effort: a folder that can't be removed does not keep a build from being made.
+            let _ = fs::remove_dir_all(left);
+        }
+        let folder = tempfile::Builder::new().prefix(BUILDING).tempdir_in(cache)?;
+        let lock = File::create(folder.path().join(".lock"))?;
+        lock.lock()?;
+        Ok(Scratch { folder, _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Folders of builds that have ended without removing them.
+fn left_by_builds(cache: &Path) -> Vec<PathBuf> {
+    let free = |lock: PathBuf| File::open(lock).map_or(true, |lock| lock.try_lock().is_ok());
+    let is_left = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(BUILDING) {
+            free(path.join(".lock"))
+        } else {
+            name.starts_with(OLD_BUILDING) && free(cache.join(OLD_LOCK))
+        }
+    };
+    entries(cache).into_iter().filter(is_left).collect()
+}
+
+/// What is in a folder, sorted; nothing if it can't be read.
+pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Takes the lock of that name, waiting until it is free or `stop` is set.
+pub(super) fn lock(
+    path: &Path,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> io::Result<Option<File>> {
+    let file = File::create(path)?;
+    let mut told = false;
+    while !stop.load(Ordering::Relaxed) {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => wait(&mut told, progress),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Takes one of so many places for builds, waiting until one is free or `stop` is set.
+pub(super) fn place(
+    engines: &Path,
+    places: usize,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> io::Result<Option<File>> {
+    let mut told = false;
+    while !stop.load(Ordering::Relaxed) {
+        for place in 1..=places.max(1) {
+            let file = File::create(engines.join(format!(".place-{place}.lock")))?;
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        wait(&mut told, progress);
+    }
+    Ok(None)
+}
+
+fn wait(told: &mut bool, progress: Progress<'_>) {
+    if !std::mem::replace(told, true) {
+        progress("waiting for another build", None);
+    }
+    std::thread::sleep(GLANCE);
+}
+
+/// A thing in the cache folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Where it is: a file or a folder.
+    pub path: PathBuf,
+    /// What it takes on the disk.
+    pub bytes: u64,
+    /// Why it is of no use to this program any more; nothing if it is.
+    pub stale: Option<&'static str>,
+}
+
+/// All that is in a cache folder, for which `is_current` says whether an engine of that file name
+/// is one that this program would run.
+pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let mut add = |path: PathBuf, stale| {
+        let bytes = size(&path);
+        found.push(Entry { path, bytes, stale });
+    };
+    for path in entries(&cache.join(ENGINES)) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Locks take no room, and somebody may be waiting for one.
+        if !name.starts_with('.') {
+            let stale = (!is_current(&name)).then_some("of another version of kube-lockstep or Go");
+            add(path, stale);
+        }
+    }
+    for path in entries(&cache.join(CHECKOUTS)).into_iter().filter(|path| path.is_dir()) {
+        let origin = fs::read_to_string(path.join(ORIGIN)).unwrap_or_default();
+        let there = !origin.is_empty() && Path::new(&origin).is_dir();
+        add(path, (!there).then_some("of a checkout that is gone"));
+    }
+    for path in left_by_builds(cache) {
+        add(path, Some("left by a build that was killed"));
+    }
+    found
+}
+
+/// Removes a thing from the cache folder; says whether it did, or left it since it is in use.
+pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
+    if !entry.path.is_dir() {
+        return remove_engine(&entry.path);
+    }
+    let lock = entry.path.join(".lock");
+    let free = |path: &Path| match File::open(path) {
+        Ok(file) => match file.try_lock() {
+            Ok(()) => Some(Some(file)),
+            Err(_) => None,
+        },
+        Err(_) => Some(None),
+    };
+    let inside = entries(&entry.path).into_iter().filter(|path| is_engine(path));
+    let held: Option<Vec<Option<File>>> = inside.chain([lock]).map(|path| free(&path)).collect();
+    match held {
+        Some(_held) => fs::remove_dir_all(&entry.path).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Removes an engine unless it is in use.
+pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        other => other?,
+    };
+    match file.try_lock() {
+        Ok(()) => fs::remove_file(path).map(|()| true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// How an engine of a checkout is called, up to what tells it from others of the same one.
+pub(super) const ENGINE: &str = "engine-";
+
+pub(super) fn is_engine(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(ENGINE))
+}
+
+/// The bytes of a file, or of all below a folder. What can't be read counts as nothing; links are
+/// not followed.
+#[must_use]
+pub fn size(path: &Path) -> u64 {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => entries(path).iter().map(|path| size(path)).sum(),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_builds_go_on_side_by_side_and_the_next_one_waits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stop = AtomicBool::new(false);
+        let take = |progress: Progress<'_>| place(folder.path(), 2, &stop, progress);
+        let first = take(&mut |what, _| panic!("{what}")).expect("a lock");
+        let second = take(&mut |what, _| panic!("{what}")).expect("a lock");
+        assert!(first.is_some() && second.is_some());
+        std::thread::scope(|threads| {
+            let (told, hears) = std::sync::mpsc::channel();
+            let third = threads.spawn(move || {
+                take(&mut |what, _| told.send(what.to_owned()).expect("somebody listens"))
+            });
+            assert_eq!(hears.recv().as_deref(), Ok("waiting for another build"));
+            drop(first);
+            assert!(third.join().expect("no panic").expect("a lock").is_some());
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert!(take(&mut |_, _| {}).expect("no error").is_none(), "it does not wait for ever");
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_removed() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let engines = cache.path().join(ENGINES);
+        let checkout = cache.path().join(CHECKOUTS).join("0");
+        for folder in [&engines, &checkout] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        for path in [engines.join("mine"), engines.join("old"), checkout.join("engine-0")] {
+            fs::write(path, "engine").expect("a file");
+        }
+        let building = Scratch::new(cache.path()).expect("a folder");
+        let left = cache.path().join("building-left");
+        fs::create_dir(&left).expect("a folder");
+        let found = contents(cache.path(), &|name| name == "mine");
+        let names = |found: &[Entry]| {
+            let names = found.iter().map(|entry| {
+                let name = entry.path.file_name().expect("a name").to_string_lossy().into_owned();
+                (name, entry.stale.is_some())
+            });
+            names.collect::<Vec<_>>()
+        };
+        let names = names(&found);
+        assert!(names.contains(&("mine".to_owned(), false)), "{names:?}");
+        for stale in ["old", "0", "building-left"] {
+            assert!(names.contains(&(stale.to_owned(), true)), "{stale}: {names:?}");
+        }
+        assert_eq!(names.len(), 4, "the build that is under way is not told: {names:?}");
+        // As another process would hold them.
+        let held = [engines.join("old"), checkout.join("engine-0")].map(|path| {
+            let file = File::open(path).expect("a file");
+            file.lock_shared().expect("a lock");
+            file
+        });
+        let remove = |name: &str| {
+            let entry = found.iter().find(|entry| entry.path.ends_with(name)).expect("it is there");
+            remove(entry).expect("it can be removed")
+        };
+        assert!(!remove("old") && !remove("0"));
+        drop(held);
+        assert!(remove("old") && remove("0") && remove("building-left"));
+        assert!(!checkout.exists() && !left.exists() && building.path().exists());
+        assert!(hold(&engines.join("mine")));
+        assert!(!remove("mine"), "this process has it");
+        assert!(!hold(&engines.join("old")), "it is gone");
+    }
+}

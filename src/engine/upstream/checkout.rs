@@ -1,0 +1,416 @@
+//! Builds the engine program of a local Kubernetes checkout in place of a release's, so that
+//! somebody who changes the controller can run scenarios against the working tree.
+//!
+//! The checkout and its staging modules replace the published ones in a mod file that is made for
+//! it. Go resolves the rest, and decides what has to be compiled again: what is built lies in a
+//! folder of the checkout's own, never among the engines of releases.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use sha2::{Digest, Sha256};
+
+use super::NAME;
+use super::build::{
+    Progress, SOURCES, builds_at_a_time, cache_folder, compile, find_go, flags, hex, interrupted,
+    mod_file, not_usable, supported,
+};
+use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch};
+use super::go;
+use crate::engine::EngineError;
+use crate::model::rules::Release;
+
+/// The module that a checkout has to be.
+const MODULE: &str = "k8s.io/kubernetes";
+/// The package that is hosted.
+const CONTROLLER: &str = "pkg/controller/podautoscaler";
+/// Names the release of a tree since 1.31.
+const BASE: &str = "staging/src/k8s.io/component-base/version/base.go";
+
+/// A folder that can't be built, since it is not what was meant.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{path}: {why}")]
+pub struct CheckoutError {
+    /// The folder.
+    pub path: String,
+    /// What is wrong.
+    pub why: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// A local Kubernetes checkout.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checkout {
+    /// As users named it.
+    pub path: PathBuf,
+    /// Without links and dots.
+    folder: PathBuf,
+    /// Its release, and the file that says so, if one does.
+    found: Option<(Release, String)>,
+    /// The release whose Go API it is taken to have: its own, or the nearest that is known.
+    api: Release,
+}
+
+impl Checkout {
+    /// Looks at a folder.
+    ///
+    /// # Errors
+    /// If it is no Kubernetes checkout, or one that is too old.
+    pub fn open(path: &Path) -> Result<Checkout, CheckoutError> {
+        let error = |why: String, hint: &str| CheckoutError {
+            path: path.display().to_string(),
+            why,
+            hint: hint.to_owned(),
+        };
+        let root = "name the root of a clone of kubernetes/kubernetes";
+        let folder = fs::canonicalize(path).map_err(|it| error(it.to_string(), root))?;
+        match module(&folder).as_deref() {
+            Some(MODULE) if folder.join(CONTROLLER).is_dir() => {}
+            Some(MODULE) => return Err(error(format!("it has no {CONTROLLER}"), root)),
+            None if folder.join(CONTROLLER).is_dir() => {
+                let why = "it is of a release before 1.15: it has no go.mod";
+                return Err(error(why.to_owned(), &builds()));
+            }
+            other => {
+                let above = folder.ancestors().find(|it| module(it).as_deref() == Some(MODULE));
+                let above = above.map(|above| format!("did you mean {}?", above.display()));
+                let why = match other {
+                    Some(module) => format!("it is no Kubernetes checkout: its module is {module}"),
+                    None => "it is no Kubernetes checkout: it has no go.mod".to_owned(),
+                };
+                return Err(error(why, above.as_deref().unwrap_or(root)));
+            }
+        }
+        let found = release(&folder);
+        let newest = supported().next_back().unwrap_or(Release::newest());
+        let api = match &found {
+            Some((release, _)) if *release < newest => *release,
+            _ => newest,
+        };
+        if !supported().any(|release| release == api) {
+            let says = found.map(|(_, file)| format!(", as {file} says")).unwrap_or_default();
+            return Err(error(format!("release {api}{says}, can't be built"), &builds()));
+        }
+        Ok(Checkout { path: path.to_owned(), folder, found, api })
+    }
+
+    /// The name of the engine: reports must not take it for upstream's own code.
+    #[must_use]
+    pub fn name(&self) -> String {
+        // A path of dots alone says nothing.
+        let named = self.path.file_name().is_some();
+        let path = if named { &self.path } else { &self.folder };
+        format!("{NAME} {}", path.display())
+    }
+
+    /// The release whose rules the model follows unless another one is asked for, and why.
+    #[must_use]
+    pub fn rules(&self) -> (Release, String) {
+        match &self.found {
+            Some((release, file)) if *release <= Release::newest() => {
+                (*release, format!("as its {file} says"))
+            }
+            Some((release, file)) => {
+                let newest = Release::newest();
+                (newest, format!("the newest there are; the checkout is {release} by its {file}"))
+            }
+            None => (Release::newest(), "the newest, since the checkout names none".to_owned()),
+        }
+    }
+
+    /// The program of the checkout as it is now. What did not change is not compiled again.
+    ///
+    /// # Errors
+    /// If there is no Go, or the build fails (with what the compiler said).
+    pub fn build(&self, stop: &AtomicBool, progress: Progress<'_>) -> Result<PathBuf, EngineError> {
+        let cache = cache_folder()?;
+        find_go()?;
+        let failed = |error: io::Error| not_usable(&cache, "no folder for the checkout", &error);
+        let own = hex(&Sha256::digest(self.folder.as_os_str().as_encoded_bytes()));
+        let own = cache.join(CHECKOUTS).join(own);
+        fs::create_dir_all(&own).map_err(failed)?;
+        let lock = cache::lock(&own.join(".lock"), stop, progress).map_err(failed)?;
+        let _lock = lock.ok_or_else(interrupted)?;
+        let scratch = Scratch::new(&cache).map_err(failed)?;
+        let made_of = self.write_sources(&own).map_err(failed)?;
+        let mut build = go::Build {
+            name: &self.name(),
+            sources: &own,
+            scratch: scratch.path(),
+            flags: self.flags("mod"),
+            stop,
+        };
+        // Go writes into the mod file what it needs besides, and then holds to it.
+        go::go(&build, &["list", "-deps", "-test"], &mut |line, _| {
+            if let Some(module) = line.strip_prefix("go: downloading ") {
+                progress(&format!("{}: downloading {module}", build.name), None);
+            }
+        })?;
+        fs::write(own.join(MADE_OF), made_of).map_err(failed)?;
+        build.flags = self.flags("readonly");
+        let output = scratch.path().join("engine");
+        compile(&build, build.name, &output, progress)?;
+        keep(&own, &output).map_err(failed)
+    }
+
+    fn flags(&self, mode: &str) -> Vec<String> {
+        flags(MOD, self.api, builds_at_a_time(), mode)
+    }
+
+    /// Puts the sources of the host, and the mod file, into the folder of the checkout. Says what
+    /// the mod file was made of: that is written there once Go has resolved it.
+    fn write_sources(&self, own: &Path) -> io::Result<String> {
+        fs::write(own.join(ORIGIN), self.folder.as_os_str().as_encoded_bytes())?;
+        // A file that is gone from the sources must be gone there.
+        let sources = own.join("virtual");
+        if sources.exists() {
+            fs::remove_dir_all(&sources)?;
+        }
+        SOURCES.extract(own)?;
+        let theirs = fs::read_to_string(self.folder.join("go.mod"))?;
+        let released = embedded(&mod_file(self.api));
+        let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
+        // What Go has added to both stays, unless something that they were made of has changed.
+        let made = format!("{module}\n{sums}");
+        let made_of = own.join(MADE_OF);
+        match fs::read_to_string(&made_of) {
+            Ok(before) if before == made => return Ok(made),
+            Ok(_) => fs::remove_file(&made_of)?,
+            Err(_) => {}
+        }
+        fs::write(own.join(MOD), module)?;
+        fs::write(own.join(SUM), sums)?;
+        Ok(made)
+    }
+
+    /// The mod file: the checkout in place of the release, its staging modules in place of theirs.
+    /// Those that it does not have on disk, as a published module has none, are a release's.
+    fn mod_file(&self, theirs: &str, released: &str) -> String {
+        let mut text =
+            format!("module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {MODULE} v0.0.0\n");
+        // What the host needs and the checkout does not: by itself, Go would take the newest.
+        let known = |module: &str| requirements(theirs).any(|(known, _)| known == module);
+        for (module, version) in requirements(released).filter(|(module, _)| !known(module)) {
+            if !module.starts_with("k8s.io/") {
+                let _ = writeln!(text, "require {module} {version}");
+            }
+        }
+        let _ = write!(text, "\nreplace (\n\t{MODULE} => {}\n", quoted(&self.folder));
+        let versions: Vec<(&str, &str)> = replacements(released).collect();
+        for (module, by) in replacements(theirs) {
+            let by = match by.strip_prefix("./") {
+                None => by.to_owned(),
+                Some(below) if self.folder.join(below).join("go.mod").is_file() => {
+                    quoted(&self.folder.join(below))
+                }
+                Some(_) => match versions.iter().find(|(name, _)| *name == module) {
+                    Some((_, version)) => (*version).to_owned(),
+                    None => continue,
+                },
+            };
+            let _ = writeln!(text, "\t{module} => {by}");
+        }
+        text.push_str(")\n");
+        text
+    }
+
+    /// What is known of the modules' sums: by the release, and by the checkout.
+    fn sums(&self) -> io::Result<String> {
+        let theirs = fs::read_to_string(self.folder.join("go.sum"))?;
+        let ours = mod_file(self.api).replace(".mod", ".sum");
+        let lines: BTreeSet<&str> = embedded(&ours).lines().chain(theirs.lines()).collect();
+        Ok(lines.into_iter().map(|line| format!("{line}\n")).collect())
+    }
+}
+
+const MOD: &str = "checkout.mod";
+const SUM: &str = "checkout.sum";
+const MADE_OF: &str = "made-of";
+
+/// Puts an engine into place, under a name made of what is in it: others of the same checkout may
+/// be running. Those that are not are removed.
+fn keep(own: &Path, output: &Path) -> io::Result<PathBuf> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(output)?, &mut HashWriter(&mut hash))?;
+    let program = own.join(format!("{ENGINE}{}", hex(&hash.finalize())));
+    fs::rename(output, &program)?;
+    cache::hold(&program);
+    let others = cache::entries(own).into_iter().filter(|path| cache::is_engine(path));
+    for other in others.filter(|path| *path != program) {
+        // Best effort: what is left now goes the next time.
+        let _ = cache::remove_engine(&other);
+    }
+    Ok(program)
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn embedded(path: &str) -> &'static str {
+    SOURCES.get_file(path).and_then(|file| file.contents_utf8()).unwrap_or_default()
+}
+
+/// A path as a mod file takes it, whatever is in it.
+fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('\\', r"\\").replace('"', r#"\""#);
+    format!("\"{path}\"")
+}
+
+/// What can be built, as a hint.
+fn builds() -> String {
+    let (oldest, newest) = (supported().next(), supported().next_back());
+    let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::newest()));
+    format!("checkouts of {oldest} to {newest} can be built, and newer ones as long as they fit")
+}
+
+/// The module that a folder is.
+fn module(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(folder.join("go.mod")).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("module "))?;
+    Some(name.trim().trim_matches('"').to_owned())
+}
+
+/// What a mod file requires for itself: modules and versions.
+fn requirements(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().filter(|line| !line.contains("// indirect"));
+    lines.filter_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        let (module, version) = (words.next()?, words.next()?);
+        let is_version = version.starts_with('v') && !line.contains("=>");
+        is_version.then_some((module, version))
+    })
+}
+
+/// The replacements of a mod file: what, and by what.
+fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let pairs =
+        lines.filter_map(|line| line.trim().trim_start_matches("replace ").split_once("=>"));
+    pairs.map(|(module, by)| (module.trim(), by.trim()))
+}
+
+/// The release of a checkout and the file that says so: the version of its own binaries, else its
+/// newest changelog.
+fn release(folder: &Path) -> Option<(Release, String)> {
+    if let Ok(text) = fs::read_to_string(folder.join(BASE)) {
+        let line = text.lines().find(|line| line.trim().starts_with("DefaultKubeBinaryVersion"));
+        let version = line.and_then(|line| line.split('"').nth(1));
+        if let Some(release) = version.and_then(|version| version.parse().ok()) {
+            return Some((release, BASE.to_owned()));
+        }
+    }
+    let names = cache::entries(&folder.join("CHANGELOG"));
+    let releases = names.iter().filter_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("CHANGELOG-")?.strip_suffix(".md")?.parse::<Release>().ok()
+    });
+    let newest = releases.max()?;
+    Some((newest, format!("CHANGELOG/CHANGELOG-{newest}.md")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that looks like a checkout, with these files besides.
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        folder
+    }
+
+    const GO_MOD: (&str, &str) = (
+        "go.mod",
+        "module k8s.io/kubernetes\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api // here\n\
+         \tk8s.io/metrics => ./staging/src/k8s.io/metrics\n\
+         \texample.org/a => example.org/b v1.2.3\n)\n",
+    );
+    const SOURCE: (&str, &str) = ("pkg/controller/podautoscaler/horizontal.go", "package p\n");
+
+    #[test]
+    fn modules_that_are_on_disk_are_taken_from_there() {
+        let folder =
+            folder(&[GO_MOD, SOURCE, ("staging/src/k8s.io/api/go.mod", "module k8s.io/api\n")]);
+        let checkout = Checkout::open(folder.path()).expect("a checkout");
+        let released = "require (\n\texample.org/c v1.0.0\n\texample.org/d v2.0.0 // indirect\n\
+                        \tk8s.io/api v0.9.1\n)\n\
+                        replace (\n\tk8s.io/api => k8s.io/api v0.9.1\n\
+                        \tk8s.io/metrics => k8s.io/metrics v0.9.1\n)\n";
+        let root = fs::canonicalize(folder.path()).expect("a folder");
+        let root = root.display();
+        let text = checkout.mod_file(GO_MOD.1, released);
+        let (required, replaced) = text.split_once("replace (\n").expect("replacements");
+        assert!(required.ends_with("v0.0.0\nrequire example.org/c v1.0.0\n\n"), "{required}");
+        assert_eq!(
+            replaced,
+            format!(
+                "\tk8s.io/kubernetes => \"{root}\"\n\
+                 \tk8s.io/api => \"{root}/staging/src/k8s.io/api\"\n\
+                 \tk8s.io/metrics => k8s.io/metrics v0.9.1\n\
+                 \texample.org/a => example.org/b v1.2.3\n)\n"
+            )
+        );
+    }
+
+    #[test]
+    fn the_release_is_that_of_the_tree_else_of_the_changelog() {
+        let base = "const (\n\tDefaultKubeBinaryVersion = \"1.36\"\n)\n";
+        let changelogs = [("CHANGELOG/CHANGELOG-1.9.md", ""), ("CHANGELOG/CHANGELOG-1.35.md", "")];
+        let rules = |files: &[(&str, &str)]| {
+            let folder = folder(&[&[GO_MOD, SOURCE], files].concat());
+            let checkout = Checkout::open(folder.path())?;
+            Ok::<_, CheckoutError>((checkout.rules().0.to_string(), checkout.rules().1))
+        };
+        let (release, why) = rules(&[&changelogs[..], &[(BASE, base)]].concat()).expect("known");
+        assert_eq!((&*release, why), ("1.36", format!("as its {BASE} says")));
+        let (release, why) = rules(&changelogs).expect("known");
+        assert_eq!((&*release, &*why), ("1.35", "as its CHANGELOG/CHANGELOG-1.35.md says"));
+        let newest = Release::newest().to_string();
+        let (release, why) = rules(&[]).expect("taken for the newest");
+        assert_eq!((release, &*why), (newest.clone(), "the newest, since the checkout names none"));
+        let (release, why) = rules(&[("CHANGELOG/CHANGELOG-1.99.md", "")]).expect("newer");
+        assert_eq!(release, newest);
+        assert!(why.starts_with("the newest there are; the checkout is 1.99 by its "), "{why}");
+        let error = rules(&[("CHANGELOG/CHANGELOG-1.5.md", "")]).expect_err("too old");
+        assert!(error.why.starts_with("release 1.5, as CHANGELOG/"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_checkout_is_told_with_what_was_probably_meant() {
+        let open = |files: &[(&str, &str)], below: &str| {
+            let folder = folder(files);
+            let error = Checkout::open(&folder.path().join(below)).expect_err("none");
+            (error.why, error.hint.replace(&*folder.path().to_string_lossy(), "FOLDER"))
+        };
+        let root = "name the root of a clone of kubernetes/kubernetes";
+        let (why, hint) = open(&[("README.md", "")], "");
+        assert_eq!((&*why, &*hint), ("it is no Kubernetes checkout: it has no go.mod", root));
+        let (why, _) = open(&[("go.mod", "module example.org/mine\n")], "");
+        assert_eq!(why, "it is no Kubernetes checkout: its module is example.org/mine");
+        let (why, hint) = open(&[GO_MOD, SOURCE], "pkg/controller");
+        assert_eq!(why, "it is no Kubernetes checkout: it has no go.mod");
+        assert!(hint.starts_with("did you mean ") && hint.ends_with('?'), "{hint}");
+        assert_eq!(open(&[GO_MOD], "").0, "it has no pkg/controller/podautoscaler");
+        assert_eq!(open(&[SOURCE], "").0, "it is of a release before 1.15: it has no go.mod");
+        assert!(open(&[], "gone").0.contains("No such file"));
+    }
+}

@@ -1,0 +1,214 @@
+//! The Go of this machine, and its commands: run with their progress, and ended with this process.
+
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::NAME;
+use crate::engine::EngineError;
+
+/// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
+pub const OLDEST_GO: (u32, u32) = (1, 26);
+
+/// What can be done without an engine of one's own, as a hint.
+pub(super) const WITHOUT: &str =
+    "recorded traces (`--engine recorded`) and `predict` work without it";
+
+/// The Go of this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Go {
+    /// As it names itself: `go1.26.8`.
+    pub version: String,
+}
+
+/// Looks for Go.
+///
+/// # Errors
+/// If there is none, or only one that is too old; the error says what to do.
+pub fn find_go() -> Result<Go, EngineError> {
+    let (major, minor) = OLDEST_GO;
+    let hint = format!("install Go {major}.{minor} or newer and put it on the PATH; {WITHOUT}");
+    let output = Command::new("go").args(["env", "GOVERSION"]).output();
+    let output = match output {
+        Ok(output) if output.status.success() => output,
+        Ok(output) => {
+            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(unavailable(format!("`go env` fails: {why}"), hint));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(unavailable("Go is not installed".to_owned(), hint));
+        }
+        Err(error) => return Err(unavailable(format!("Go can't be started: {error}"), hint)),
+    };
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match go_version(&version) {
+        Some(found) if found >= OLDEST_GO => Ok(Go { version }),
+        Some(_) => Err(unavailable(format!("Go is too old: {version}"), hint)),
+        None => Err(unavailable(format!("Go has an unknown version: {version:?}"), hint)),
+    }
+}
+
+/// `go1.26.8`, `go1.27rc1`, `devel go1.28-…` → (1, 26), ….
+fn go_version(text: &str) -> Option<(u32, u32)> {
+    let numbers = &text[text.find("go")? + 2..];
+    let mut parts = numbers.split('.');
+    let number = |part: &str| {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        part[..digits].parse().ok()
+    };
+    Some((number(parts.next()?)?, number(parts.next()?)?))
+}
+
+/// Runs a command in a process group of its own that ends with its input: if this process is
+/// killed, or lets go of the pipe, the whole group is ended and its folder removed, in which are
+/// Go's own scratch files, too.
+const GUARD: &str = r#"
+folder=$1
+shift
+exec 3<&0
+trap 'interrupted=1' TERM
+( trap '' TERM; cat <&3 >/dev/null; kill -TERM 0; sleep 1; rm -rf -- "$folder" ) >/dev/null 2>&1 &
+guard=$!
+"$@" </dev/null 3<&-
+status=$?
+[ -n "$interrupted" ] || kill -KILL $guard
+exit $status
+"#;
+
+/// How often a build looks whether it is to stop.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A line of a child: of standard output (`true`) or of errors.
+type Line = (String, bool);
+
+/// A build that is under way.
+pub(super) struct Build<'a> {
+    /// The engine's name, for messages.
+    pub(super) name: &'a str,
+    /// Where the sources are.
+    pub(super) sources: &'a Path,
+    /// Where Go works; removed with the build.
+    pub(super) scratch: &'a Path,
+    /// What all commands have in common.
+    pub(super) flags: Vec<String>,
+    /// Set from outside to end it.
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// Runs a command of Go's on the package of the host, handing on each line.
+pub(super) fn go(
+    build: &Build<'_>,
+    command: &[&str],
+    line: &mut dyn FnMut(&str, bool),
+) -> Result<(), EngineError> {
+    let failed = |why: String, output: &[String]| EngineError::Broken {
+        engine: build.name.into(),
+        why: format!("`go {}` {why}", command.join(" ")),
+        output: output.join("\n"),
+    };
+    let mut child = Command::new("sh")
+        .args(["-c", GUARD, "guard"])
+        .arg(build.scratch)
+        .arg("go")
+        .args(command)
+        .args(&build.flags)
+        .arg("./virtual")
+        .current_dir(build.sources)
+        .process_group(0)
+        // A workspace or flags of the user's own project must not leak in.
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "")
+        .env("GOTMPDIR", build.scratch)
+        .env("CGO_ENABLED", "0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(format!("can't be started: {error}"), &[]))?;
+    let mut guard = child.stdin.take();
+    let (sender, lines) = mpsc::channel();
+    if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+        forward(stdout, true, sender.clone());
+        forward(stderr, false, sender);
+    }
+    let mut errors: Vec<String> = Vec::new();
+    loop {
+        if build.stop.load(Ordering::Relaxed) {
+            drop(guard.take());
+        }
+        match lines.recv_timeout(GLANCE) {
+            Ok((text, out)) => {
+                line(&text, out);
+                if !out {
+                    errors.push(text);
+                }
+                // The last lines say why; all of them could be thousands.
+                if errors.len() > 40 {
+                    errors.remove(0);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    match child.wait() {
+        _ if build.stop.load(Ordering::Relaxed) => Err(failed("was interrupted".to_owned(), &[])),
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(match errors.iter().rev().find(|line| is_of_the_network(line)) {
+            Some(line) => unavailable(
+                format!("upstream's modules can't be downloaded: {}", line.trim()),
+                format!("Go needs its module proxy (GOPROXY) for the first build; {WITHOUT}"),
+            ),
+            None => failed(format!("fails ({status})"), &errors),
+        }),
+        Err(error) => Err(failed(format!("can't be waited for: {error}"), &errors)),
+    }
+}
+
+/// Whether Go says that it did not get at a module.
+fn is_of_the_network(line: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "dial tcp",
+        "no such host",
+        "i/o timeout",
+        "proxyconnect",
+        "TLS handshake",
+        "tls: failed",
+        "connection reset by peer",
+        "module lookup disabled by GOPROXY=off",
+    ];
+    WORDS.iter().any(|word| line.contains(word))
+}
+
+fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender<Line>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            // Nobody listens any more: then nobody wants the rest.
+            if sender.send((line, out)).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+pub(super) fn unavailable(why: String, hint: String) -> EngineError {
+    EngineError::Unavailable { engine: NAME.into(), why, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_go_are_told_apart() {
+        assert_eq!(go_version("go1.26.8"), Some((1, 26)));
+        assert_eq!(go_version("go1.27rc1"), Some((1, 27)));
+        assert_eq!(go_version("devel go1.28-abcdef Mon"), Some((1, 28)));
+        assert_eq!(go_version("1.26"), None);
+        assert!(go_version("go1.9.7") < Some(OLDEST_GO));
+    }
+}

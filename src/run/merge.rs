@@ -1,0 +1,270 @@
+//! Joining what the parts of a run have found, as if it had been made in one go.
+//!
+//! What can't be joined is refused; a part that is not there leaves a gap, with which there is no
+//! verdict on the whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Event, Outcome, Setting, Shard, Summary, Verdict};
+use crate::model::rules::{Release, Releases};
+
+/// What one file of results holds.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The file, for messages.
+    pub file: String,
+    /// The scenarios, in its order.
+    pub outcomes: Vec<Outcome>,
+    /// How it ends. Nothing if it does not: the run was cut off.
+    pub end: Option<End>,
+}
+
+/// What the summary of a run says of it.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The version of this program.
+    pub version: String,
+    /// What it was made on.
+    pub setting: Setting,
+    /// Its figures.
+    pub summary: Summary,
+}
+
+/// Why parts can't be joined.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Refused {
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// What to do about something that is there twice.
+const ONCE: &str = "each result is merged once";
+
+fn refused(what: String, hint: &str) -> Refused {
+    Refused { what, hint: hint.to_owned() }
+}
+
+/// Joins parts of this version of the program, and gives the events of a run that would have found
+/// the same. A release on which something should have been run, and was not, is missing.
+///
+/// # Errors
+/// If they are of another version, of different programs, or have a scenario in common.
+pub fn merge(
+    parts: Vec<Part>,
+    expected: Option<&Releases>,
+    version: &str,
+) -> Result<(Vec<Event>, Summary), Refused> {
+    for (part, end) in ended(&parts) {
+        is_of(&part.file, &end.version, version)?;
+    }
+    alike(&parts)?;
+    let parts = without_replaced(parts);
+    no_shard_twice(&parts)?;
+    let mut missing = cut_off(&parts);
+    missing.extend(missing_shards(&parts)?);
+    no_scenario_twice(&parts)?;
+    let seen: BTreeSet<&str> =
+        parts.iter().flat_map(|part| &part.outcomes).map(|it| it.release.as_str()).collect();
+    missing.extend(unseen(expected, &seen));
+    let setting = setting(&parts);
+    let mut summary = Summary { missing, ..Summary::default() };
+    let ends = || parts.iter().filter_map(|part| part.end.as_ref());
+    for end in ends() {
+        summary.stale_known.extend_from_slice(&end.summary.stale_known);
+        // They were made side by side.
+        summary.elapsed = summary.elapsed.max(end.summary.elapsed);
+    }
+    let several = ends().any(|end| !end.summary.releases.is_empty());
+    let mut outcomes: Vec<Outcome> = parts.into_iter().flat_map(|part| part.outcomes).collect();
+    let release = |outcome: &Outcome| outcome.release.parse::<Release>().ok();
+    // As one run would have them: by release, and within one by id.
+    outcomes.sort_by(|one, other| {
+        (release(one), &one.engine, &one.id).cmp(&(release(other), &other.engine, &other.id))
+    });
+    let mut releases: BTreeMap<Release, Summary> = BTreeMap::new();
+    for outcome in &outcomes {
+        summary.add(outcome);
+        if let Some(release) = release(outcome) {
+            releases.entry(release).or_default().add(outcome);
+        }
+    }
+    if several || releases.len() > 1 {
+        summary.releases = releases.into_iter().collect();
+    }
+    let mut events = vec![Event::Started { scenarios: outcomes.len(), setting, note: None }];
+    events.extend(outcomes.into_iter().map(|outcome| Event::Finished(Box::new(outcome))));
+    events.push(Event::Ended(summary.clone()));
+    Ok((events, summary))
+}
+
+/// Parts that have an end, with it.
+fn ended(parts: &[Part]) -> impl Iterator<Item = (&Part, &End)> {
+    parts.iter().filter_map(|part| part.end.as_ref().map(|end| (part, end)))
+}
+
+/// What is said of releases that should be there and are not.
+pub fn unseen<'a>(
+    expected: Option<&'a Releases>,
+    seen: &'a BTreeSet<&str>,
+) -> impl Iterator<Item = String> + 'a {
+    let expected = expected.into_iter().flat_map(Releases::iter);
+    let gone = expected.filter(|release| !seen.contains(release.to_string().as_str()));
+    gone.map(|release| format!("release {release}: there is nothing of it"))
+}
+
+/// Results of another version may mean something else.
+///
+/// # Errors
+/// If a file is of another one.
+pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
+    if theirs == ours {
+        return Ok(());
+    }
+    let what = format!("{file} is of kube-lockstep {theirs}, and this is {ours}");
+    Err(refused(what, "results are merged by the version that has made all of them"))
+}
+
+/// All are of programs that a replay would call in the same way.
+fn alike(parts: &[Part]) -> Result<(), Refused> {
+    let Some((first, end)) = ended(parts).next() else { return Ok(()) };
+    for (part, other) in ended(parts).skip(1) {
+        let (one, two) = (&first.file, &part.file);
+        let how = |setting: &Setting| {
+            (setting.program.clone(), setting.checkout.clone(), setting.time_limit)
+        };
+        if how(&end.setting) != how(&other.setting) {
+            let what = format!("{one} and {two} are of runs on different programs");
+            let hint = "--program, --upstream-path and --time-limit have to be the same";
+            return Err(refused(what, hint));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out parts that were cut off and made again: all that they hold, others have found, too.
+fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
+    fn runs(part: &Part) -> impl Iterator<Item = String> + '_ {
+        let kind = |verdict: &Verdict| std::mem::discriminant(verdict);
+        part.outcomes.iter().map(move |it| {
+            format!("{} {} {} {:?}", it.engine, it.release, it.id, kind(&it.verdict))
+        })
+    }
+    let whole: BTreeSet<String> = ended(&parts).flat_map(|(part, _)| runs(part)).collect();
+    let is_replaced = |part: &Part| {
+        // One that holds nothing can be of anything.
+        part.end.is_none() && !part.outcomes.is_empty() && runs(part).all(|it| whole.contains(&it))
+    };
+    parts.into_iter().filter(|part| !is_replaced(part)).collect()
+}
+
+/// No part is there twice.
+fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
+    let mut shards: BTreeMap<(&str, Shard), &str> = BTreeMap::new();
+    for (part, end) in ended(parts) {
+        let Some(shard) = end.setting.shard else { continue };
+        if let Some(other) = shards.insert((&end.setting.plan, shard), &part.file) {
+            let what = format!("{other} and {} are both shard {shard} of the same run", part.file);
+            return Err(refused(what, ONCE));
+        }
+    }
+    Ok(())
+}
+
+/// No scenario was run twice on one release of one engine.
+fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
+    let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
+    for part in parts {
+        for outcome in &part.outcomes {
+            let run = (&*outcome.engine, &*outcome.release, &*outcome.id);
+            if let Some(other) = seen.insert(run, &part.file) {
+                let (engine, release, id) = run;
+                let both = match other == part.file {
+                    true => format!("twice in {other}"),
+                    false => format!("in {other} and in {}", part.file),
+                };
+                return Err(refused(format!("{id} on {engine} {release} is {both}"), ONCE));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Parts that do not hold all that they should.
+fn cut_off(parts: &[Part]) -> Vec<String> {
+    let gap = |part: &Part| match &part.end {
+        None => Some(format!("{}: its run did not come to its end", part.file)),
+        Some(end) if end.summary.scenarios != part.outcomes.len() => Some(format!(
+            "{}: of {} scenarios that were run, {} are there",
+            part.file,
+            end.summary.scenarios,
+            part.outcomes.len()
+        )),
+        Some(_) => None,
+    };
+    parts.iter().filter_map(gap).collect()
+}
+
+/// The shards that should be there and are not.
+fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
+    let mut runs: BTreeMap<&str, Vec<(&Part, &Setting, Shard)>> = BTreeMap::new();
+    for (part, end) in ended(parts) {
+        if let Some(shard) = end.setting.shard {
+            runs.entry(&end.setting.plan).or_default().push((part, &end.setting, shard));
+        }
+    }
+    let mut missing = Vec::new();
+    for shards in runs.values() {
+        let Some(((first, setting, shard), others)) = shards.split_first() else { continue };
+        for (part, other, number) in others {
+            let (one, two) = (&first.file, &part.file);
+            if shard.of != number.of {
+                let what = format!("{one} is shard {shard}, and {two} shard {number}");
+                return Err(refused(what, "shards of one run are split into as many"));
+            }
+            if setting.engine != other.engine {
+                let (on, other) = (&setting.engine, &other.engine);
+                let what = format!("of one run, {one} is on {on}, and {two} on {other}");
+                return Err(refused(what, "name the engine of all shards: --engine"));
+            }
+        }
+        let there: BTreeSet<usize> = shards.iter().map(|(_, _, shard)| shard.index).collect();
+        let gone = (1..=shard.of).filter(|index| !there.contains(index));
+        let (engine, release) = (&setting.engine, &setting.release);
+        missing.extend(gone.map(|index| {
+            let shard = Shard { index, ..*shard };
+            format!("shard {shard} of the run on {engine} {release}")
+        }));
+    }
+    // One release, split alike, and yet of other scenarios: they were meant to be one run.
+    let mut splits: BTreeMap<(&str, &str, usize), (&str, &str)> = BTreeMap::new();
+    for (plan, shards) in &runs {
+        let Some((part, setting, shard)) = shards.first() else { continue };
+        let split = (&*setting.engine, &*setting.release, shard.of);
+        let Some((other, file)) = splits.insert(split, (plan, &part.file)) else { continue };
+        if other != *plan && !missing.is_empty() {
+            let what = format!("{file} and {} are shards of different runs", part.file);
+            return Err(refused(what, "their scenarios were not the same"));
+        }
+    }
+    Ok(missing)
+}
+
+/// What the whole was made on.
+fn setting(parts: &[Part]) -> Setting {
+    let settings: Vec<&Setting> = ended(parts).map(|(_, end)| &end.setting).collect();
+    let engines: BTreeSet<&str> = settings.iter().map(|setting| &*setting.engine).collect();
+    let plans: BTreeSet<&str> = settings.iter().map(|setting| &*setting.plan).collect();
+    let names: Vec<&str> = settings.iter().map(|setting| &*setting.release).collect();
+    let releases = names.join(",").parse::<Releases>().map(|releases| releases.to_string());
+    let whole = settings.iter().all(|setting| setting.shard.is_some()) && plans.len() == 1;
+    Setting {
+        engine: engines.into_iter().collect::<Vec<_>>().join(", ").into(),
+        release: releases.unwrap_or_else(|_| names.join(", ")),
+        shard: None,
+        plan: if whole { plans.into_iter().collect() } else { String::new() },
+        ..settings.first().copied().cloned().unwrap_or_default()
+    }
+}

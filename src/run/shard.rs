@@ -1,0 +1,148 @@
+//! One of several parts of a run, so that many machines can share it.
+//!
+//! What belongs to which part is decided by numbers alone, so that no part has to know of another.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The `index`-th of so many parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Shard {
+    /// From 1.
+    pub index: usize,
+    /// How many there are, at least `index`.
+    pub of: usize,
+}
+
+impl Shard {
+    /// The whole.
+    pub const WHOLE: Shard = Shard { index: 1, of: 1 };
+
+    /// Which of so many scenarios, for each of so many releases, are part of it.
+    ///
+    /// All parts are of the same size, give or take one. A part keeps to as few releases as it can,
+    /// since each has an engine to be built; of one release it gets scenarios from here and there,
+    /// since neighbours are alike, and as long.
+    #[must_use]
+    pub fn of_runs(self, releases: usize, scenarios: usize) -> Vec<Vec<usize>> {
+        let total = (releases * scenarios) as u128;
+        let edge = |index: usize| {
+            let edge = total * index as u128 / self.of.max(1) as u128;
+            usize::try_from(edge).unwrap_or(usize::MAX)
+        };
+        let mine = edge(self.index - 1)..edge(self.index);
+        let hands = self.of.clamp(1, scenarios.max(1));
+        let dealt: Vec<usize> =
+            (0..hands).flat_map(|hand| (hand..scenarios).step_by(hands)).collect();
+        let of_release = |release: usize| {
+            let numbered = dealt.iter().enumerate();
+            let mine = numbered.filter(|(at, _)| mine.contains(&(release * scenarios + at)));
+            let mut mine: Vec<usize> = mine.map(|(_, scenario)| *scenario).collect();
+            mine.sort_unstable();
+            mine
+        };
+        (0..releases).map(of_release).collect()
+    }
+
+    /// The `number`-th generated scenario of this part, from 0, by its index among all.
+    #[must_use]
+    pub fn nth(self, number: usize) -> usize {
+        number * self.of + self.index - 1
+    }
+
+    /// Its share of so many things.
+    #[must_use]
+    pub fn share(self, all: usize) -> usize {
+        all.div_ceil(self.of.max(1))
+    }
+}
+
+/// `2/4`.
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+/// Reads `2/4`.
+impl FromStr for Shard {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Shard, String> {
+        const FORM: &str = "a shard is written I/N, the I-th of N, for instance 1/4";
+        let number = |part: &str| {
+            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            // More machines than that there are not.
+            digits.then(|| part.parse::<u32>().ok()).flatten().map(|number| number as usize)
+        };
+        let (index, of) = text.split_once('/').ok_or(FORM)?;
+        let (Some(index), Some(of)) = (number(index), number(of)) else {
+            return Err(FORM.to_owned());
+        };
+        match index {
+            0 if of > 0 => Err(format!("shards are counted from 1: did you mean 1/{of}?")),
+            _ if index > of => Err(format!("there is no shard {index} of {of}")),
+            _ => Ok(Shard { index, of }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn shards_are_read_and_written() {
+        assert_eq!("2/4".parse(), Ok(Shard { index: 2, of: 4 }));
+        assert_eq!(Shard { index: 2, of: 4 }.to_string(), "2/4");
+        let error = |text: &str| text.parse::<Shard>().expect_err(text);
+        assert_eq!(error("0/4"), "shards are counted from 1: did you mean 1/4?");
+        assert_eq!(error("5/4"), "there is no shard 5 of 4");
+        for text in ["", "1", "1/", "/2", "a/b", "+1/2", "1/2/3", "-1/2", "1/99999999999"] {
+            assert!(error(text).starts_with("a shard is written I/N"), "{text}");
+        }
+        assert_eq!(error("0/0"), "there is no shard 0 of 0");
+    }
+
+    #[test]
+    fn a_shard_keeps_to_few_releases() {
+        let quarter = Shard { index: 2, of: 4 }.of_runs(8, 10);
+        let counts: Vec<usize> = quarter.iter().map(Vec::len).collect();
+        assert_eq!(counts, [0, 0, 10, 10, 0, 0, 0, 0]);
+        // And of one release it takes no block of neighbours.
+        assert_eq!(Shard { index: 2, of: 4 }.of_runs(1, 12), [[1, 5, 9]]);
+    }
+
+    proptest! {
+        #[test]
+        fn each_run_is_in_exactly_one_shard_and_all_are_as_big(
+            of in 1_usize..40, releases in 1_usize..6, scenarios in 0_usize..60,
+        ) {
+            let mut times = vec![vec![0; scenarios]; releases];
+            let mut sizes = Vec::new();
+            for index in 1..=of {
+                let part = Shard { index, of }.of_runs(releases, scenarios);
+                sizes.push(part.iter().map(Vec::len).sum::<usize>());
+                for (release, scenarios) in part.into_iter().enumerate() {
+                    prop_assert!(scenarios.is_sorted());
+                    for scenario in scenarios {
+                        times[release][scenario] += 1;
+                    }
+                }
+            }
+            prop_assert!(times.iter().flatten().all(|times| *times == 1), "{times:?}");
+            let (least, most) = (sizes.iter().min(), sizes.iter().max());
+            prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1));
+        }
+
+        #[test]
+        fn each_generated_scenario_is_in_exactly_one_shard(of in 1_usize..20, per in 1_usize..30) {
+            let mut all: Vec<usize> = (1..=of)
+                .flat_map(|index| (0..per).map(move |number| Shard { index, of }.nth(number)))
+                .collect();
+            all.sort_unstable();
+            prop_assert!(all.into_iter().eq(0..of * per));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A local checkout in place of a release: a copy of the published module, changed in one line, is
+//! built and run, and the suite finds that change and nothing else.
+//!
+//! It needs Go; without it the test is named as ignored, hence a `main` of its own.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+use kube_lockstep::engine::upstream::build;
+use kube_lockstep::model::rules::Release;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    // Built before, so that the modules are there.
+    let upstream = support::upstream("checkout", Release::newest(), arguments.list);
+    let missing = support::is_missing(&upstream);
+    let trial = Trial::test("a_change_of_the_controller_is_found_and_nothing_else", move || {
+        upstream?;
+        changes()
+    });
+    let trial = trial.with_ignored_flag(missing && !arguments.list);
+    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+}
+
+/// The line that is changed, and what it becomes: a ratio at the upper edge is beyond it.
+const LINE: (&str, &str) = ("usageRatio <= (1.0+t.scaleUp)", "usageRatio < (1.0+t.scaleUp)");
+const FILE: &str = "pkg/controller/podautoscaler/replica_calculator.go";
+
+/// Where Go keeps a module that it has.
+fn module(name: &str, version: &str) -> Result<PathBuf, Failed> {
+    // Outside of any module, so that nothing of this tree is asked for.
+    let folder = tempfile::tempdir()?;
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", &format!("{name}@{version}")])
+        .envs([("GOWORK", "off"), ("GOFLAGS", "")])
+        .current_dir(folder.path())
+        .output()?;
+    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let folder = told["Dir"].as_str().ok_or_else(|| format!("no {name}: {told}"))?;
+    Ok(PathBuf::from(folder))
+}
+
+/// Copies a folder. What is there and the same is left as it is.
+fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
+    if !from.is_dir() {
+        let text = fs::read(from)?;
+        if fs::read(to).is_ok_and(|there| there == text) {
+            return Ok(());
+        }
+        // Not `fs::copy`: what Go keeps can't be written, and the copy is to be changed.
+        return Ok(fs::write(to, text)?);
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// A checkout as a published module makes it, with two of the staging modules that it lacks. It is
+/// always at the same place: Go would compile all of it again at another one.
+struct Checkout {
+    folder: PathBuf,
+    cache: PathBuf,
+}
+
+impl Checkout {
+    fn new() -> Result<Checkout, Failed> {
+        let version = build::version(Release::newest()).ok_or("no version")?;
+        let published = module("k8s.io/kubernetes", &version)?;
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let made = Checkout { folder: root.join("kubernetes"), cache: root.join("cache") };
+        for part in ["go.mod", "go.sum", "pkg", "third_party", "CHANGELOG"] {
+            fs::create_dir_all(&made.folder)?;
+            copy(&published.join(part), &made.folder.join(part))?;
+        }
+        let staging = version.replacen("v1.", "v0.", 1);
+        for part in ["k8s.io/component-base", "k8s.io/metrics"] {
+            let published = module(part, &staging)?;
+            copy(&published, &made.folder.join("staging/src").join(part))?;
+        }
+        Ok(made)
+    }
+
+    /// Changes a file.
+    fn change(&self, file: &str, from: &str, to: &str) -> Result<(), Failed> {
+        let path = self.folder.join(file);
+        let text = fs::read_to_string(&path)?;
+        assert_eq!(text.matches(from).count(), 1, "{file}: {from}");
+        Ok(fs::write(path, text.replace(from, to))?)
+    }
+
+    /// Runs the command on it.
+    fn run(&self, arguments: &[&str]) -> Result<Output, Failed> {
+        let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+            .args(arguments)
+            .arg("--upstream-path")
+            .arg(&self.folder)
+            .current_dir(support::repository())
+            .env("KUBE_LOCKSTEP_CACHE", &self.cache)
+            .output()?;
+        Ok(output)
+    }
+
+    /// Runs all fixtures on it and gives the objects that are told.
+    fn suite(&self, code: i32) -> Result<Vec<Value>, Failed> {
+        let output = self.run(&["run", "--format", "json"])?;
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8(output.stderr)?);
+        let lines = String::from_utf8(output.stdout)?;
+        Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    }
+
+    /// The engines that are kept of it.
+    fn engines(&self) -> Result<Vec<PathBuf>, Failed> {
+        let folders = fs::read_dir(self.cache.join("checkouts"))?;
+        let folders: Vec<PathBuf> = folders.flatten().map(|entry| entry.path()).collect();
+        let [folder] = folders.as_slice() else { return Err(format!("{folders:?}").into()) };
+        let entries = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+        let is_engine = |path: &PathBuf| path.to_string_lossy().contains("/engine-");
+        Ok(entries.filter(is_engine).collect())
+    }
+}
+
+fn changes() -> Result<(), Failed> {
+    let checkout = Checkout::new()?;
+    let name = format!("upstream {}", checkout.folder.display());
+
+    // As it was published it does as the release does.
+    let lines = checkout.suite(0)?;
+    let summary = &lines[lines.len() - 1]["summary"];
+    assert_eq!(summary["engine"], *name);
+    assert_eq!(summary["release"], Release::newest().to_string());
+    assert_eq!(summary["upstreamPath"], *checkout.folder.to_string_lossy());
+    let before = checkout.engines()?;
+    assert_eq!(before.len(), 1, "{before:?}");
+
+    // One line is changed, and found wherever it matters.
+    checkout.change(FILE, LINE.0, LINE.1)?;
+    let lines = checkout.suite(1)?;
+    let diverging: Vec<&Value> =
+        lines.iter().filter(|line| line["verdict"] == "diverges").collect();
+    assert!(diverging.iter().any(|line| line["id"] == "tolerance/upper-edge-is-inclusive"));
+    for line in &diverging {
+        let why = line["divergence"]["why"].as_str().unwrap_or_default();
+        assert!(why.contains("within tolerance"), "it is about something else: {line}");
+    }
+    let of = |verdict: &str| lines.iter().filter(|line| line["verdict"] == verdict).count();
+    assert_eq!(of("diverges") + of("conforms") + of("skipped"), lines.len() - 1);
+    let after = checkout.engines()?;
+    assert!(after.len() == 1 && after != before, "the engine of before is gone: {after:?}");
+    on_other_commands(&checkout, &name)?;
+
+    // What does not compile says so in Go's words, also in a staging module; the changes undone, it
+    // conforms again, and is the same program.
+    let staged = "staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go";
+    for (file, place) in [(FILE, "replica_calculator.go:17:"), (staged, "types.go:17:")] {
+        let package = fs::read_to_string(checkout.folder.join(file))?;
+        let line = package.lines().position(|line| line.starts_with("package ")).ok_or("a file")?;
+        let package = package.lines().nth(line).ok_or("a line")?.to_owned();
+        checkout.change(file, &format!("{package}\n"), &format!("{package}; func broken\n"))?;
+        let output = checkout.run(&["run", "tolerance"])?;
+        let told = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(3), "{told}");
+        assert!(told.contains(&format!("the {name} engine failed: `go ")), "{told}");
+        assert!(told.contains(place), "{told}");
+        checkout.change(file, &format!("{package}; func broken\n"), &format!("{package}\n"))?;
+    }
+    checkout.change(FILE, LINE.1, LINE.0)?;
+    checkout.suite(0)?;
+    assert_eq!(checkout.engines()?, before);
+    Ok(())
+}
+
+/// The other commands that take a checkout, with the changed line in it.
+fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
+    let id = "tolerance/upper-edge-is-inclusive";
+    let told = |arguments: &[&str], code: i32| -> Result<String, Failed> {
+        let output = checkout.run(arguments)?;
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(code), "{errors}");
+        Ok(String::from_utf8(output.stdout)? + &errors)
+    };
+    let text = told(&["run", id], 1)?;
+    let folder = checkout.folder.display();
+    let replay = format!("kube-lockstep run {id} --release 1.37 --upstream-path {folder}");
+    for part in [
+        &format!("1 scenario on {name} 1.37\n"),
+        "note: the model follows the rules of 1.37, as its staging/src/k8s.io/component-base/",
+        &format!("model | {name}\n"),
+        &replay,
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // Rules of another release are not followed by it, and that is seen.
+    let text = told(&["run", "limits", "--release", "1.36"], 1)?;
+    let note = "note: the model follows the rules of 1.36, as asked for, and not of 1.37\n";
+    assert!(text.contains(note), "{text}");
+
+    let text = told(&["explain", id, "--tick", "1"], 0)?;
+    assert!(text.contains(&format!("model | {name}\n")), "{text}");
+    let conforming = "tolerance/lower-edge-is-inclusive";
+    let text = told(&["explain", conforming, "--tick", "1"], 0)?;
+    assert!(text.contains(&format!("\n{name} does the same up to this tick\n")), "{text}");
+
+    let found = tempfile::tempdir()?;
+    let save = found.path().to_string_lossy().into_owned();
+    let options = ["--seed", "5", "--ticks", "20000", "--area", "ratios", "--save", &save];
+    let text = told(&[&["fuzz"], &options[..]].concat(), 1)?;
+    assert!(text.starts_with(&format!("fuzz: seed 5, release 1.37, engine {name}, ")), "{text}");
+    let saved = fs::read_dir(found.path())?.count();
+    assert!(saved > 0 && text.contains(&format!("--upstream-path {folder}\n")), "{text}");
+
+    let text = told(&["run", "--engine", "recorded"], 2)?;
+    assert!(text.contains("--upstream-path is an upstream engine, and another one is"), "{text}");
+    let text = told(&["run", "--release", "1.36,1.37"], 2)?;
+    assert!(text.contains("--upstream-path is one engine, and --release names several"), "{text}");
+    let text = told(&["run", "--program", "x"], 2)?;
+    assert!(text.contains("--upstream-path and --program both take the place"), "{text}");
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! What `ci/` holds for other machines, played here: the scripts of the nightly workflow and of the
+//! indexed Job are run as they stand, on engines that need no Go, and what they leave is joined.
+//!
+//! So is the one that adds a release.
+//!
+//! The workflow's scripts need bash and jq; where they are missing the test is named as ignored.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+use k8s_openapi::api::batch::v1::Job;
+use kube_lockstep::engine::EngineError;
+use kube_lockstep::engine::upstream::build;
+use kube_lockstep::model::rules::Release;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let can_play = has("bash") && has("jq");
+    let trials = vec![
+        Trial::test("a_night_of_the_workflow", night).with_ignored_flag(!can_play),
+        Trial::test("the_job_is_one_that_a_cluster_takes", manifest),
+        Trial::test("the_pods_of_the_job_share_the_run", pods),
+        // Built before, so that the modules are there.
+        resolves(support::upstream("ci", Release::newest(), arguments.list), arguments.list),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The newest release, added anew, is as it was added: `ci/resolve` does all of it.
+fn resolves(upstream: Result<PathBuf, EngineError>, listing: bool) -> Trial {
+    let missing = support::is_missing(&upstream);
+    let trial = Trial::test("a_release_is_added_by_one_command", move || {
+        upstream?;
+        let version = build::version(Release::newest()).ok_or("no version")?;
+        let folder = tempfile::tempdir()?;
+        let output = Command::new(support::repository().join("ci/resolve"))
+            .arg(version.trim_start_matches('v'))
+            .arg(folder.path())
+            // The sums are held against those that were verified when it was added.
+            .env("GONOSUMDB", "*")
+            .output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // How requirements are grouped depends on the versions before, and means nothing.
+        let lines = |folder: &Path, file: &str| -> Result<BTreeSet<String>, Failed> {
+            let text = fs::read_to_string(folder.join(file))?;
+            let lines = text.lines().map(|line| line.trim().trim_start_matches("require ").into());
+            Ok(lines.collect())
+        };
+        let committed = support::repository().join("upstream/versions");
+        for kind in ["mod", "sum"] {
+            let file = format!("v{}.{kind}", Release::newest());
+            assert_eq!(lines(folder.path(), &file)?, lines(&committed, &file)?, "{file}");
+        }
+        Ok(())
+    });
+    trial.with_ignored_flag(missing && !listing)
+}
+
+fn yaml(name: &str) -> Result<Value, Failed> {
+    let text = fs::read_to_string(support::repository().join("ci").join(name))?;
+    Ok(serde_yaml::from_str(&text)?)
+}
+
+/// A folder for scripts to run in, with programs of their own.
+struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Result<Machine, Failed> {
+        let machine = Machine { folder: tempfile::tempdir()? };
+        fs::create_dir_all(machine.path("path"))?;
+        // The same command line, on an engine that needs no Go.
+        let stands_in = format!(
+            "engine=recorded\n[ \"$1\" = fuzz ] && engine=model\n\
+             for it in \"$@\"; do\n  shift\n  [ \"$it\" = upstream ] && it=$engine\n\
+             set -- \"$@\" \"$it\"\ndone\nexec {} \"$@\"\n",
+            env!("CARGO_BIN_EXE_kube-lockstep")
+        );
+        machine.program("path/kube-lockstep", &stands_in)?;
+        let cargo = "mkdir -p target/release && cp path/kube-lockstep target/release/\n";
+        machine.program("path/cargo", cargo)?;
+        Ok(machine)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn program(&self, name: &str, script: &str) -> Result<(), Failed> {
+        fs::write(self.path(name), format!("#!/bin/sh\n{script}"))?;
+        Ok(fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755))?)
+    }
+
+    fn run(&self, shell: &[&str], script: &str, env: &Variables) -> Result<Output, Failed> {
+        let path = std::env::var("PATH")?;
+        let output = Command::new(shell[0])
+            .args(&shell[1..])
+            .args(["-c", script])
+            .current_dir(self.folder.path())
+            .env("PATH", format!("{}:{path}", self.path("path").display()))
+            .env("KUBE_LOCKSTEP_CACHE", self.path("cache"))
+            .env("GITHUB_OUTPUT", self.path("output"))
+            .envs(env)
+            .output()?;
+        Ok(output)
+    }
+}
+
+type Variables = BTreeMap<String, String>;
+
+/// The scripts of a job of the workflow, each with its name and its variables, where expressions
+/// stand for these values.
+fn scripts(
+    job: &Value,
+    values: &[(&str, &str)],
+) -> Result<Vec<(String, String, Variables)>, Failed> {
+    let variables = |of: &Value| -> Result<Variables, Failed> {
+        let all = of["env"].as_object().into_iter().flatten();
+        let known = all.map(|(name, value)| {
+            let text = value.as_str().ok_or("a text")?;
+            let expression = text.strip_prefix("${{ ").and_then(|it| it.strip_suffix(" }}"));
+            let Some(expression) = expression else { return Ok((name.clone(), text.to_owned())) };
+            let value = values.iter().find(|(known, _)| *known == expression);
+            let (_, value) = value.ok_or_else(|| format!("{expression} is not known"))?;
+            Ok((name.clone(), (*value).to_owned()))
+        });
+        known.collect()
+    };
+    let steps = job["steps"].as_array().ok_or("steps")?;
+    let mut found = Vec::new();
+    for step in steps {
+        let Some(script) = step["run"].as_str() else { continue };
+        // An expression in a script could be anything, also a command.
+        assert!(!script.contains("${{"), "{script}");
+        let mut env = variables(job)?;
+        env.extend(variables(step)?);
+        found.push((step["name"].as_str().ok_or("a name")?.to_owned(), script.to_owned(), env));
+    }
+    assert!(!found.is_empty(), "{job}");
+    Ok(found)
+}
+
+/// As the workflow's shell runs a step.
+const BASH: &[&str] = &["bash", "--noprofile", "--norc", "-eo", "pipefail"];
+
+fn night() -> Result<(), Failed> {
+    let workflow = yaml("nightly.yaml")?;
+    assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
+    let machine = Machine::new()?;
+    let play = |job: &str, values: &[(&str, &str)]| -> Result<Vec<(String, Output)>, Failed> {
+        let scripts = scripts(&workflow["jobs"][job], values)?;
+        let played = scripts.into_iter().map(|(name, script, env)| {
+            let output = machine.run(BASH, &script, &env)?;
+            Ok((name, output))
+        });
+        played.collect()
+    };
+    let succeeds = |played: Vec<(String, Output)>| {
+        for (name, output) in played {
+            let told = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{name}: {told}");
+        }
+    };
+
+    succeeds(play("plan", &[("inputs.seed", "")])?);
+    let told = fs::read_to_string(machine.path("output"))?;
+    let output = |name: &str| {
+        let line = told.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        line.map(str::to_owned).ok_or_else(|| format!("no {name}: {told}"))
+    };
+    let (seed, releases) = (output("seed")?, output("releases")?);
+    assert!(seed.parse::<u64>().is_ok_and(|seed| seed > 0), "{seed}");
+    let releases: Vec<String> = serde_json::from_str(&releases)?;
+    assert_eq!(releases[0], Release::newest().to_string());
+    assert!(releases.len() >= 8, "{releases:?}");
+
+    // Two of them are enough to be joined.
+    let releases = &releases[..2];
+    for release in releases {
+        succeeds(play(
+            "release",
+            &[
+                ("matrix.release", release),
+                ("needs.plan.outputs.seed", &seed),
+                ("inputs.ticks || '200000'", "300"),
+            ],
+        )?);
+    }
+    let expected = releases.join(",");
+    let report =
+        || play("report", &[("join(fromJSON(needs.plan.outputs.releases), ',')", &expected)]);
+    succeeds(report()?);
+    for file in ["run.json", "fuzz.json"] {
+        let text = fs::read_to_string(machine.path(file))?;
+        let last = text.lines().last().ok_or(file)?;
+        assert!(last.starts_with(r#"{"summary":"#) && !last.contains("\"missing\":["), "{last}");
+    }
+    // A job that has left nothing, and one that was killed, are no success.
+    let gone = machine.path(&format!("results/run-{}.json", releases[0]));
+    fs::remove_file(gone)?;
+    fs::write(machine.path(&format!("results/fuzz-{}.json", releases[1])), "")?;
+    let played = report()?;
+    let failed = |index: usize, told: &str| {
+        let (name, output) = &played[index];
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(3), "{name}: {text}");
+        assert!(text.contains(told), "{name}: {told}: {text}");
+    };
+    failed(0, &format!("missing  release {}: there is nothing of it\n", releases[0]));
+    let cut = format!("missing  results/fuzz-{}.json: its run did not come", releases[1]);
+    failed(1, &cut);
+    failed(1, &format!("missing  release {}: there is nothing of it\n", releases[1]));
+    Ok(())
+}
+
+fn job() -> Result<(Value, Job), Failed> {
+    let value = yaml("job.yaml")?;
+    Ok((value.clone(), serde_json::from_value(value)?))
+}
+
+/// What the API's types do not know is lost when it is read.
+fn manifest() -> Result<(), Failed> {
+    let (written, job) = job()?;
+    let read = serde_json::to_value(&job)?;
+    assert_eq!(read, written, "a field is unknown, or misspelt");
+    let spec = job.spec.ok_or("a spec")?;
+    assert_eq!(spec.completion_mode.as_deref(), Some("Indexed"));
+    assert_eq!(spec.template.spec.and_then(|it| it.restart_policy).as_deref(), Some("Never"));
+    // What the API server asks for where a failure of one index is to be final.
+    let rules = spec.pod_failure_policy.ok_or("a policy")?.rules;
+    assert!(rules.iter().any(|rule| rule.action == "FailIndex"));
+    assert!(spec.backoff_limit_per_index.is_some() && spec.max_failed_indexes.is_some());
+    Ok(())
+}
+
+fn pods() -> Result<(), Failed> {
+    let (_, job) = job()?;
+    let spec = job.spec.ok_or("a spec")?;
+    let pod = spec.template.spec.ok_or("a pod")?;
+    let [container] = pod.containers.as_slice() else { return Err("one container".into()) };
+    let variable = |name: &str| {
+        let found = container.env.iter().flatten().find(|it| it.name == name);
+        found.and_then(|it| it.value.clone()).ok_or_else(|| format!("no {name}"))
+    };
+    let count = spec.completions.ok_or("completions")?;
+    assert_eq!((spec.parallelism, variable("SHARDS")?), (Some(count), count.to_string()));
+    let machine = Machine::new()?;
+    let command = container.command.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(command, ["/bin/sh", "-c"]);
+    let [script] = container.args.as_deref().unwrap_or_default() else {
+        return Err("one script".into());
+    };
+    let errors = machine.path("termination-log");
+    let script = script.replace("/dev/termination-log", &errors.to_string_lossy());
+    let mut logs = Vec::new();
+    for index in 0..count {
+        let env = BTreeMap::from([
+            ("SHARDS".to_owned(), count.to_string()),
+            ("JOB_COMPLETION_INDEX".to_owned(), index.to_string()),
+        ]);
+        let output = machine.run(&["/bin/sh"], &script, &env)?;
+        assert!(output.status.success(), "{index}: {}", fs::read_to_string(&errors)?);
+        assert!(output.stderr.is_empty(), "the log is to hold results alone");
+        let log = machine.path(&format!("{index}.json"));
+        fs::write(&log, output.stdout)?;
+        logs.push(log);
+    }
+    let merge = |logs: &[PathBuf]| -> Result<(Option<i32>, String), Failed> {
+        let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+            .args(["report", "merge", "--release", "all"])
+            .args(logs)
+            .output()?;
+        Ok((output.status.code(), String::from_utf8(output.stdout)?))
+    };
+    let (code, told) = merge(&logs)?;
+    assert_eq!(code, Some(0), "{told}");
+    let runs = support::fixtures().len() * Release::supported().count();
+    let last = told.lines().last().unwrap_or_default().replace(',', "");
+    assert!(last.starts_with(&format!("{runs} scenarios on recorded ")), "{last}");
+    let (code, told) = merge(&logs[1..])?;
+    assert_eq!(code, Some(3), "{told}");
+    let missing = format!("missing  shard 1/{count} of the run on recorded ");
+    assert!(told.contains(&missing), "{told}");
+    Ok(())
+}

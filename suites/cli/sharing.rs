@@ -1,0 +1,175 @@
+//! Runs that are shared by several machines, and their results joined, as users call it.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::assert::Assert;
+
+use super::{IDLE, json, kube_lockstep, program, stderr, stdout, text};
+
+/// Runs a command and keeps its output in a file.
+fn kept(folder: &Path, name: &str, arguments: &[&str]) -> (String, Assert) {
+    let run = kube_lockstep(arguments).args(["--format", "json"]).assert();
+    let path = folder.join(name);
+    fs::write(&path, stdout(&run)).expect("a file can be written");
+    (text(&path).to_owned(), run)
+}
+
+fn merge(files: &[&str]) -> assert_cmd::Command {
+    let mut command = kube_lockstep(&["report", "merge"]);
+    command.args(files);
+    command
+}
+
+#[test]
+fn a_shard_that_makes_no_sense_is_refused() {
+    for (shard, told) in [
+        ("0/4", "shards are counted from 1: did you mean 1/4?"),
+        ("5/4", "there is no shard 5 of 4"),
+        ("half", "a shard is written I/N, the I-th of N, for instance 1/4"),
+    ] {
+        for command in ["run", "fuzz"] {
+            let complaint = stderr(&kube_lockstep(&[command, "--shard", shard]).assert().code(2));
+            assert!(complaint.contains(told), "{shard}: {complaint}");
+        }
+    }
+    let fuzz = kube_lockstep(&["fuzz", "--shard", "1/2"]).assert().code(2);
+    assert!(stderr(&fuzz).contains("--shard needs --seed"), "{}", stderr(&fuzz));
+}
+
+#[test]
+fn shards_that_diverge_are_joined_with_all_that_can_be_told_of_them() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let engine = folder.path().join("idle");
+    program(&engine, IDLE);
+    let run = ["run", "tolerance", "--program", text(&engine), "--time-limit", "1m"];
+    let shard = |index: usize| {
+        let shard = format!("{index}/3");
+        let arguments = [&run[..], &["--shard", &shard]].concat();
+        let (file, run) = kept(folder.path(), &format!("{index}.json"), &arguments);
+        assert_eq!(json(&run.code(1)).last().expect("a summary")["summary"]["shard"], *shard);
+        file
+    };
+    let files = [1, 2, 3].map(shard);
+    let [one, two, three] = files.each_ref().map(String::as_str);
+    let whole = kube_lockstep(&run).assert().code(1);
+    let merged = merge(&[three, one, two]).assert().code(1);
+    // Text differs only in what the engine did around a divergence, which is no part of a result.
+    let plain = |assert: &Assert| {
+        let text = stdout(assert);
+        let lines = text.lines().filter(|line| line.starts_with(char::is_alphabetic));
+        let lines = lines.map(|line| line.split(" ticks in ").next().unwrap_or_default());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(plain(&merged), plain(&whole));
+    let shown = stdout(&merged);
+    assert!(shown.contains(", api:  model an answer | idle no answer\n"), "{shown}");
+    let replay = "  replay: kube-lockstep run tolerance/upper-edge-is-inclusive --release 1.37";
+    let program = format!("{replay} --program {} --time-limit 1m\n", text(&engine));
+    assert!(shown.contains(&program), "{program}\n{shown}");
+
+    let gap = merge(&[one, three, "--format", "json"]).assert().code(1);
+    let summary = &json(&gap).pop().expect("a summary")["summary"];
+    assert_eq!(summary["missing"][0], "shard 2/3 of the run on idle 1.37");
+    let complaint = stderr(&merge(&[one, two, one]).assert().code(2));
+    assert!(complaint.contains(" are both shard 1/3 of the same run\nhint: "), "{complaint}");
+}
+
+#[test]
+fn a_part_that_is_missing_or_was_cut_off_is_never_a_success() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let run = |name: &str, shard: &str| {
+        let arguments = ["run", "limits", "--engine", "recorded", "--shard", shard];
+        let (file, run) = kept(folder.path(), name, &arguments);
+        run.code(0);
+        file
+    };
+    let (one, two) = (run("1.json", "1/2"), run("2.json", "2/2"));
+    merge(&[&one, &two]).assert().code(0);
+    let shown = stdout(&merge(&[&two]).assert().code(3));
+    assert!(shown.contains("missing  shard 1/2 of the run on recorded 1.37\n"), "{shown}");
+    assert!(shown.contains(", 1 missing; "), "{shown}");
+    let cut = folder.path().join("cut.json");
+    let whole = fs::read_to_string(&one).expect("a file can be read");
+    fs::write(&cut, &whole[..whole.len() / 2]).expect("a file can be written");
+    let shown = stdout(&merge(&[text(&cut), &two]).assert().code(3));
+    let told = format!("missing  {}: its run did not come to its end\n", text(&cut));
+    assert!(shown.contains(&told), "{shown}");
+    fs::write(&cut, "").expect("a file can be written");
+    merge(&[text(&cut)]).assert().code(3);
+    // More machines than scenarios: what has nothing to do has done it.
+    let (_, idle) = kept(
+        folder.path(),
+        "idle.json",
+        &["run", "limits", "--engine", "recorded", "--shard", "900/1000"],
+    );
+    assert_eq!(json(&idle.code(0)).len(), 1);
+}
+
+#[test]
+fn what_are_no_results_is_told_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("notes.txt");
+    fs::write(&file, "{\"id\": \"x\"}\n").expect("a file can be written");
+    let complaint = stderr(&merge(&[text(&file)]).assert().code(2));
+    let told = format!("{}:1:", text(&file));
+    assert!(complaint.contains(&told), "{complaint}");
+    assert!(complaint.contains("no result of `run --format json`: missing field"), "{complaint}");
+    let complaint = stderr(&merge(&["no/such/file"]).assert().code(2));
+    assert!(complaint.contains("no/such/file: No such file"), "{complaint}");
+}
+
+#[test]
+fn shards_of_the_fuzzer_play_other_scenarios_of_the_same_seed() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let engine = folder.path().join("idle");
+    program(&engine, IDLE);
+    let save = folder.path().join("found");
+    let fuzz = |name: &str, more: &[&str], code: i32| {
+        let options = ["fuzz", "--seed", "7", "--ticks", "400", "--save", text(&save)];
+        let (file, run) = kept(folder.path(), name, &[&options[..], more].concat());
+        (file, json(&run.code(code)))
+    };
+    let model = |name: &str, shard: &str| fuzz(name, &["--engine", "model", "--shard", shard], 0);
+    let (one, told) = model("1.json", "1/2");
+    assert_eq!(told[0]["fuzz"]["shard"], "1/2");
+    // Its share of the ticks, and the same again.
+    assert!((200..400).contains(&told[1]["summary"]["ticks"].as_u64().expect("ticks")), "{told:?}");
+    let without_times = |lines: &[serde_json::Value]| {
+        let mut last = lines.last().expect("a summary")["summary"].clone();
+        last.as_object_mut().expect("an object").remove("seconds");
+        last
+    };
+    assert_eq!(without_times(&told), without_times(&model("again.json", "1/2").1));
+    let (two, other) = model("2.json", "2/2");
+    assert_ne!(without_times(&told)["coverage"], without_times(&other)["coverage"]);
+    let merged = json(&merge(&[&two, &one, "--format", "json"]).assert().code(0));
+    let of = |lines: &[serde_json::Value], key: &str| {
+        lines.last().expect("a summary")["summary"][key].as_u64().expect("a number")
+    };
+    for key in ["ticks", "scenarios", "unplayable", "jobs"] {
+        assert_eq!(of(&merged, key), of(&told, key) + of(&other, key), "{key}");
+    }
+    let reached = |lines: &[serde_json::Value]| {
+        let last = lines.last().expect("a summary");
+        last["summary"]["coverage"]["events"]["reached"]["SuccessfulRescale"].as_u64()
+    };
+    let sum = reached(&told).zip(reached(&other)).map(|(one, two)| one + two);
+    assert!(sum.is_some() && reached(&merged) == sum, "{:?}", merged.last());
+    let shown = stdout(&merge(&[&two]).assert().code(3));
+    assert!(shown.contains("missing  shard 1/2 of seed 7 on model 1.37\n"), "{shown}");
+    merge(&[&one, &one]).assert().code(2);
+
+    // A finding is named by its place in the whole seed, so that no two shards give it one name.
+    let (found, told) = fuzz("found.json", &["--program", text(&engine), "--shard", "2/3"], 1);
+    for line in told.iter().filter(|line| line.get("found").is_some()) {
+        let index = line["found"]["index"].as_u64().expect("an index");
+        assert_eq!(index % 3, 1, "{line}");
+        assert!(save.join(format!("7-{index}.yaml")).exists());
+    }
+    let shown = stdout(&merge(&[&found]).assert().code(1));
+    let replay = format!("  replay: kube-lockstep run {}/7-", text(&save));
+    assert!(shown.contains("\nfound  ") && shown.contains(&replay), "{shown}");
+    let complaint = stderr(&merge(&[&found, "README.md"]).assert().code(2));
+    assert!(complaint.contains("README.md is no result of `fuzz`"), "{complaint}");
+}
