@@ -2,6 +2,8 @@ module kube-lockstep.dev/upstream
 
 go 1.26.0
 
+require k8s.io/kubernetes v1.15.12
+
 require (
 	golang.org/x/sys v0.0.0-20190312061237-fead79001313
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
@@ -11,7 +13,6 @@ require (
 	k8s.io/client-go v0.15.12
 	k8s.io/component-base v0.15.12
 	k8s.io/klog v0.3.1
-	k8s.io/kubernetes v1.15.12
 	k8s.io/metrics v0.0.0
 )
 

@@ -2,6 +2,8 @@ module kube-lockstep.dev/upstream
 
 go 1.26.0
 
+require k8s.io/kubernetes v1.17.17
+
 require (
 	golang.org/x/sys v0.0.0-20190826190057-c7b8b68b1456
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
@@ -11,7 +13,6 @@ require (
 	k8s.io/client-go v0.17.17
 	k8s.io/component-base v0.17.17
 	k8s.io/klog v1.0.0
-	k8s.io/kubernetes v1.17.17
 	k8s.io/metrics v0.17.17
 )
 

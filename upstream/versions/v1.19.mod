@@ -2,6 +2,8 @@ module kube-lockstep.dev/upstream
 
 go 1.26.0
 
+require k8s.io/kubernetes v1.19.16
+
 require (
 	golang.org/x/sys v0.0.0-20201112073958-5cba982894dd
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
@@ -11,7 +13,6 @@ require (
 	k8s.io/client-go v0.19.16
 	k8s.io/component-base v0.19.16
 	k8s.io/klog/v2 v2.2.0
-	k8s.io/kubernetes v1.19.16
 	k8s.io/metrics v0.19.16
 )
 

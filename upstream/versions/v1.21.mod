@@ -2,6 +2,8 @@ module kube-lockstep.dev/upstream
 
 go 1.26.0
 
+require k8s.io/kubernetes v1.21.14
+
 require (
 	golang.org/x/sys v0.0.0-20210615035016-665e8c7367d1
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
@@ -11,7 +13,6 @@ require (
 	k8s.io/client-go v0.21.14
 	k8s.io/component-base v0.21.14
 	k8s.io/klog/v2 v2.9.0
-	k8s.io/kubernetes v1.21.14
 	k8s.io/metrics v0.21.14
 )
 

@@ -2,6 +2,8 @@ module kube-lockstep.dev/upstream
 
 go 1.26.0
 
+require k8s.io/kubernetes v1.25.16
+
 require (
 	github.com/go-logr/logr v1.2.3
 	golang.org/x/sys v0.13.0
@@ -12,7 +14,6 @@ require (
 	k8s.io/client-go v0.25.16
 	k8s.io/component-base v0.25.16
 	k8s.io/klog/v2 v2.70.1
-	k8s.io/kubernetes v1.25.16
 	k8s.io/metrics v0.0.0
 )
 

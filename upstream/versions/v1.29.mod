@@ -2,6 +2,8 @@ module kube-lockstep.dev/upstream
 
 go 1.26.0
 
+require k8s.io/kubernetes v1.29.15
+
 require (
 	github.com/go-logr/logr v1.3.0
 	golang.org/x/sys v0.18.0
@@ -12,7 +14,6 @@ require (
 	k8s.io/client-go v0.29.15
 	k8s.io/component-base v0.29.15
 	k8s.io/klog/v2 v2.110.1
-	k8s.io/kubernetes v1.29.15
 	k8s.io/metrics v0.0.0
 )
 
