@@ -28,15 +28,15 @@ const DOCUMENT: &str = "docs/coverage.md";
 /// that is not read any more, must be noticed. Who adds a rule counts it here.
 const SECTIONS: &[(&str, usize)] = &[
     ("1.1", 9),
-    ("1.2", 38),
+    ("1.2", 39),
     ("1.3", 9),
     ("1.4", 24),
-    ("1.5", 35),
+    ("1.5", 36),
     ("1.6.1", 16),
-    ("1.6.2", 17),
+    ("1.6.2", 18),
     ("1.6.3", 9),
-    ("1.6.4", 31),
-    ("1.6.5", 52),
+    ("1.6.4", 32),
+    ("1.6.5", 53),
     ("1.7", 15),
     ("1.9", 12),
     ("1.10", 31),
@@ -219,8 +219,10 @@ fn fixtures(wanted: Option<&str>) -> BTreeMap<String, Vec<String>> {
     let release = Release::newest();
     let paths = support::fixtures().into_iter();
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
-    let seen = paths.map(|path| {
-        let scenario = support::load(&path);
+    let scenarios = paths.map(|path| (support::load(&path), path));
+    // The document is about the newest release.
+    let of_today = scenarios.filter(|(scenario, _)| scenario.lacking(release).is_none());
+    let seen = of_today.map(|(scenario, path)| {
         let mut run = free_run(&scenario, release);
         as_recorded(&mut run, &scenario, release);
         (support::id_of(&path), evidence_of(&scenario, &run))

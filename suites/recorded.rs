@@ -35,7 +35,8 @@ fn model_is_as_recorded(
         match outcome.verdict {
             Verdict::Conforms => assert!(outcome.ticks > 0 || !outcome.trace.api.is_empty()),
             // It lacks something, or leaves something to chance.
-            Verdict::Skipped { .. } if release < Release::newest() => {}
+            Verdict::Skipped { .. }
+                if release < Release::newest() || !scenario.releases.contains(release) => {}
             verdict => {
                 panic!("{} on {release}: {verdict:#?}\nunmet: {:#?}", scenario.id, outcome.unmet)
             }
@@ -47,6 +48,16 @@ fn model_is_as_recorded(
 fn no_fixture_is_without_a_trace_and_no_trace_without_a_fixture() {
     let fixtures: BTreeSet<String> =
         support::fixtures().iter().map(|path| support::id_of(path)).collect();
+    let anywhere: BTreeSet<String> = Release::supported()
+        .flat_map(|release| {
+            let folder = traces().join(format!("v{release}"));
+            let mut recorded = BTreeSet::new();
+            if folder.exists() {
+                collect(&folder, &folder, &mut recorded);
+            }
+            recorded
+        })
+        .collect();
     for release in Release::supported() {
         let folder = traces().join(format!("v{release}"));
         let mut recorded = BTreeSet::new();
@@ -54,7 +65,7 @@ fn no_fixture_is_without_a_trace_and_no_trace_without_a_fixture() {
             collect(&folder, &folder, &mut recorded);
         }
         if release == Release::newest() {
-            let missing: Vec<_> = fixtures.difference(&recorded).collect();
+            let missing: Vec<_> = fixtures.difference(&anywhere).collect();
             assert!(missing.is_empty(), "not recorded; run ci/record: {missing:?}");
         }
         let orphans: Vec<_> = recorded.difference(&fixtures).collect();

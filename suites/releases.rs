@@ -30,6 +30,26 @@ const UNSEEN: &[(&str, &str)] = &[
         "a scenario that needs it is skipped on older releases",
     ),
     (
+        "behavior: policies and windows of each HPA",
+        "a scenario that needs it is skipped on older releases",
+    ),
+    (
+        "feature gate HPAContainerMetrics, off by default",
+        "a scenario that needs metrics of containers is skipped without the gate",
+    ),
+    (
+        "feature gate HPAContainerMetrics is on by default",
+        "a scenario that needs metrics of containers is skipped without the gate",
+    ),
+    (
+        "metrics of containers are final: feature gate HPAContainerMetrics is locked",
+        "that it can't be switched any more is no behaviour",
+    ),
+    (
+        "feature gate HPAContainerMetrics is gone",
+        "that it can't be switched any more is no behaviour",
+    ),
+    (
         "tolerance per HPA is final: feature gate HPAConfigurableTolerance is locked",
         "that it can't be switched any more is no behaviour",
     ),
