@@ -115,8 +115,8 @@ pub enum ErrorOfMetrics {
 /// How windows of `behavior` hold a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BehaviorWindows {
-    /// The window of the direction in which the size would change gives the size, be it on the other
-    /// side of the present one.
+    /// The window of the direction in which the size would change gives the size, be it on the
+    /// other side of the present one.
     Replace,
     /// The present size is brought to within the recommendations of both windows.
     Clamp,

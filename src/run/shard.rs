@@ -80,7 +80,7 @@ impl FromStr for Shard {
         };
         match index {
             0 if of > 0 => Err(format!("shards are counted from 1: did you mean 1/{of}?")),
-            _ if index > of => Err(format!("there is no shard {index} of {of}")),
+            _ if of == 0 || index > of => Err(format!("there is no shard {index} of {of}")),
             _ => Ok(Shard { index, of }),
         }
     }

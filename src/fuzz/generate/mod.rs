@@ -60,7 +60,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         upstream: String::new(),
         releases: ReleaseRange::default(),
         flags: draft.flags,
-        flags_given: Vec::new(),
+        flags_given: draft.flags.differing(&Flags::default()),
         gate_overrides,
         namespace: Arc::from("default"),
         hpas,

@@ -92,7 +92,7 @@ pub const CHANGES: &[Change] = &[
     change(
         18,
         "behavior: policies and windows of each HPA",
-        "https://github.com/kubernetes/enhancements/tree/master/keps/sig-autoscaling/853-configurable-hpa-scale-velocity",
+        "https://github.com/kubernetes/kubernetes/pull/74525",
         |rules| rules.has_behavior = true,
     ),
     change(
