@@ -1,18 +1,21 @@
-//go:build !k1.19
+//go:build !k1.13
 
 package virtual
 
 import (
 	"flag"
-	"io"
+	"os"
 
-	"k8s.io/klog"
+	_ "github.com/golang/glog" // its flags
 )
 
-// quiet has the controller's log dropped.
+// quiet has the controller's log dropped. This one can't be turned off, and would otherwise go to
+// files.
 func quiet() {
-	flags := flag.NewFlagSet("", flag.PanicOnError)
-	klog.InitFlags(flags)
-	_ = flags.Set("logtostderr", "false")
-	klog.SetOutput(io.Discard)
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		panic(err)
+	}
+	os.Stderr = null
+	_ = flag.Set("logtostderr", "true")
 }

@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-base/featuregate"
 )
 
 // session is one scenario: a cluster with a running controller. It lives in one bubble.
@@ -127,24 +125,24 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 		return func() {}, nil
 	}
 	// A gate set remembers an attempt that fails, and fails for ever after: so it is made on a copy.
-	if err := utilfeature.DefaultMutableFeatureGate.DeepCopy().SetFromMap(gates); err != nil {
+	if err := mutableGates.DeepCopy().SetFromMap(gates); err != nil {
 		return nil, err
 	}
 	before, changes := map[string]bool{}, map[string]bool{}
 	for gate, on := range gates {
 		// Upstream warns of each gate that is set, be it to what it is already.
-		if was := utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(gate)); was != on {
+		if was := gateIsOn(gate); was != on {
 			before[gate], changes[gate] = was, on
 		}
 	}
 	if len(changes) == 0 {
 		return func() {}, nil
 	}
-	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(changes); err != nil {
+	if err := mutableGates.SetFromMap(changes); err != nil {
 		return nil, err
 	}
 	return func() {
-		if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(before); err != nil {
+		if err := mutableGates.SetFromMap(before); err != nil {
 			panic(err)
 		}
 	}, nil

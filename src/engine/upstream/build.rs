@@ -19,6 +19,7 @@ use super::cache::{self, ENGINES, Scratch};
 pub use super::cache::{CACHE_VARIABLE, Entry, cache_folder, size};
 use super::go::{self, WITHOUT, go, unavailable};
 pub use super::go::{Go, OLDEST_GO, find_go};
+use super::staging;
 use crate::engine::EngineError;
 use crate::model::rules::Release;
 
@@ -243,13 +244,16 @@ fn build(
     let _place = place.map_err(|error| failed("no lock", &error))?.ok_or_else(interrupted)?;
     let scratch = Scratch::new(cache).map_err(|error| failed("no folder for sources", &error))?;
     SOURCES.extract(scratch.path()).map_err(|error| failed("sources can't be unpacked", &error))?;
-    let build = go::Build {
+    let mut build = go::Build {
         name: NAME,
         sources: scratch.path(),
         scratch: scratch.path(),
         flags: flags(&mod_file(release), release, places, "readonly"),
+        of: HOST,
         stop,
     };
+    let modules = staging::modules(cache, &build, release, progress)?;
+    build.flags.extend(modules);
     let output = scratch.path().join(OUTPUT);
     compile(&build, &format!("{NAME} v{release}"), &output, progress)?;
     fs::rename(output, program)
@@ -257,6 +261,9 @@ fn build(
 }
 
 const OUTPUT: &str = "engine";
+
+/// The package of the host.
+pub(super) const HOST: &str = "./virtual";
 
 /// What the commands of a build have in common: the mod file, the tags of all releases up to the
 /// one whose Go API is meant, and the share of the cores.

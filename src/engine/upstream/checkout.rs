@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::build::{
-    Progress, SOURCES, builds_at_a_time, cache_folder, compile, find_go, flags, hex, interrupted,
-    mod_file, not_usable, supported,
+    HOST, Progress, SOURCES, builds_at_a_time, cache_folder, compile, find_go, flags, hex,
+    interrupted, mod_file, not_usable, supported,
 };
 use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch};
 use super::go;
@@ -143,6 +143,7 @@ impl Checkout {
             sources: &own,
             scratch: scratch.path(),
             flags: self.flags("mod"),
+            of: HOST,
             stop,
         };
         // Go writes into the mod file what it needs besides, and then holds to it.
@@ -266,7 +267,7 @@ fn embedded(path: &str) -> &'static str {
 }
 
 /// A path as a mod file takes it, whatever is in it.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let path = path.to_string_lossy().replace('\\', r"\\").replace('"', r#"\""#);
     format!("\"{path}\"")
 }

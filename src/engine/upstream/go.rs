@@ -95,11 +95,13 @@ pub(super) struct Build<'a> {
     pub(super) scratch: &'a Path,
     /// What all commands have in common.
     pub(super) flags: Vec<String>,
+    /// The package, or the module, that they are about.
+    pub(super) of: &'a str,
     /// Set from outside to end it.
     pub(super) stop: &'a AtomicBool,
 }
 
-/// Runs a command of Go's on the package of the host, handing on each line.
+/// Runs a command of Go's, handing on each line.
 pub(super) fn go(
     build: &Build<'_>,
     command: &[&str],
@@ -116,7 +118,7 @@ pub(super) fn go(
         .arg("go")
         .args(command)
         .args(&build.flags)
-        .arg("./virtual")
+        .arg(build.of)
         .current_dir(build.sources)
         .process_group(0)
         // A workspace or flags of the user's own project must not leak in.

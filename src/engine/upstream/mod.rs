@@ -10,6 +10,7 @@ mod cache;
 pub mod checkout;
 mod go;
 mod process;
+mod staging;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,0 +1,12 @@
+//go:build !k1.15
+
+package virtual
+
+import (
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+)
+
+// gateIsOn is whether a feature gate that there is, is on.
+func gateIsOn(gate string) bool {
+	return utilfeature.DefaultFeatureGate.Enabled(utilfeature.Feature(gate))
+}
