@@ -106,10 +106,23 @@ pub enum ObjectError {
 /// Which of several errors a reconcile ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorOfMetrics {
+    /// The first one, which ends the reconcile. It stands in the condition.
+    Ends,
     /// The last one. Each stands in the condition until the next.
     Last,
     /// The first one.
     First,
+}
+
+/// What comes of the average of an object's metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectAverage {
+    /// It is not known: the total counts, which is then zero.
+    Total,
+    /// It is divided by no replicas, so that it is never within the tolerance.
+    ByNone,
+    /// It is divided by the replicas that there are.
+    ByReplicas,
 }
 
 /// How windows of `behavior` hold a size.
@@ -195,6 +208,13 @@ pub struct Rules {
     pub partial_failure_blocks_scale_down: bool,
     /// Whether the expressions of a selector are printed with their types.
     pub expressions_are_typed: bool,
+    /// Whether the size that counts is the one that is wanted, and not the one that there is.
+    pub wanted_size_counts: bool,
+    /// What comes of the average of an object's metric.
+    pub object_average: ObjectAverage,
+    /// Whether the size stays if a utilization, with all pods counted, would change it in the other
+    /// direction.
+    pub utilizations_keep_direction: bool,
     /// Whether HPAs have `behavior`.
     pub has_behavior: bool,
     /// How windows of `behavior` hold a size.
@@ -331,7 +351,10 @@ impl Rules {
                 no_target: "neither a utilization target nor a value target was set",
                 no_metrics: "did not receive metrics for any ready pods",
             },
-            error_of_metrics: ErrorOfMetrics::Last,
+            wanted_size_counts: false,
+            object_average: ObjectAverage::Total,
+            utilizations_keep_direction: false,
+            error_of_metrics: ErrorOfMetrics::Ends,
             partial_failure_blocks_scale_down: true,
             expressions_are_typed: false,
             has_behavior: false,

@@ -97,7 +97,7 @@ impl Reconcile<'_> {
     ) -> Result<Computed, Text> {
         let specs = &self.hpa.spec.metrics;
         let scaling = Scaling {
-            current_replicas: scale.replicas,
+            current_replicas: self.size(scale),
             status_replicas: scale.status_replicas,
             selector,
         };
@@ -116,6 +116,10 @@ impl Reconcile<'_> {
                 Err(failure) => {
                     self.status.add_metric(MetricStatus::Empty);
                     invalid_metrics_count += 1;
+                    if self.knobs.rules.error_of_metrics == ErrorOfMetrics::Ends {
+                        self.set_metric_condition(&failure);
+                        return Err(failure.wrapped.into());
+                    }
                     if self.knobs.rules.error_of_metrics == ErrorOfMetrics::Last {
                         self.set_metric_condition(&failure);
                         first = Some(failure);
@@ -128,7 +132,7 @@ impl Reconcile<'_> {
         if let Some(failure) = &first {
             let (invalid, which) = match self.knobs.rules.error_of_metrics {
                 ErrorOfMetrics::First => ("invalid", "first error is"),
-                ErrorOfMetrics::Last => ("Invalid", "last error was"),
+                ErrorOfMetrics::Last | ErrorOfMetrics::Ends => ("Invalid", "last error was"),
             };
             let text = format!(
                 "{invalid} metrics ({invalid_metrics_count} invalid out of {}), {which}: {}",
@@ -139,7 +143,7 @@ impl Reconcile<'_> {
         }
         let would_scale_down = self.knobs.rules.partial_failure_blocks_scale_down
             && invalid_metrics_count > 0
-            && computed.replicas < scale.replicas;
+            && computed.replicas < self.size(scale);
         if invalid_metrics_count >= specs.len() || would_scale_down {
             return Err(self.no_valid_metric(first, computed.error));
         }

@@ -15,7 +15,7 @@ use crate::model::api::{
 };
 use crate::model::derivation::{Path, PodCounts, Source, Target, Usage};
 use crate::model::quantity::{Format, Quantity};
-use crate::model::rules::ObjectError;
+use crate::model::rules::{ObjectAverage, ObjectError};
 use crate::model::selector::Selector;
 
 const OBJECT_FAILED: &str = "FailedGetObjectMetric";
@@ -86,7 +86,11 @@ impl<'a> Reconcile<'a> {
         };
         let selector = metric_selector(metric).map_err(|error| failed(self, error, ""))?;
         let (value, average_value) = (&target.value, &target.average_value);
-        let proposal = match (target.type_, value, average_value) {
+        let type_ = match self.knobs.rules.object_average {
+            ObjectAverage::Total => MetricTargetType::Value,
+            ObjectAverage::ByNone | ObjectAverage::ByReplicas => target.type_,
+        };
+        let proposal = match (type_, value, average_value) {
             (MetricTargetType::Value, Some(value), _) => {
                 self.derive_target(Target::Value(value.milli()));
                 self.get_object_metric_replicas(source, &query, value.milli(), &selector)
@@ -137,7 +141,9 @@ impl<'a> Reconcile<'a> {
         selector: &Selector,
     ) -> Result<Proposal, String> {
         let total = self.get_metric_on_object(source, selector)?;
-        let mut proposal = per_pod(query, total, target_average_usage);
+        let by_none = self.knobs.rules.object_average == ObjectAverage::ByNone;
+        let replicas = if by_none { 0 } else { query.status_replicas };
+        let mut proposal = per_pod(query, total, target_average_usage, replicas);
         if proposal.path == Path::Total {
             proposal.replicas = go_i32(ceil_quotient(total, target_average_usage));
         }
@@ -252,7 +258,7 @@ impl<'a> Reconcile<'a> {
                 break;
             }
         }
-        let mut proposal = per_pod(query, total, target_usage_per_pod);
+        let mut proposal = per_pod(query, total, target_usage_per_pod, query.status_replicas);
         if proposal.path == Path::Total {
             proposal.replicas = to_i32(ceil_quotient(total, target_usage_per_pod), capped);
         }
@@ -352,8 +358,7 @@ fn whole(total: i64, target: i64) -> Usage {
 
 /// A total that is spread over the replicas that there are. Within the tolerance, their number is
 /// what is proposed, even if another one is wanted at present.
-fn per_pod(query: &Query<'_>, total: i64, target: i64) -> Proposal {
-    let replicas = query.status_replicas;
+fn per_pod(query: &Query<'_>, total: i64, target: i64, replicas: i32) -> Proposal {
     let ratio = total as f64 / (target as f64 * f64::from(replicas));
     let usage = Usage { total, ratio, status_replicas: Some(replicas), ..Usage::default() };
     let within = query.tolerances.is_not_beyond(ratio);

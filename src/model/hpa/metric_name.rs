@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::api::{LabelSelector, MetricIdentifier, MetricSourceType, MetricSpec};
 use crate::model::api::{MetricTarget, MetricTargetType};
-use crate::model::rules::Rules;
+use crate::model::rules::{ObjectAverage, Rules};
 
 /// What a metric is called in conditions and events. One without its source has no name: it failed
 /// before it could get one.
@@ -36,8 +36,8 @@ impl fmt::Display for MetricName<'_> {
                 pods.as_ref().map_or(Ok(()), |it| write!(f, "pods metric {}", it.metric.name))
             }
             MetricSourceType::Object => object.as_ref().map_or(Ok(()), |it| {
-                let by_value =
-                    it.target.type_ == MetricTargetType::Value && it.target.value.is_some();
+                let by_value = self.rules.object_average == ObjectAverage::Total
+                    || (it.target.type_ == MetricTargetType::Value && it.target.value.is_some());
                 if by_value {
                     write!(f, "{} metric {}", it.described_object.kind, it.metric.name)
                 } else {

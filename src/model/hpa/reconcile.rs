@@ -146,7 +146,7 @@ impl<'a> Reconcile<'a> {
             "SucceededGetScale",
             format_args!("the HPA controller was able to get the target's current scale"),
         );
-        let current_replicas = scale.replicas;
+        let current_replicas = self.size(scale);
         self.record_initial_recommendation(current_replicas);
         let min_replicas = self.hpa.spec.min_replicas.unwrap_or(1);
         self.derivation.current_replicas = Some(current_replicas);
@@ -186,6 +186,14 @@ impl<'a> Reconcile<'a> {
             let text = format!("{what} {}: {}", self.reference(), error.message);
             self.failed_get_scale(Text::Shared(error.message.clone()), text)
         })
+    }
+
+    /// The size that counts.
+    pub(super) fn size(&self, scale: &Scale) -> i32 {
+        match self.knobs.rules.wanted_size_counts {
+            true => scale.replicas,
+            false => scale.status_replicas,
+        }
     }
 
     /// What the spec says of the target; parsed once.
@@ -274,12 +282,12 @@ impl<'a> Reconcile<'a> {
         min_replicas: i32,
         desired: &mut Desired,
     ) -> Result<(), Text> {
-        let current_replicas = scale.replicas;
+        let current_replicas = self.size(scale);
         let max_replicas = self.hpa.spec.max_replicas;
         let told = self.knobs.rules.at_zero == AtZero::DisabledUnlessScaledToZero;
         let zero_enabled = self.knobs.gates.enabled(Gate::HpaScaleToZero);
         let scaled_to_zero = told && zero_enabled && self.get_scaled_to_zero_condition_status();
-        if current_replicas == 0 {
+        if scale.replicas == 0 {
             // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
             let computed = match self.knobs.rules.at_zero {
                 AtZero::Disabled => false,
@@ -325,7 +333,7 @@ impl<'a> Reconcile<'a> {
         scaled_to_zero: bool,
         desired: &mut Desired,
     ) -> Result<(), Text> {
-        let current_replicas = scale.replicas;
+        let current_replicas = self.size(scale);
         self.derivation.branch = Branch::NoMetrics;
         let computed = match self.compute_replicas_for_metrics(scale) {
             Ok(computed) => computed,

@@ -75,7 +75,8 @@ impl<'a> Reconcile<'a> {
         };
         let usage = get_resource_utilization_ratio(&sums, target_utilization)?;
         let low = (groups.missing_low_value, Filled::Percent(fallback));
-        let how = How { low, zeros_at_target: false, keeps_direction: true };
+        let keeps_direction = rules.utilizations_keep_direction;
+        let how = How { low, zeros_at_target: false, keeps_direction };
         replicas(query, &groups, usage, how, |(missing, unready), filled_value| {
             let mut sums = sums;
             sums.total = sums.total.wrapping_add(filled_value);

@@ -2,7 +2,7 @@
 
 use super::{
     AmbiguousHpas, AtZero, BehaviorWindows, ErrorOfMetrics, FirstReconcile, GateRule,
-    InvalidQuantities, MaxReplicasError, ObjectError, Release, Rules, Within,
+    InvalidQuantities, MaxReplicasError, ObjectAverage, ObjectError, Release, Rules, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
@@ -35,8 +35,38 @@ macro_rules! source {
     };
 }
 
-/// Every change that the model knows, oldest first. Before the first row: 1.15.
+/// Every change that the model knows, oldest first. Before the first row: 1.12.
 pub const CHANGES: &[Change] = &[
+    change(
+        13,
+        "the size that is wanted counts, no longer the one that there is (1.13.12)",
+        "https://github.com/kubernetes/kubernetes/pull/79035",
+        |rules| rules.wanted_size_counts = true,
+    ),
+    change(
+        14,
+        "averages of an object's metric, but never within the tolerance",
+        "https://github.com/kubernetes/kubernetes/pull/72824",
+        |rules| rules.object_average = ObjectAverage::ByNone,
+    ),
+    change(
+        15,
+        "an average of an object's metric can be within the tolerance",
+        source!("v1.15.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.object_average = ObjectAverage::ByReplicas,
+    ),
+    change(
+        15,
+        "a metric that fails does not keep the others from making the size larger",
+        "https://github.com/kubernetes/kubernetes/pull/78503",
+        |rules| rules.error_of_metrics = ErrorOfMetrics::Last,
+    ),
+    change(
+        15,
+        "a utilization that, with all pods counted, turns the direction keeps the size (1.15.12)",
+        "https://github.com/kubernetes/kubernetes/pull/85027",
+        |rules| rules.utilizations_keep_direction = true,
+    ),
     change(
         16,
         "feature gate HPAScaleToZero, off by default",
