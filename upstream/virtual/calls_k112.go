@@ -11,6 +11,20 @@ import (
 	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
+func (h hpas) List(metav1.ListOptions) (*clientHPAList, error) {
+	return h.cluster.listHPAs(), nil
+}
+
+func (h hpas) Watch(metav1.ListOptions) (watch.Interface, error) {
+	return h.cluster.hpas.table.watch(), nil
+}
+
+func (h hpas) UpdateStatus(
+	hpa *clientHPA,
+) (*clientHPA, error) {
+	return h.cluster.updateHPAStatus(hpa)
+}
+
 func (p pods) List(metav1.ListOptions) (*corev1.PodList, error) {
 	return p.list(), nil
 }

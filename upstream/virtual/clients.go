@@ -41,6 +41,23 @@ func (c clientset) CoreV1() coreclient.CoreV1Interface {
 	return coreV1{cluster: c.cluster, stopped: c.stopped}
 }
 
+// autoscaling is the client of HPAs, in the version that the controller uses.
+func (c clientset) autoscaling() hpaClientGroup { return hpaClients{cluster: c.cluster} }
+
+type hpaClients struct {
+	hpaClientGroup
+	cluster *cluster
+}
+
+func (c hpaClients) HorizontalPodAutoscalers(string) hpaInterface {
+	return hpas{cluster: c.cluster}
+}
+
+type hpas struct {
+	hpaInterface
+	cluster *cluster
+}
+
 func (c *cluster) listHPAs() *clientHPAList {
 	items, version := c.hpas.table.list()
 	list := &clientHPAList{}

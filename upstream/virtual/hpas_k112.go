@@ -1,46 +1,16 @@
-//go:build !k1.18
+//go:build !k1.23
 
 package virtual
 
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v1"
 )
 
-type clientHPAList = autoscalingv1.HorizontalPodAutoscalerList
+type (
+	clientHPAList  = autoscalingv1.HorizontalPodAutoscalerList
+	hpaInterface   = autoscalingclient.HorizontalPodAutoscalerInterface
+	hpaClientGroup = autoscalingclient.AutoscalingV1Interface
+)
 
-func (c clientset) AutoscalingV1() autoscalingclient.AutoscalingV1Interface {
-	return autoscalingV1Client{cluster: c.cluster}
-}
-
-type autoscalingV1Client struct {
-	autoscalingclient.AutoscalingV1Interface
-	cluster *cluster
-}
-
-func (a autoscalingV1Client) HorizontalPodAutoscalers(
-	string,
-) autoscalingclient.HorizontalPodAutoscalerInterface {
-	return hpas{cluster: a.cluster}
-}
-
-type hpas struct {
-	autoscalingclient.HorizontalPodAutoscalerInterface
-	cluster *cluster
-}
-
-func (h hpas) List(metav1.ListOptions) (*clientHPAList, error) {
-	return h.cluster.listHPAs(), nil
-}
-
-func (h hpas) Watch(metav1.ListOptions) (watch.Interface, error) {
-	return h.cluster.hpas.table.watch(), nil
-}
-
-func (h hpas) UpdateStatus(
-	hpa *clientHPA,
-) (*clientHPA, error) {
-	return h.cluster.updateHPAStatus(hpa)
-}
+func (c clientset) AutoscalingV1() hpaClientGroup { return c.autoscaling() }

@@ -16,12 +16,8 @@ func newController(
 	metrics metrics.MetricsClient, hpas hpaInformer, pods podInformer, f flags,
 ) *podautoscaler.HorizontalController {
 	return podautoscaler.NewHorizontalController(
-		ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper, metrics,
+		ctx, client.CoreV1(), scales, client.autoscaling(), mapper, metrics,
 		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
 		f.cpuInitializationPeriod, f.initialReadinessDelay,
 	)
-}
-
-func run(ctx context.Context, controller *podautoscaler.HorizontalController, workers int) {
-	controller.Run(ctx, workers)
 }

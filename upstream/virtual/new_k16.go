@@ -1,4 +1,4 @@
-//go:build !k1.23
+//go:build !k1.27
 
 package virtual
 
@@ -16,12 +16,8 @@ func newController(
 	metrics metrics.MetricsClient, hpas hpaInformer, pods podInformer, f flags,
 ) *podautoscaler.HorizontalController {
 	return podautoscaler.NewHorizontalController(
-		client.CoreV1(), scales, client.AutoscalingV1(), mapper, metrics,
+		client.CoreV1(), scales, client.autoscaling(), mapper, metrics,
 		hpas, pods, f.syncPeriod, f.downscaleStabilization, f.tolerance,
 		f.cpuInitializationPeriod, f.initialReadinessDelay,
 	)
-}
-
-func run(ctx context.Context, controller *podautoscaler.HorizontalController, _ int) {
-	controller.Run(ctx.Done())
 }

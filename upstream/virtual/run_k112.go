@@ -1,0 +1,13 @@
+//go:build !k1.23
+
+package virtual
+
+import (
+	"context"
+
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+)
+
+func run(ctx context.Context, controller *podautoscaler.HorizontalController, _ int) {
+	controller.Run(ctx.Done())
+}
