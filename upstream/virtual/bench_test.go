@@ -41,6 +41,7 @@ func mustOpen(tb testing.TB) *session {
 const openLine = `{"open":{"scenario":"bench","namespace":"default","flags":{` +
 	`"sync-period":15000000000,"downscale-stabilization":300000000000,"tolerance":0.1,` +
 	`"cpu-initialization-period":300000000000,"initial-readiness-delay":30000000000,` +
+	`"upscale-delay":180000000000,"downscale-delay":300000000000,` +
 	`"concurrent-horizontal-pod-autoscaler-syncs":5},"featureGates":{},` +
 	`"targets":[{"group":"apps","version":"v1","kind":"Deployment","resource":"deployments"}]}}`
 

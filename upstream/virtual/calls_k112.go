@@ -25,8 +25,8 @@ func (h hpas) UpdateStatus(
 	return h.cluster.updateHPAStatus(hpa)
 }
 
-func (p pods) List(metav1.ListOptions) (*corev1.PodList, error) {
-	return p.list(), nil
+func (p pods) List(opts metav1.ListOptions) (*corev1.PodList, error) {
+	return p.list(opts.LabelSelector)
 }
 
 func (p pods) Watch(metav1.ListOptions) (watch.Interface, error) {

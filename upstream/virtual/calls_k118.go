@@ -27,8 +27,8 @@ func (h hpas) UpdateStatus(
 	return h.cluster.updateHPAStatus(hpa)
 }
 
-func (p pods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
-	return p.list(), nil
+func (p pods) List(_ context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {
+	return p.list(opts.LabelSelector)
 }
 
 func (p pods) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {

@@ -15,12 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	scaleclient "k8s.io/client-go/scale"
-	customapi "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
-	externalapi "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
-	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 	"k8s.io/metrics/pkg/client/custom_metrics"
-	"k8s.io/metrics/pkg/client/external_metrics"
 )
 
 // The clients below implement what the controller and its informers call, over the tables of a
@@ -106,13 +102,20 @@ type pods struct {
 	table *table[*corev1.Pod]
 }
 
-func (p pods) list() *corev1.PodList {
+// list is the pods that a selector matches, by name as the API server lists them.
+func (p pods) list(text string) (*corev1.PodList, error) {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	items, version := p.table.list()
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, item := range items {
-		list.Items = append(list.Items, *item)
+		if selector.Matches(labels.Set(item.Labels)) {
+			list.Items = append(list.Items, *item)
+		}
 	}
-	return list
+	return list, nil
 }
 
 // events is an API that never answers. What the controller records is heard of before it gets here,
@@ -209,12 +212,12 @@ func (c *cluster) writeScale(
 // podMetricses is metrics.k8s.io.
 type podMetricses struct{ cluster *cluster }
 
-func (p podMetricses) PodMetricses(string) metricsclient.PodMetricsInterface {
+func (p podMetricses) PodMetricses(string) podMetricsInterface {
 	return namespacedPodMetrics{cluster: p.cluster}
 }
 
 type namespacedPodMetrics struct {
-	metricsclient.PodMetricsInterface
+	podMetricsInterface
 	cluster *cluster
 }
 
@@ -242,10 +245,9 @@ func (m customMetrics) RootScopedMetrics() custom_metrics.MetricsInterface { ret
 
 func (m customMetrics) NamespacedMetrics(string) custom_metrics.MetricsInterface { return m }
 
-func (m customMetrics) GetForObject(
+func (c *cluster) readObjectMetric(
 	kind schema.GroupKind, name, metric string, metricSelector labels.Selector,
-) (*customapi.MetricValue, error) {
-	c := m.cluster
+) (*customValue, error) {
 	c.awaitMetrics()
 	e := entry{
 		kind: objectMetric, metric: metric, metricSelector: metricSelector.String(),
@@ -271,11 +273,9 @@ func (m customMetrics) GetForObject(
 	return &items[0], nil
 }
 
-// GetForObjects is called for pods only.
-func (m customMetrics) GetForObjects(
-	_ schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
-) (*customapi.MetricValueList, error) {
-	c := m.cluster
+func (c *cluster) readPodsMetric(
+	selector labels.Selector, metric string, metricSelector labels.Selector,
+) (*customValueList, error) {
 	c.awaitMetrics()
 	e := entry{
 		kind: podsMetric, metric: metric, metricSelector: metricSelector.String(),
@@ -293,31 +293,5 @@ func (m customMetrics) GetForObjects(
 		return nil, err
 	}
 	e.replicas = int32(len(items))
-	return &customapi.MetricValueList{Items: items}, nil
-}
-
-// externalMetrics is external.metrics.k8s.io.
-type externalMetrics struct{ cluster *cluster }
-
-func (m externalMetrics) NamespacedMetrics(string) external_metrics.MetricsInterface { return m }
-
-func (m externalMetrics) List(
-	metric string, metricSelector labels.Selector,
-) (*externalapi.ExternalMetricValueList, error) {
-	c := m.cluster
-	c.awaitMetrics()
-	e := entry{kind: externalMetric, metric: metric, metricSelector: metricSelector.String()}
-	defer func() { c.observed.record(e) }()
-	answer, ok := c.custom.externals[metric]
-	if !ok {
-		e.err = unknownMetric(metric, "")
-		return nil, e.err
-	}
-	items, err := answer.list(metricSelector)
-	if err != nil {
-		e.err = err
-		return nil, err
-	}
-	e.replicas = int32(len(items))
-	return &externalapi.ExternalMetricValueList{Items: items}, nil
+	return &customValueList{Items: items}, nil
 }

@@ -14,7 +14,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 )
 
 // factoryResync is the resync of the kube-controller-manager's informers. With 0, reflectors of
@@ -86,9 +85,7 @@ func startController(
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	hpas := newHPAInformer(client, byNamespace)
 	pods := podInformer{coreinformers.NewPodInformer(client, "", factoryResync, byNamespace)}
-	controller := newController(ctx, client, scales{c}, mapper,
-		metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c}, externalMetrics{c}),
-		hpas, pods, f)
+	controller := newController(ctx, client, scales{c}, mapper, newMetricsClient(c), hpas, pods, f)
 	hearEvents(controller, c.observed)
 	if t != nil {
 		t.takeOver(controller)

@@ -10,16 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	customapi "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
-	externalapi "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 )
 
 // customTable is what custom.metrics.k8s.io and external.metrics.k8s.io answer. As the rest of the
 // cluster it is changed only while everything stands still, and needs no lock.
 type customTable struct {
 	pods      map[string]*podsAnswer
-	objects   map[objectMetricKey]*seriesAnswer[customapi.MetricValue]
-	externals map[string]*seriesAnswer[externalapi.ExternalMetricValue]
+	objects   map[objectMetricKey]*seriesAnswer[customValue]
+	externals map[string]*seriesAnswer[externalValue]
 }
 
 type objectMetricKey struct {
@@ -32,7 +30,7 @@ type objectMetricKey struct {
 // series are the same for all pods.
 type podsAnswer struct {
 	series labels.Set
-	seriesAnswer[customapi.MetricValue]
+	seriesAnswer[customValue]
 }
 
 // seriesAnswer is what is said of one metric: values and the labels that each goes with, or an
@@ -46,8 +44,8 @@ type seriesAnswer[T any] struct {
 func newCustomTable() *customTable {
 	return &customTable{
 		pods:      map[string]*podsAnswer{},
-		objects:   map[objectMetricKey]*seriesAnswer[customapi.MetricValue]{},
-		externals: map[string]*seriesAnswer[externalapi.ExternalMetricValue]{},
+		objects:   map[objectMetricKey]*seriesAnswer[customValue]{},
+		externals: map[string]*seriesAnswer[externalValue]{},
 	}
 }
 
@@ -74,7 +72,7 @@ func (a *seriesAnswer[T]) list(selector labels.Selector) ([]T, error) {
 }
 
 // list is the answer to a query, by the labels of pods and of series.
-func (a *podsAnswer) list(pods, series labels.Selector) ([]customapi.MetricValue, error) {
+func (a *podsAnswer) list(pods, series labels.Selector) ([]customValue, error) {
 	items, err := a.seriesAnswer.list(pods)
 	if err != nil {
 		return nil, err
@@ -136,8 +134,12 @@ var podKind = schema.GroupKind{Kind: "Pod"}
 
 // setObjectMetric applies a change of what custom.metrics.k8s.io answers for a metric of an object.
 func (c *cluster) setObjectMetric(change *objectMetricChange) error {
-	key := objectMetricKey{change.metric, schema.ParseGroupKind(change.kind), change.name}
-	answer := &seriesAnswer[customapi.MetricValue]{err: change.err.statusError()}
+	// Kubernetes 1.9 has no function for kinds.
+	kind := schema.ParseGroupResource(change.kind)
+	key := objectMetricKey{
+		change.metric, schema.GroupKind{Group: kind.Group, Kind: kind.Resource}, change.name,
+	}
+	answer := &seriesAnswer[customValue]{err: change.err.statusError()}
 	for i := range change.series {
 		s := &change.series[i]
 		value, err := c.metricValue(change.metric, key.kind, change.name, s.value, s.timestamp)
@@ -152,34 +154,15 @@ func (c *cluster) setObjectMetric(change *objectMetricChange) error {
 
 func (c *cluster) metricValue(
 	metric string, kind schema.GroupKind, name, value string, timestamp time.Duration,
-) (customapi.MetricValue, error) {
+) (customValue, error) {
 	quantity, err := parseQuantity(value)
-	return customapi.MetricValue{
+	made := customValue{
 		DescribedObject: corev1.ObjectReference{
 			Kind: kind.Kind, Namespace: c.namespace, Name: name,
 		},
-		Metric:    customapi.MetricIdentifier{Name: metric},
 		Timestamp: c.time(timestamp),
 		Value:     quantity,
-	}, err
-}
-
-// setExternalMetric applies a change of what external.metrics.k8s.io answers for a metric.
-func (c *cluster) setExternalMetric(change *externalMetricChange) error {
-	answer := &seriesAnswer[externalapi.ExternalMetricValue]{err: change.err.statusError()}
-	for i := range change.series {
-		s := &change.series[i]
-		quantity, err := parseQuantity(s.value)
-		if err != nil {
-			return fmt.Errorf("externalMetric: %s: %w", change.metric, err)
-		}
-		answer.add(s.labels, externalapi.ExternalMetricValue{
-			MetricName:   change.metric,
-			MetricLabels: s.labels,
-			Timestamp:    c.time(s.timestamp),
-			Value:        quantity,
-		})
 	}
-	c.custom.externals[change.metric] = answer
-	return nil
+	nameMetric(&made, metric)
+	return made, err
 }

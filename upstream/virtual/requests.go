@@ -26,6 +26,7 @@ type openRequest struct {
 type flags struct {
 	syncPeriod, downscaleStabilization             time.Duration
 	cpuInitializationPeriod, initialReadinessDelay time.Duration
+	upscaleDelay, downscaleDelay                   time.Duration
 	tolerance                                      float64
 	workers                                        int
 }
@@ -171,13 +172,17 @@ func (r *reader) flags() flags {
 			f.cpuInitializationPeriod = r.duration()
 		case "initial-readiness-delay":
 			f.initialReadinessDelay = r.duration()
+		case "upscale-delay":
+			f.upscaleDelay = r.duration()
+		case "downscale-delay":
+			f.downscaleDelay = r.duration()
 		case "concurrent-horizontal-pod-autoscaler-syncs":
 			f.workers = int(r.int32())
 		default:
 			r.unknown(key)
 		}
 	})
-	if len(seen) != 6 {
+	if len(seen) != 8 {
 		r.fail("flags are missing")
 	}
 	return f

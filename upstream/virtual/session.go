@@ -109,7 +109,7 @@ func newMapper(targets []target) meta.RESTMapper {
 			versions = append(versions, version)
 		}
 	}
-	mapper := meta.NewDefaultRESTMapper(versions)
+	mapper := newDefaultMapper(versions)
 	for _, t := range targets {
 		version := schema.GroupVersion{Group: t.group, Version: t.version}
 		plural := version.WithResource(t.resource)
@@ -124,8 +124,7 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 	if len(gates) == 0 {
 		return func() {}, nil
 	}
-	// A gate set remembers an attempt that fails, and fails for ever after: so it is made on a copy.
-	if err := mutableGates.DeepCopy().SetFromMap(gates); err != nil {
+	if err := tryGates(gates); err != nil {
 		return nil, err
 	}
 	before, changes := map[string]bool{}, map[string]bool{}

@@ -1,4 +1,4 @@
-//go:build !k1.27
+//go:build k1.12 && !k1.27
 
 package virtual
 

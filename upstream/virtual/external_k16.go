@@ -1,0 +1,15 @@
+//go:build !k1.10
+
+package virtual
+
+import "k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
+
+// externalValue is none: up to Kubernetes 1.9 there is no external.metrics.k8s.io.
+type externalValue struct{}
+
+func newMetricsClient(c *cluster) metrics.MetricsClient {
+	return metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c})
+}
+
+// setExternalMetric does nothing: nobody can ask.
+func (*cluster) setExternalMetric(*externalMetricChange) error { return nil }
