@@ -211,6 +211,7 @@ impl Coverage {
                 Path::Total => "Total",
                 Path::WithinTolerance => "WithinTolerance",
                 Path::Ready => "Ready",
+                Path::Replicas => "Replicas",
                 Path::SecondWithinTolerance => "SecondWithinTolerance",
                 Path::SecondReversed => "SecondReversed",
                 Path::CountReversed => "CountReversed",

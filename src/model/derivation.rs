@@ -28,6 +28,8 @@ pub struct Derivation {
     pub winner: Option<usize>,
     /// The largest proposal, before normalising.
     pub proposal: Option<i32>,
+    /// What the windows of old releases said, once the size had been changed.
+    pub forbidden: Option<Forbidden>,
     /// What the stabilization window made of it.
     pub stabilization: Option<Stabilization>,
     /// What policies and limits made of that.
@@ -185,6 +187,8 @@ pub enum Path {
     WithinTolerance,
     /// `ceil(ratio × ready pods)`.
     Ready,
+    /// `ceil(ratio × size)`: old releases, for the value of objects and external metrics.
+    Replicas,
     /// From a size of 0: `ceil(ratio)`.
     FromZero,
     /// `ceil(total / target)`: average values of objects and external metrics.
@@ -197,6 +201,21 @@ pub enum Path {
     CountReversed,
     /// `ceil(second ratio × pods)`.
     Second,
+}
+
+/// The windows after a change of the size, up to Kubernetes 1.11.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Forbidden {
+    /// When the size was changed.
+    pub since: Time,
+    /// The time that the windows are held against: that of the metric that won.
+    pub timestamp: Time,
+    /// Whether the size may not grow yet.
+    pub up: bool,
+    /// Whether it may not shrink yet.
+    pub down: bool,
+    /// Whether that kept it from changing.
+    pub held: bool,
 }
 
 /// What the stabilization window did.

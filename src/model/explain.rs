@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::api::{ScalingPolicyType, SelectPolicy};
 use super::derivation::{
-    Branch, Derivation, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation, RateLimit,
+    Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation, RateLimit,
     Stabilization,
 };
 use super::time::Span;
@@ -38,10 +38,11 @@ impl Derivation {
             }
         }
         if let Some(limits) = &self.limits
-            && self.stabilization.is_none_or(|stabilized| stabilized.result != limits.result)
+            && self.stabilization.map(|it| it.result).or(self.proposal) != Some(limits.result)
         {
             parts.push(self.limits_summary(limits));
         }
+        parts.extend(self.forbidden.filter(|it| it.held).map(Forbidden::summary));
         if let Some(error) = &self.error {
             parts.push(format!("error: {error}"));
         }
@@ -71,7 +72,10 @@ impl Derivation {
             Branch::NoMetrics => return Some("metrics failed"),
             Branch::Metrics => {}
         }
-        let stabilized = self.stabilization?.result;
+        if self.forbidden.is_some_and(|it| it.held) {
+            return Some("forbidden window");
+        }
+        let stabilized = self.stabilization.map(|it| it.result).or(self.proposal)?;
         let limits = self.limits.as_ref()?;
         if limits.result != stabilized {
             return Some(match (limits.reason, &limits.rate) {
@@ -96,7 +100,12 @@ impl Derivation {
             Path::SecondWithinTolerance | Path::SecondReversed | Path::CountReversed => {
                 Some("missing or unready pods")
             }
-            Path::Failed | Path::Ready | Path::Second | Path::FromZero | Path::Total => None,
+            Path::Failed
+            | Path::Ready
+            | Path::Replicas
+            | Path::Second
+            | Path::FromZero
+            | Path::Total => None,
         }
     }
 
@@ -150,6 +159,7 @@ impl Derivation {
         if let Some(limits) = &self.limits {
             self.explain_limits(limits, current, &mut steps);
         }
+        steps.extend(self.forbidden.map(Forbidden::explain));
         if let Some(error) = &self.error {
             steps.push(format!("It ends with an error: {error}."));
         }
@@ -172,7 +182,8 @@ impl Derivation {
             }
             None => {}
         }
-        let stabilized = self.stabilization.map_or(limits.result, |it| it.result);
+        let stabilized = self.stabilization.map(|it| it.result).or(self.proposal);
+        let stabilized = stabilized.unwrap_or(limits.result);
         if stabilized != limits.result {
             let why = match limits.reason {
                 "TooManyReplicas" => format!("the largest size is {}", self.max_replicas),
@@ -185,6 +196,31 @@ impl Derivation {
                 limits.result, limits.reason
             ));
         }
+    }
+}
+
+impl Forbidden {
+    fn summary(self) -> String {
+        let windows = match (self.up, self.down) {
+            (true, true) => "upscale and downscale windows forbid",
+            (true, false) => "upscale window forbids",
+            _ => "downscale window forbids",
+        };
+        format!("{windows} a change since t={}", self.since.since_start())
+    }
+
+    fn explain(self) -> String {
+        let verb = match (self.up, self.down) {
+            (true, true) => "may neither grow nor shrink",
+            (true, false) => "may not grow",
+            (false, true) => "may not shrink",
+            (false, false) => "may grow and shrink",
+        };
+        format!(
+            "The size was last changed at t={}; by the time of the metric, t={}, it {verb} (again).",
+            self.since.since_start(),
+            self.timestamp.since_start()
+        )
     }
 }
 

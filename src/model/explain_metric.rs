@@ -51,7 +51,12 @@ impl MetricDerivation {
                 Path::WithinTolerance => ", within tolerance",
                 Path::SecondWithinTolerance => ", refilled within tolerance",
                 Path::SecondReversed | Path::CountReversed => ", direction would change",
-                Path::Failed | Path::Ready | Path::Second | Path::FromZero | Path::Total => "",
+                Path::Failed
+                | Path::Ready
+                | Path::Replicas
+                | Path::Second
+                | Path::FromZero
+                | Path::Total => "",
             });
             let _ = write!(text, " -> {proposal}");
         }

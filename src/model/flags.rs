@@ -18,6 +18,12 @@ pub struct Flags {
     pub cpu_initialization_period: Span,
     /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
     pub initial_readiness_delay: Span,
+    /// `--horizontal-pod-autoscaler-upscale-delay`: how long after a change of the size it may not
+    /// grow. Of old releases only.
+    pub upscale_delay: Span,
+    /// `--horizontal-pod-autoscaler-downscale-delay`: how long after a change of the size it may
+    /// not shrink. Of old releases only.
+    pub downscale_delay: Span,
     /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. One HPA is never
     /// reconciled twice at once, so this changes nothing that is observable of a single HPA.
     pub concurrent_syncs: i32,
@@ -31,6 +37,8 @@ impl Default for Flags {
             tolerance: 0.1,
             cpu_initialization_period: Span::from_mins(5),
             initial_readiness_delay: Span::from_secs(30),
+            upscale_delay: Span::from_mins(3),
+            downscale_delay: Span::from_mins(5),
             concurrent_syncs: 5,
         }
     }
@@ -49,18 +57,24 @@ pub enum Flag {
     CpuInitializationPeriod,
     /// [`Flags::initial_readiness_delay`].
     InitialReadinessDelay,
+    /// [`Flags::upscale_delay`].
+    UpscaleDelay,
+    /// [`Flags::downscale_delay`].
+    DownscaleDelay,
     /// [`Flags::concurrent_syncs`].
     ConcurrentSyncs,
 }
 
 impl Flag {
     /// All flags.
-    pub const ALL: [Flag; 6] = [
+    pub const ALL: [Flag; 8] = [
         Flag::SyncPeriod,
         Flag::DownscaleStabilization,
         Flag::Tolerance,
         Flag::CpuInitializationPeriod,
         Flag::InitialReadinessDelay,
+        Flag::UpscaleDelay,
+        Flag::DownscaleDelay,
         Flag::ConcurrentSyncs,
     ];
 
@@ -73,6 +87,8 @@ impl Flag {
             Flag::Tolerance => "horizontal-pod-autoscaler-tolerance",
             Flag::CpuInitializationPeriod => "horizontal-pod-autoscaler-cpu-initialization-period",
             Flag::InitialReadinessDelay => "horizontal-pod-autoscaler-initial-readiness-delay",
+            Flag::UpscaleDelay => "horizontal-pod-autoscaler-upscale-delay",
+            Flag::DownscaleDelay => "horizontal-pod-autoscaler-downscale-delay",
             Flag::ConcurrentSyncs => "concurrent-horizontal-pod-autoscaler-syncs",
         }
     }
@@ -101,6 +117,8 @@ impl Flags {
             Flag::InitialReadinessDelay => {
                 self.initial_readiness_delay = other.initial_readiness_delay;
             }
+            Flag::UpscaleDelay => self.upscale_delay = other.upscale_delay,
+            Flag::DownscaleDelay => self.downscale_delay = other.downscale_delay,
             Flag::ConcurrentSyncs => self.concurrent_syncs = other.concurrent_syncs,
         }
         self

@@ -12,6 +12,7 @@ pub use release::{Release, ReleaseError, Releases};
 
 use super::flags::{Flag, Flags, Gate};
 use super::quantity::Format;
+use super::time::Span;
 
 /// A feature gate in one release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +126,28 @@ pub enum ObjectAverage {
     ByReplicas,
 }
 
+/// What keeps a size from changing again soon, where the HPA has no `behavior`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Windows {
+    /// For some time after a change the size may not grow, and for some time it may not shrink.
+    Forbidden,
+    /// For some time it may not shrink below what was recommended before.
+    Recommendations,
+}
+
+/// Which pods are not ready, so that their metrics do not count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unready {
+    /// All that do not run or are not ready, whatever is measured. `failed`: for a percentage of
+    /// requests, failed pods, too; otherwise they are not counted at all there.
+    All {
+        /// See above.
+        failed: bool,
+    },
+    /// Those whose cpu is measured too early after their start.
+    JustStarted,
+}
+
 /// How windows of `behavior` hold a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BehaviorWindows {
@@ -133,6 +156,17 @@ pub enum BehaviorWindows {
     Replace,
     /// The present size is brought to within the recommendations of both windows.
     Clamp,
+}
+
+/// How an error says that a request is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MissingRequest {
+    /// `missing request for R on container C in pod NS/P`.
+    OnContainer,
+    /// `missing request for R`.
+    Bare,
+    /// `missing request for R in container C of Pod P`.
+    InContainer,
 }
 
 /// The words of errors, in which releases differ.
@@ -149,8 +183,12 @@ pub struct ErrorTexts {
     pub too_few_is_explained: bool,
     /// Whether a `minReplicas` that is too small is told the least that it must be.
     pub least_is_told: bool,
-    /// Whether a request that is missing is said to be that of a container of a pod.
-    pub request_is_located: bool,
+    /// How it is said that a request is missing.
+    pub missing_request: MissingRequest,
+    /// How it is said that a replica count was found.
+    pub successfully: &'static str,
+    /// Whether it is said which metrics API gave nothing.
+    pub metrics_api_is_named: bool,
     /// What could not be had if the target is an average.
     pub average: &'static str,
     /// What a resource metric without a target lacks.
@@ -217,6 +255,24 @@ pub struct Rules {
     pub utilizations_keep_direction: bool,
     /// Whether HPAs have `behavior`.
     pub has_behavior: bool,
+    /// What keeps a size from changing again soon, where the HPA has no `behavior`.
+    pub windows: Windows,
+    /// Whether a reconcile that succeeds queues the next one. If not, that is left to what the
+    /// informer hears of: a status that was written, or its resync.
+    pub success_requeues: bool,
+    /// Which pods are not ready.
+    pub unready: Unready,
+    /// Whether terminating and failed pods are ignored.
+    pub terminating_is_ignored: bool,
+    /// Whether there are external metrics.
+    pub has_external_metrics: bool,
+    /// Whether metrics have selectors, and those of objects averages.
+    pub has_metric_selectors: bool,
+    /// Whether the value of an object's or an external metric counts per ready pod, and not per
+    /// replica.
+    pub values_are_per_ready_pod: bool,
+    /// Whether in the controller's eyes a total that is not told is zero.
+    pub absent_totals_are_zero: bool,
     /// How windows of `behavior` hold a size.
     pub behavior_windows: BehaviorWindows,
     /// Whether the size stays if an average, with all pods counted, would change it in the other
@@ -323,7 +379,11 @@ impl Rules {
     pub fn after(changes: usize) -> Rules {
         let mut rules = Rules {
             feature_gates: [GateRule::Absent; Gate::ALL.len()],
-            default_flags: Flags { concurrent_syncs: 1, ..Flags::default() },
+            default_flags: Flags {
+                concurrent_syncs: 1,
+                sync_period: Span::from_secs(30),
+                ..Flags::default()
+            },
             flags: [true; Flag::ALL.len()],
             first_reconcile: FirstReconcile::AfterSyncPeriod,
             scale_update_attempts: 1,
@@ -343,10 +403,12 @@ impl Rules {
             error_texts: ErrorTexts {
                 metric_is_named: false,
                 resource_is_named: false,
-                pods_metric: "object",
+                pods_metric: "pods",
                 too_few_is_explained: false,
                 least_is_told: false,
-                request_is_located: false,
+                missing_request: MissingRequest::OnContainer,
+                successfully: "succesfully",
+                metrics_api_is_named: false,
                 average: "utilization",
                 no_target: "neither a utilization target nor a value target was set",
                 no_metrics: "did not receive metrics for any ready pods",
@@ -358,9 +420,17 @@ impl Rules {
             partial_failure_blocks_scale_down: true,
             expressions_are_typed: false,
             has_behavior: false,
+            windows: Windows::Forbidden,
+            success_requeues: false,
+            unready: Unready::All { failed: true },
+            terminating_is_ignored: false,
+            has_external_metrics: false,
+            has_metric_selectors: false,
+            values_are_per_ready_pod: false,
+            absent_totals_are_zero: true,
             behavior_windows: BehaviorWindows::Replace,
             averages_keep_direction: false,
-            ignored_pods_are_measured: true,
+            ignored_pods_are_measured: false,
             pending_is_unready: false,
             external_counts_pods_first: true,
             changes_are_netted: false,
@@ -382,7 +452,14 @@ impl Rules {
             object_error: ObjectError::Shifted,
             deletion_ends_reconcile: false,
         };
-        rules.flag(Flag::ConcurrentSyncs, false);
+        for flag in [
+            Flag::DownscaleStabilization,
+            Flag::CpuInitializationPeriod,
+            Flag::InitialReadinessDelay,
+            Flag::ConcurrentSyncs,
+        ] {
+            rules.flag(flag, false);
+        }
         for change in CHANGES.iter().take(changes) {
             (change.apply)(&mut rules);
         }

@@ -131,7 +131,7 @@ fn feature_gates(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, expecting = "a map of flags")]
 pub(super) struct Flags {
-    /// The time between two reconciles of an HPA. Default 15s.
+    /// The time between two reconciles of an HPA. Default 15s; 30s up to Kubernetes 1.11.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_sync_period: Option<Duration>,
     /// How long a higher recommendation holds back a scale-down. Default 5m.
@@ -147,6 +147,12 @@ pub(super) struct Flags {
     /// How long after its start a change of readiness counts as the pod's first. Default 30s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Duration>,
+    /// How long after a change of the size it may not grow: up to Kubernetes 1.11. Default 3m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Duration>,
+    /// How long after a change of the size it may not shrink: up to Kubernetes 1.11. Default 5m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Duration>,
     /// How many HPAs are reconciled at once. Default 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

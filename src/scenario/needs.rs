@@ -81,11 +81,32 @@ impl Scenario {
         if !rules.has_behavior && behavior {
             return Some(format!("an HPA has no behavior on {release}"));
         }
+        let of_outside = |metric: &Value| !metric["external"].is_null();
+        if !rules.has_external_metrics && self.measures(&specs, of_outside) {
+            return Some(format!("there are no external metrics on {release}"));
+        }
+        let selected = |metric: &Value| {
+            ["pods", "object"].iter().any(|it| !metric[it]["metric"]["selector"].is_null())
+        };
+        if !rules.has_metric_selectors && self.measures(&specs, selected) {
+            return Some(format!("metrics have no selectors on {release}"));
+        }
+        let averaged = |metric: &Value| !metric["object"]["target"]["averageValue"].is_null();
+        if !rules.has_metric_selectors && self.measures(&specs, averaged) {
+            return Some(format!("an object's metric has no average on {release}"));
+        }
         let tolerance = ["/behavior/scaleUp/tolerance", "/behavior/scaleDown/tolerance"];
         if !rules.has_tolerance && wants(&tolerance) {
             return Some(format!("an HPA has no tolerance of its own on {release}"));
         }
         None
+    }
+
+    /// Whether there is such a metric, in the form of v2: in an edit, or in one of these specs.
+    fn measures(&self, specs: &[HpaSpec], such: impl Fn(&Value) -> bool) -> bool {
+        let decoded = specs.iter().flat_map(|spec| &spec.metrics);
+        self.specs().flat_map(metrics).any(&such)
+            || decoded.filter_map(|metric| serde_json::to_value(metric).ok()).any(|it| such(&it))
     }
 
     /// The specs of all HPAs and of their edits, as far as they are told.

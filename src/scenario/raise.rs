@@ -143,6 +143,11 @@ fn controller(scenario: &Scenario) -> Controller {
             Flag::InitialReadinessDelay,
             flags.initial_readiness_delay,
         ),
+        horizontal_pod_autoscaler_upscale_delay: given(Flag::UpscaleDelay, flags.upscale_delay),
+        horizontal_pod_autoscaler_downscale_delay: given(
+            Flag::DownscaleDelay,
+            flags.downscale_delay,
+        ),
         concurrent_horizontal_pod_autoscaler_syncs: wanted
             .contains(&Flag::ConcurrentSyncs)
             .then_some(flags.concurrent_syncs),

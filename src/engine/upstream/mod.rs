@@ -11,6 +11,7 @@ pub mod checkout;
 mod go;
 mod process;
 mod staging;
+mod v2beta1;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,6 +122,8 @@ struct FlagsJson {
     tolerance: f64,
     cpu_initialization_period: i64,
     initial_readiness_delay: i64,
+    upscale_delay: i64,
+    downscale_delay: i64,
     concurrent_horizontal_pod_autoscaler_syncs: i32,
 }
 
@@ -158,6 +161,8 @@ impl<'a> Open<'a> {
                 tolerance: flags.tolerance,
                 cpu_initialization_period: flags.cpu_initialization_period.0,
                 initial_readiness_delay: flags.initial_readiness_delay.0,
+                upscale_delay: flags.upscale_delay.0,
+                downscale_delay: flags.downscale_delay.0,
                 concurrent_horizontal_pod_autoscaler_syncs: flags.concurrent_syncs,
             },
             feature_gates: &scenario.gate_overrides,
@@ -189,7 +194,8 @@ impl Engine for Upstream {
                 let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
                 let log = Log::new(epoch, hpas, scenario.takes_turns());
                 let now = Time::ZERO;
-                Ok(Box::new(UpstreamSession { engine: self, now, log, closed: false }))
+                let older = Older::of(self.release);
+                Ok(Box::new(UpstreamSession { engine: self, now, log, older, closed: false }))
             }
             Ok(Answer::Failed { why }) => Err(self.give_up(&why)),
             Ok(answer) => Err(self.give_up(&format!("it answered {answer:?} to `open`"))),
@@ -220,6 +226,7 @@ struct UpstreamSession<'a> {
     /// The instant that the last answer reached.
     now: Time,
     log: Log,
+    older: Option<Older>,
     closed: bool,
 }
 
@@ -234,7 +241,12 @@ impl UpstreamSession<'_> {
     }
 
     fn answer(&mut self) -> Result<Answer, EngineError> {
-        let answer = self.process()?.receive();
+        let older = self.older;
+        let process = self.process()?;
+        let answer = match older {
+            Some(Older::V2beta1) => process.receive_as(v2beta1::answer),
+            Some(Older::V2beta2) | None => process.receive(),
+        };
         if answer.is_err() {
             self.engine.process = None;
         }
@@ -247,7 +259,14 @@ impl UpstreamSession<'_> {
 
 impl Session for UpstreamSession<'_> {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
-        let older = as_v2beta2(step, self.engine.release);
+        // Most steps tell of no HPA: those are sent as they are.
+        let tells = |change: &Change| {
+            matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. })
+        };
+        let older = self.older.filter(|_| step.apply.iter().any(tells)).map(|older| match older {
+            Older::V2beta1 => v2beta1::step(step),
+            Older::V2beta2 => as_v2beta2(step),
+        });
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
 
@@ -277,24 +296,35 @@ impl Session for UpstreamSession<'_> {
     }
 }
 
-/// The step with HPAs of version v2 as v2beta2, where v2 is not served yet: both have the same
-/// fields.
-fn as_v2beta2(step: &Step, release: Release) -> Option<Step> {
-    let is_v2 = |change: &Change| match change {
-        Change::CreateHpa(manifest) => manifest["apiVersion"] == "autoscaling/v2",
-        _ => false,
-    };
-    // Most steps create none: the rules are not made for each.
-    if !step.apply.iter().any(is_v2) || Rules::of(release).serves_v2 {
-        return None;
+/// The version of HPAs that a release knows in place of v2.
+#[derive(Clone, Copy, Debug)]
+enum Older {
+    V2beta1,
+    V2beta2,
+}
+
+impl Older {
+    fn of(release: Release) -> Option<Older> {
+        let rules = Rules::of(release);
+        match (rules.serves_v2, rules.has_metric_selectors) {
+            (true, _) => None,
+            (false, true) => Some(Older::V2beta2),
+            (false, false) => Some(Older::V2beta1),
+        }
     }
+}
+
+/// The step with HPAs of version v2 as v2beta2: both have the same fields.
+fn as_v2beta2(step: &Step) -> Step {
     let mut step = step.clone();
-    for change in step.apply.iter_mut().filter(|change| is_v2(change)) {
-        if let Change::CreateHpa(manifest) = change {
+    for change in &mut step.apply {
+        if let Change::CreateHpa(manifest) = change
+            && manifest["apiVersion"] == "autoscaling/v2"
+        {
             manifest["apiVersion"] = "autoscaling/v2beta2".into();
         }
     }
-    Some(step)
+    step
 }
 
 /// A session that is dropped half-way leaves answers in the pipe: its process can't be used again.

@@ -101,11 +101,19 @@ impl Process {
 
     /// Waits for the next answer, writing queued requests meanwhile.
     pub(super) fn receive(&mut self) -> Result<Answer, EngineError> {
+        self.receive_as(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))
+    }
+
+    /// Waits for the next answer, which is read so.
+    pub(super) fn receive_as(
+        &mut self,
+        read: impl Fn(&[u8]) -> Result<Answer, String>,
+    ) -> Result<Answer, EngineError> {
         let deadline = Instant::now() + self.limit;
         loop {
             if let Some(end) = self.line_end() {
                 let line = &self.incoming[self.taken..end];
-                let answer = serde_json::from_slice(line).map_err(|error| {
+                let answer = read(line).map_err(|error| {
                     let line = String::from_utf8_lossy(line);
                     let line: String = line.chars().take(300).collect();
                     format!("an answer was not understood: {error}: {line}")

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Draft, hpa};
+use crate::model::hpa::metric_to_v2beta1;
 use crate::scenario;
 
 /// The version that says everything.
@@ -58,7 +59,7 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
             metrics.pop();
             spec.insert("targetCPUUtilizationPercentage".to_owned(), percent);
         }
-        put("metrics", metrics.iter().map(metric).collect());
+        put("metrics", metrics.iter().map(metric_to_v2beta1).collect());
     }
     if let Some(behavior) = spec.shift_remove("behavior") {
         put("behavior", behavior);
@@ -71,42 +72,6 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     })
 }
 
-/// A metric in v1's form.
-fn metric(metric: &Value) -> Value {
-    let Some(type_) = metric["type"].as_str() else { return metric.clone() };
-    let field = type_[..1].to_lowercase() + &type_[1..];
-    let source = &metric[&field];
-    let (target, name) = (&source["target"], &source["metric"]["name"]);
-    let selector = &source["metric"]["selector"];
-    let old = match field.as_str() {
-        "resource" | "containerResource" => json!({
-            "name": source["name"],
-            "container": source["container"],
-            "targetAverageUtilization": target["averageUtilization"],
-            "targetAverageValue": target["averageValue"],
-        }),
-        "pods" => json!({
-            "metricName": name,
-            "selector": selector,
-            "targetAverageValue": target["averageValue"],
-        }),
-        "object" => json!({
-            "metricName": name,
-            "selector": selector,
-            "target": source["describedObject"],
-            "targetValue": target["value"],
-            "averageValue": target["averageValue"],
-        }),
-        _ => json!({
-            "metricName": name,
-            "metricSelector": selector,
-            "targetValue": target["value"],
-            "targetAverageValue": target["averageValue"],
-        }),
-    };
-    json!({ "type": type_, field: old })
-}
-
 /// As v2beta1 has it: metrics in v1's form, behavior in an annotation.
 fn of_version_2beta1(manifest: &Value) -> Option<Value> {
     let spec = manifest["spec"].as_object().filter(|spec| can_be_said(spec))?;
@@ -117,7 +82,7 @@ fn of_version_2beta1(manifest: &Value) -> Option<Value> {
         annotations.insert(name, Value::from(behavior.to_string()));
     }
     if let Some(Value::Array(metrics)) = spec.shift_remove("metrics") {
-        let metrics: Vec<Value> = metrics.iter().map(|it| without_nulls(metric(it))).collect();
+        let metrics: Vec<Value> = metrics.iter().map(metric_to_v2beta1).collect();
         spec.insert("metrics".to_owned(), Value::Array(metrics));
     }
     Some(json!({
@@ -126,18 +91,6 @@ fn of_version_2beta1(manifest: &Value) -> Option<Value> {
         "metadata": { "name": manifest["metadata"]["name"], "annotations": annotations },
         "spec": spec,
     }))
-}
-
-/// Fields that are null in an annotation of v1 are none in a manifest.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => fields
-            .into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| (name, without_nulls(value)))
-            .collect(),
-        other => other,
-    }
 }
 
 /// As v2beta2 has it: tolerances in annotations.

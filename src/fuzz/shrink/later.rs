@@ -13,10 +13,12 @@ const BEFORE: [i64; 6] = [0, 1, 2, 3, 5, 8];
 const SIZES: usize = 8;
 
 /// Flags that make something happen earlier when they are zero.
-const DELAYS: [&str; 3] = [
+const DELAYS: [&str; 5] = [
     "horizontal-pod-autoscaler-cpu-initialization-period",
     "horizontal-pod-autoscaler-initial-readiness-delay",
     "horizontal-pod-autoscaler-downscale-stabilization",
+    "horizontal-pod-autoscaler-upscale-delay",
+    "horizontal-pod-autoscaler-downscale-delay",
 ];
 
 impl Work<'_> {

@@ -102,7 +102,7 @@ impl Reconcile<'_> {
             selector,
         };
         self.derivation.metrics.reserve_exact(specs.len());
-        let mut computed = Computed { replicas: 0, metric: None, error: None };
+        let mut computed = Computed { replicas: 0, metric: None, timestamp: None, error: None };
         let mut invalid_metrics_count = 0;
         let mut first: Option<MetricFailure> = None;
         for (index, spec) in specs.iter().enumerate() {
@@ -111,6 +111,7 @@ impl Reconcile<'_> {
                     if computed.replicas == 0 || proposal > computed.replicas {
                         computed.replicas = proposal;
                         computed.metric = Some(index);
+                        computed.timestamp = self.metric_timestamp;
                     }
                 }
                 Err(failure) => {
@@ -161,7 +162,8 @@ impl Reconcile<'_> {
         let known =
             cache.take().filter(|(of, winner, _)| Arc::ptr_eq(of, spec) && *winner == metric);
         let (_, _, message) = cache.insert(known.unwrap_or_else(|| {
-            let what = "the HPA was able to successfully calculate a replica count from";
+            let how = rules.error_texts.successfully;
+            let what = format!("the HPA was able to {how} calculate a replica count from");
             let text = match metric.and_then(|index| spec.metrics.get(index)) {
                 Some(metric) => format!("{what} {}", MetricName { metric, rules }),
                 None => format!("{what} "),

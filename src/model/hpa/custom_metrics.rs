@@ -234,7 +234,8 @@ impl<'a> Reconcile<'a> {
         }
         let mut usage = whole(total, target_usage);
         usage.series = u32::try_from(values.len()).ok();
-        if self.knobs.rules.external_counts_pods_first {
+        let rules = self.knobs.rules;
+        if rules.external_counts_pods_first && rules.values_are_per_ready_pod {
             self.ready_pods(query)?;
         }
         self.get_usage_ratio_replica_count(query, usage)
@@ -302,6 +303,10 @@ impl<'a> Reconcile<'a> {
         if query.tolerances.is_within(ratio) {
             let replicas = query.current_replicas;
             return Ok(Proposal { replicas, usage, path: Path::WithinTolerance });
+        }
+        if !self.knobs.rules.values_are_per_ready_pod {
+            let replicas = go_i32((ratio * f64::from(query.current_replicas)).ceil());
+            return Ok(Proposal { replicas, usage, path: Path::Replicas });
         }
         let ready = self.ready_pods(query)?;
         if let Some(metric) = self.metric() {

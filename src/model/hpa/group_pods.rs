@@ -13,6 +13,7 @@ use crate::model::api::{
     ConditionStatus, ContainerMetrics, Labels, Pod, PodMetricValue, PodMetrics, PodPhase,
 };
 use crate::model::derivation::PodCounts;
+use crate::model::rules::Unready;
 use crate::model::selector::Selector;
 use crate::model::time::{Span, Time};
 
@@ -34,6 +35,10 @@ pub(super) struct Grouping<'a, 'q, M> {
     pub(super) sidecars: bool,
     /// Whether a pending pod is one that is not ready.
     pub(super) pending_is_unready: bool,
+    /// Which pods are not ready.
+    pub(super) unready: Unready,
+    /// Whether terminating and failed pods are ignored.
+    pub(super) terminating_is_ignored: bool,
     /// Whether metrics of ignored pods count all the same.
     pub(super) ignored_pods_are_measured: bool,
     pub(super) selector: &'q Selector,
@@ -126,6 +131,8 @@ pub(super) struct Groups<'a> {
     pub(super) listed: u32,
     /// Metrics that it matches.
     pub(super) items: u32,
+    /// When the first of them was taken.
+    pub(super) first_timestamp: Option<Time>,
     /// Metrics of ready pods.
     pub(super) ready_value: i64,
     /// Metrics of ignored pods, where those count.
@@ -242,7 +249,12 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
     /// One pod's group. Upstream: replica_calculator.go, groupPods
     #[inline]
     fn group(&self, pod: &Pod, metric: Option<&M>, is_cpu: bool) -> Group {
-        if pod.deletion_timestamp.is_some() || pod.phase == PodPhase::Failed {
+        if let Unready::All { failed } = self.unready {
+            return self.group_by_readiness(pod, metric.is_some(), failed);
+        }
+        if self.terminating_is_ignored
+            && (pod.deletion_timestamp.is_some() || pod.phase == PodPhase::Failed)
+        {
             return Group::Ignored;
         }
         if self.pending_is_unready && pod.phase == PodPhase::Pending {
@@ -268,6 +280,22 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
     }
 }
 
+impl<'a, M: Sample> Grouping<'a, '_, M> {
+    /// Upstream: replica_calculator.go, GetResourceReplicas and calcPlainMetricReplicas, up to
+    /// Kubernetes 1.11
+    fn group_by_readiness(&self, pod: &Pod, measured: bool, failed_is_unready: bool) -> Group {
+        let ready = pod.ready.is_some_and(|it| it.status == ConditionStatus::True);
+        if pod.phase == PodPhase::Running && ready {
+            return if measured { Group::Ready } else { Group::Missing };
+        }
+        let of_requests = self.fallback_utilization.is_some();
+        if pod.phase == PodPhase::Failed && of_requests && !failed_is_unready {
+            return Group::Ignored;
+        }
+        Group::Unready
+    }
+}
+
 impl Groups<'_> {
     /// The value of a metric that the selector matches, if each container has one.
     #[inline]
@@ -281,6 +309,7 @@ impl Groups<'_> {
             return None;
         }
         self.items += 1;
+        self.first_timestamp.get_or_insert(metric.timestamp());
         metric.value(values)
     }
 

@@ -16,9 +16,10 @@ use crate::model::api::{
 use crate::model::observation::Read;
 use crate::model::selector::Selector;
 
-const RESOURCE_FAILED: &str = "unable to fetch metrics from resource metrics API";
-const CUSTOM_FAILED: &str = "unable to fetch metrics from custom metrics API";
-const EXTERNAL_FAILED: &str = "unable to fetch metrics from external metrics API";
+/// What an error calls metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io.
+const RESOURCE_API: &str = "resource metrics API";
+const CUSTOM_API: &str = "custom metrics API";
+const EXTERNAL_API: &str = "external metrics API";
 
 impl<'a> Reconcile<'a> {
     /// Queries metrics.k8s.io. Pods are grouped on the way: how many metrics the answer has is
@@ -32,10 +33,12 @@ impl<'a> Reconcile<'a> {
         groups: &mut Groups<'a>,
     ) -> Result<(), String> {
         self.await_metrics();
+        self.metric_timestamp = None;
         let metrics = self.input.pod_metrics;
         if let Ok(metrics) = metrics {
             self.group_pods(query, metrics, fallback_utilization, groups);
         }
+        self.metric_timestamp = groups.first_timestamp;
         let answer = match metrics {
             Ok(_) => Ok(groups.items),
             Err(error) => Err(error.message.clone()),
@@ -50,9 +53,12 @@ impl<'a> Reconcile<'a> {
         }
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match metrics {
-            Err(error) => Err(format!("{unable}: {RESOURCE_FAILED}: {}", error.message)),
+            Err(error) => {
+                let error = self.unable_to_fetch(RESOURCE_API, &error.message);
+                Err(format!("{unable}: {error}"))
+            }
             Ok(_) if groups.items == 0 => {
-                Err(format!("{unable}: no metrics returned from resource metrics API"))
+                Err(format!("{unable}: {}", self.no_metrics(RESOURCE_API)))
             }
             Ok(metrics) => match self.without_container(query, metrics) {
                 Some(why) => Err(format!("{unable}: failed to get container metrics: {why}")),
@@ -111,9 +117,10 @@ impl<'a> Reconcile<'a> {
             answer: answer.clone(),
         };
         self.record(read);
+        self.metric_timestamp = groups.first_timestamp;
         match answer {
-            Err(error) => Err(format!("{CUSTOM_FAILED}: {error}")),
-            Ok(0) => Err("no metrics returned from custom metrics API".to_owned()),
+            Err(error) => Err(self.unable_to_fetch(CUSTOM_API, &error)),
+            Ok(0) => Err(self.no_metrics(CUSTOM_API)),
             Ok(_) => Ok(()),
         }
     }
@@ -140,18 +147,19 @@ impl<'a> Reconcile<'a> {
         self.await_metrics();
         let answer = match self.input.custom_metrics.objects.get(&key) {
             None => Err(not_found(metric, Some(&format!("{kind} {name}")))),
-            Some(known) => only_series(known, metric_selector).map(|series| &series.value),
+            Some(known) => only_series(known, metric_selector),
         };
         let read = Read::ObjectMetric {
             metric: metric.clone(),
             kind,
             name,
             metric_selector: metric_selector.to_string().into(),
-            answer: answer.clone().map(|value| value.to_string().into()),
+            answer: answer.clone().map(|series| series.value.to_string().into()),
         };
         self.record(read);
-        let value = answer.map_err(|error| format!("{CUSTOM_FAILED}: {error}"))?;
-        Ok(value.milli())
+        let series = answer.map_err(|error| self.unable_to_fetch(CUSTOM_API, &error))?;
+        self.metric_timestamp = Some(series.timestamp);
+        Ok(series.value.milli())
     }
 
     /// Queries external.metrics.k8s.io. Gives the values of the series in thousandths.
@@ -166,7 +174,11 @@ impl<'a> Reconcile<'a> {
         let answer = match self.input.custom_metrics.externals.get(metric) {
             None => Err(not_found(metric, None)),
             Some(SeriesAnswer { error: Some(error), .. }) => Err(error.message.clone()),
-            Some(known) => Ok(series(known, metric_selector).map(|it| it.value.milli()).collect()),
+            Some(known) => {
+                let mut found = series(known, metric_selector).peekable();
+                self.metric_timestamp = found.peek().map(|first| first.timestamp);
+                Ok(found.map(|series| series.value.milli()).collect())
+            }
         };
         let read = Read::ExternalMetric {
             metric: metric.clone(),
@@ -177,11 +189,22 @@ impl<'a> Reconcile<'a> {
                 .map_err(Arc::clone),
         };
         self.record(read);
-        let values = answer.map_err(|error| format!("{EXTERNAL_FAILED}: {error}"))?;
+        let values = answer.map_err(|error| self.unable_to_fetch(EXTERNAL_API, &error))?;
         if values.is_empty() {
-            return Err("no metrics returned from external metrics API".to_owned());
+            return Err(self.no_metrics(EXTERNAL_API));
         }
         Ok(values)
+    }
+
+    fn unable_to_fetch(&self, api: &str, error: &str) -> String {
+        let api = if self.knobs.rules.error_texts.metrics_api_is_named { api } else { "API" };
+        format!("unable to fetch metrics from {api}: {error}")
+    }
+
+    /// Old releases say so of whatever API it is.
+    fn no_metrics(&self, api: &str) -> String {
+        let named = self.knobs.rules.error_texts.metrics_api_is_named;
+        format!("no metrics returned from {}", if named { api } else { "heapster" })
     }
 }
 

@@ -12,8 +12,10 @@ mod behavior;
 mod by_key;
 mod calculate;
 mod conversion;
+mod conversion_back;
 mod custom_metrics;
 mod defaults;
+mod forbidden;
 mod go_format;
 mod group_pods;
 mod metric_name;
@@ -31,6 +33,7 @@ mod status;
 mod through_v1;
 mod validation;
 mod validation_metrics;
+mod validation_older;
 mod waiting;
 
 #[cfg(test)]
@@ -48,6 +51,7 @@ use super::time::{Span, Time};
 pub use conversion::{
     ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec, drop_zero_totals, from_v2beta1,
 };
+pub use conversion_back::{metric_to_v2beta1, status_from_v2beta1};
 pub use defaults::set_defaults;
 pub use through_v1::{metrics_through_v1, spec_through_v1};
 pub use validation::{
@@ -200,6 +204,7 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, updateHPA
     pub fn hpa_updated(&mut self, key: &Arc<str>, generation_changed: bool, now: Time) {
+        self.resync_until(now);
         if generation_changed && self.gates.enabled(Gate::HpaGeneration) {
             self.hpa_added(key, now);
         } else {
@@ -223,6 +228,7 @@ impl Controller {
         *self = Controller::new(self.rules, self.flags, self.gates);
         self.queue = Queue::starting_at(now + CACHE_SYNC_POLL);
         self.resync = Resync::started(now, self.flags.sync_period);
+        self.resynced = now;
         for key in hpas {
             self.hpa_added(key, now);
         }
@@ -234,7 +240,11 @@ impl Controller {
         if self.waiting.len() >= self.workers() {
             return None;
         }
-        self.queue.next().map(|(at, _)| at)
+        let queued = self.queue.next().map(|(at, _)| at);
+        if self.rules.success_requeues {
+            return queued;
+        }
+        queued.into_iter().chain(self.next_by_resync()).min()
     }
 
     /// The key that is processed first at that instant, if one is due by then.
@@ -261,6 +271,7 @@ impl Controller {
     /// [`Controller::sync`] for callers who keep no decision: one is overwritten, and its memory
     /// used again. False: nothing was decided.
     pub fn sync_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> bool {
+        self.resync_until(input.now);
         let key = self.queue.get(input.now);
         key.is_some_and(|key| self.reconcile_key(key, input, decision))
     }
@@ -283,17 +294,25 @@ impl Controller {
         let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
         let selectors = &mut self.selectors;
         let mut reconcile = Reconcile::new(knobs, memory, selectors, &key, (input, hpa), decision);
-        let end = reconcile.run();
+        let (end, succeeded) = reconcile.run();
         drop(reconcile);
         decision.end = end;
-        self.queue_again(key, input.now, end);
+        self.queue_again(key, input.now, end, succeeded);
         true
     }
 
     /// Queues a key that was processed. An informer's resync meanwhile has done so before.
-    fn queue_again(&mut self, key: Arc<str>, begin: Time, end: Time) {
-        let at = if end > begin { self.resync.after(begin).min(end) } else { end };
-        self.queue.add_rate_limited(key, at, self.flags.sync_period);
+    fn queue_again(&mut self, key: Arc<str>, begin: Time, end: Time, succeeded: bool) {
+        let resync = Some(self.resync.after(begin)).filter(|resync| *resync < end);
+        self.resynced = end;
+        if resync.is_some() || self.requeues(succeeded) {
+            self.queue.add_rate_limited(key, resync.unwrap_or(end), self.flags.sync_period);
+        }
+    }
+
+    /// Whether a reconcile that ended so queues the next one.
+    fn requeues(&self, succeeded: bool) -> bool {
+        self.rules.success_requeues || !succeeded
     }
 
     /// Whether the informer's resync comes at this very instant: whether before or after a key

@@ -5,6 +5,7 @@ use super::reconcile::Reconcile;
 use super::{TimestampedRecommendation, go_i32};
 use crate::model::api::{ConditionType, Text};
 use crate::model::derivation::{HeldBy, Limits, RateLimit, Stabilization};
+use crate::model::rules::Windows;
 use crate::model::time::Span;
 
 /// Reason and message of a condition.
@@ -42,8 +43,15 @@ impl Reconcile<'_> {
         prenormalized_desired_replicas: i32,
         min_replicas: i32,
     ) -> i32 {
-        let stabilized = self.stabilize_recommendation(prenormalized_desired_replicas);
-        self.set_stabilized(stabilized != prenormalized_desired_replicas, SCALE_DOWN_STABILIZED);
+        let stabilized = match self.knobs.rules.windows {
+            Windows::Forbidden => prenormalized_desired_replicas,
+            Windows::Recommendations => {
+                let stabilized = self.stabilize_recommendation(prenormalized_desired_replicas);
+                let held = stabilized != prenormalized_desired_replicas;
+                self.set_stabilized(held, SCALE_DOWN_STABILIZED);
+                stabilized
+            }
+        };
         let limits = convert_desired_replicas_with_rules(
             current_replicas,
             stabilized,

@@ -102,6 +102,14 @@ impl Queue {
         }
     }
 
+    /// Whether a key waits, is ready or is being processed.
+    pub(super) fn holds(&self, key: &str) -> bool {
+        let waiting = self.waiting.iter().map(|(_, key)| key);
+        let ready = self.ready.iter().map(|(_, key)| key);
+        let processing = self.processing.iter().map(|(key, _)| key);
+        waiting.chain(ready).chain(processing).any(|queued| same_text(queued, key))
+    }
+
     /// The key that is handed out next, and when.
     pub(super) fn next(&self) -> Option<(Time, &Arc<str>)> {
         let waiting = self.waiting.first();

@@ -11,7 +11,7 @@ use crate::model::api::{ApiError, ConditionType, Hpa, MetricSourceType, Scale, T
 use crate::model::derivation::{Branch, Derivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
-use crate::model::rules::{AtZero, Rules};
+use crate::model::rules::{AtZero, Rules, Windows};
 use crate::model::time::{Span, Time};
 
 /// The wait between attempts to update the scale. Upstream adds up to a tenth at random; the host
@@ -44,6 +44,8 @@ pub(super) struct Reconcile<'a> {
     pub(super) observation: &'a mut Observation,
     pub(super) derivation: &'a mut Derivation,
     pub(super) written: Written,
+    /// The time of the first item of the last answer of a metrics API.
+    pub(super) metric_timestamp: Option<Time>,
 }
 
 /// What the metrics made of the size.
@@ -52,6 +54,8 @@ pub(super) struct Computed {
     pub(super) replicas: i32,
     /// The metric that made it, by its index.
     pub(super) metric: Option<usize>,
+    /// When that metric was taken.
+    pub(super) timestamp: Option<Time>,
     /// Some metrics failed, but the others were good enough.
     pub(super) error: Option<Text>,
 }
@@ -94,18 +98,21 @@ impl<'a> Reconcile<'a> {
             observation,
             derivation,
             written: Written::default(),
+            metric_timestamp: None,
         }
     }
 
     /// Reconciles, and hands the error that it ends with to the error log. Gives the instant at
-    /// which it ends.
-    pub(super) fn run(&mut self) -> Time {
-        if let Err(error) = self.reconcile_autoscaler() {
+    /// which it ends, and whether it succeeded.
+    pub(super) fn run(&mut self) -> (Time, bool) {
+        let result = self.reconcile_autoscaler();
+        let succeeded = result.is_ok();
+        if let Err(error) = result {
             self.handle_error(error);
         }
         self.forget_the_rest();
         self.observation.took = self.now - self.observation.at;
-        self.now
+        (self.now, succeeded)
     }
 
     /// Time passes. What is seen then is what is known of it, or else what was seen before.
@@ -147,7 +154,9 @@ impl<'a> Reconcile<'a> {
             format_args!("the HPA controller was able to get the target's current scale"),
         );
         let current_replicas = self.size(scale);
-        self.record_initial_recommendation(current_replicas);
+        if self.knobs.rules.windows == Windows::Recommendations {
+            self.record_initial_recommendation(current_replicas);
+        }
         let min_replicas = self.hpa.spec.min_replicas.unwrap_or(1);
         self.derivation.current_replicas = Some(current_replicas);
         self.derivation.min_replicas = min_replicas;
@@ -334,6 +343,7 @@ impl<'a> Reconcile<'a> {
         desired: &mut Desired,
     ) -> Result<(), Text> {
         let current_replicas = self.size(scale);
+        let began = self.now;
         self.derivation.branch = Branch::NoMetrics;
         let computed = match self.compute_replicas_for_metrics(scale) {
             Ok(computed) => computed,
@@ -344,9 +354,11 @@ impl<'a> Reconcile<'a> {
         self.derivation.branch = Branch::Metrics;
         desired.error = computed.error;
         let mut metric = None;
+        let mut timestamp = began;
         if computed.replicas > desired.replicas {
             desired.replicas = computed.replicas;
             metric = computed.metric;
+            timestamp = computed.timestamp.unwrap_or(began);
         }
         self.derivation.winner = metric;
         self.derivation.proposal = Some(desired.replicas);
@@ -381,7 +393,10 @@ impl<'a> Reconcile<'a> {
                 desired.reason = "Current number of replicas below Spec.MinReplicas".into();
             }
         }
-        desired.rescale = desired.replicas != current_replicas;
+        desired.rescale = match self.knobs.rules.windows {
+            Windows::Forbidden => self.should_scale(current_replicas, desired.replicas, timestamp),
+            Windows::Recommendations => desired.replicas != current_replicas,
+        };
         Ok(())
     }
 

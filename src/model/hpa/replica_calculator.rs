@@ -56,8 +56,9 @@ impl<'a> Reconcile<'a> {
         };
         let mut groups = Groups::default();
         self.get_resource_metric(query, Some(fallback), &mut groups)?;
+        let namespace = &*self.hpa.namespace;
         let requests = |groups: &Groups<'_>| match groups.without_request {
-            Some((pod, why)) => Err(why.error(pod, query, rules)),
+            Some((pod, why)) => Err(why.error((namespace, pod), query, rules)),
             None => Ok(()),
         };
         if rules.metrics_before_requests {
@@ -158,6 +159,8 @@ impl<'a> Reconcile<'a> {
             container_must_exist: self.knobs.rules.container_must_exist,
             sidecars: self.knobs.rules.sidecars_count,
             pending_is_unready: self.knobs.rules.pending_is_unready,
+            unready: self.knobs.rules.unready,
+            terminating_is_ignored: self.knobs.rules.terminating_is_ignored,
             ignored_pods_are_measured: self.knobs.rules.ignored_pods_are_measured,
             pod_level_resources: self.knobs.gates.enabled(Gate::PodLevelResources),
             selector: &query.selector.selector,

@@ -5,7 +5,7 @@ use super::pod_requests::{is_pod_level_requests_set, pod_requests};
 use super::replica_calculator::Query;
 use super::selectors::is_at;
 use crate::model::api::{Pod, PodSpec};
-use crate::model::rules::Rules;
+use crate::model::rules::{MissingRequest, Rules};
 
 /// Why a pod has no request. Small, as one is kept for many pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,15 +21,26 @@ pub(super) enum NoRequest {
 impl NoRequest {
     /// Upstream's words. Upstream: replica_calculator.go, calculateRequests
     #[cold]
-    pub(super) fn error(self, pod: &Pod, query: &Query<'_>, rules: &Rules) -> String {
+    pub(super) fn error(
+        self,
+        (namespace, pod): (&str, &Pod),
+        query: &Query<'_>,
+        rules: &Rules,
+    ) -> String {
         let (of, resource, container) = (&pod.name, query.resource, query.container);
         match self {
-            NoRequest::Container(_) if !rules.error_texts.request_is_located => {
-                format!("missing request for {resource}")
-            }
             NoRequest::Container(index) => {
+                let missing = format!("missing request for {resource}");
                 let name = pod.spec.running_containers().nth(index).map_or("", |it| &it.name);
-                format!("missing request for {resource} in container {name} of Pod {of}")
+                match rules.error_texts.missing_request {
+                    MissingRequest::OnContainer => {
+                        format!("{missing} on container {name} in pod {namespace}/{of}")
+                    }
+                    MissingRequest::Bare => missing,
+                    MissingRequest::InContainer => {
+                        format!("{missing} in container {name} of Pod {of}")
+                    }
+                }
             }
             NoRequest::NotFound => {
                 format!("container {} not found in Pod {of}", container.unwrap_or_default())

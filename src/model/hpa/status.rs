@@ -245,6 +245,11 @@ impl Reconcile<'_> {
     ///
     /// Upstream: horizontal.go, updateStatusIfNeeded
     pub(super) fn update_status_if_needed(&mut self) -> Result<(), Text> {
+        if self.knobs.rules.absent_totals_are_zero {
+            self.status.metrics.iter_mut().for_each(|metric| {
+                metrics_through_v1(std::slice::from_mut(metric.to_mut()));
+            });
+        }
         if self.status.semantic_deep_equal(&self.hpa.status) {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use std::fmt;
 
 use super::reconcile::parse_group_version;
 use super::validation_metrics::validate_metrics;
+use super::validation_older;
 use crate::model::api::{
     Behavior, CrossVersionObjectReference, HpaSpec, MetricSourceType, ScalingRules,
 };
@@ -238,7 +239,11 @@ fn validate_spec(
     let any_version = !checked || old.is_some_and(describes_unknown_versions);
     let containers = gates.enabled(Gate::HpaContainerMetrics);
     let to_zero = rules.at_zero != AtZero::Disabled;
-    validate_metrics(spec, any_version, (containers, to_zero), &mut errors);
+    if rules.has_metric_selectors {
+        validate_metrics(spec, any_version, (containers, to_zero), &mut errors);
+    } else {
+        validation_older::validate_metrics(spec, &mut errors);
+    }
     if let Some(behavior) = &spec.behavior {
         validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
         validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);

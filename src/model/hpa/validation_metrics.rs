@@ -49,16 +49,8 @@ fn validate_metric_spec(
     (any_version, containers): (bool, bool),
     errors: &mut Vec<FieldError>,
 ) {
-    let MetricSpec { type_, resource, container_resource, pods, object, external } = spec;
-    let present = [
-        ("object", object.is_some()),
-        ("external", external.is_some()),
-        ("pods", pods.is_some()),
-        ("resource", resource.is_some()),
-        ("containerResource", container_resource.is_some()),
-    ];
-    let mut present: Vec<&str> =
-        present.into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect();
+    let MetricSpec { resource, container_resource, pods, object, external, .. } = spec;
+    let present = metric_source(spec);
     let first = present.first().copied().unwrap_or_default();
     let field = format!("{path}.{first}");
     match (object, external, pods, resource, container_resource) {
@@ -69,7 +61,32 @@ fn validate_metric_spec(
         (.., Some(source)) => validate_container_resource_source(source, &field, errors),
         _ => {}
     }
-    let expected = match type_ {
+    other_sources(spec, present, path, !containers, errors);
+}
+
+/// The sources that a metric has, in the order in which they are looked at.
+pub(super) fn metric_source(spec: &MetricSpec) -> Vec<&'static str> {
+    let MetricSpec { resource, container_resource, pods, object, external, .. } = spec;
+    let present = [
+        ("object", object.is_some()),
+        ("external", external.is_some()),
+        ("pods", pods.is_some()),
+        ("resource", resource.is_some()),
+        ("containerResource", container_resource.is_some()),
+    ];
+    present.into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect()
+}
+
+/// Errors of sources that lack, or that are there besides. `gated`: metrics of containers need a
+/// feature gate that is off.
+pub(super) fn other_sources(
+    spec: &MetricSpec,
+    mut present: Vec<&'static str>,
+    path: &str,
+    gated: bool,
+    errors: &mut Vec<FieldError>,
+) {
+    let expected = match spec.type_ {
         MetricSourceType::Resource => "resource",
         MetricSourceType::ContainerResource => "containerResource",
         MetricSourceType::Pods => "pods",
@@ -78,7 +95,7 @@ fn validate_metric_spec(
     };
     if !present.contains(&expected) {
         let mut detail = "must populate information for the given metric source".to_owned();
-        if expected == "containerResource" && !containers {
+        if expected == "containerResource" && gated {
             detail += " (only allowed when HPAContainerMetrics feature is enabled)";
         }
         errors.push(required(format!("{path}.{expected}"), &detail));

@@ -143,7 +143,7 @@ impl Controller {
         let of = (&inputs[0], &waiting.hpa);
         let mut reconcile = Reconcile::new(knobs, &mut memory, &mut selectors, &key, of, decision);
         reconcile.later = &inputs[1..];
-        let end = reconcile.run();
+        let (end, succeeded) = reconcile.run();
         let waits_until = reconcile.waits_until;
         drop(reconcile);
         let began = waiting.seen.len() == 1;
@@ -161,18 +161,21 @@ impl Controller {
         }
         *self.memory.get_or_default(&key) = memory;
         decision.end = end;
-        self.queue.add_rate_limited(key.clone(), end, self.flags.sync_period);
+        if self.requeues(succeeded) {
+            self.queue.add_rate_limited(key.clone(), end, self.flags.sync_period);
+        }
         if !began {
             self.queue.done(&key, end, self.workers());
         }
         Turn::Decided
     }
 
-    /// The informer's resyncs up to an instant. Only those count that come while a reconcile waits:
-    /// they queue its key, and those for which there is no worker. They queue all keys, of which
-    /// the others wait for an earlier turn. Upstream in no certain order; by name is one.
+    /// The informer's resyncs up to an instant. Where each reconcile queues the next one, only
+    /// those count that come while a reconcile waits: they queue its key, and those for which there
+    /// is no worker. They queue all keys, of which the others wait for an earlier turn. Upstream in
+    /// no certain order; by name is one.
     pub(super) fn resync_until(&mut self, now: Time) {
-        while !self.waiting.is_empty() {
+        while !self.rules.success_requeues || !self.waiting.is_empty() {
             let at = self.resync.after(self.resynced);
             if at > now {
                 break;
@@ -184,6 +187,12 @@ impl Controller {
             }
         }
         self.resynced = now;
+    }
+
+    /// When a key has its turn that nothing but the informer's next resync will queue.
+    pub(super) fn next_by_resync(&self) -> Option<Time> {
+        let idle = self.selectors.keys().any(|key| !self.queue.holds(key));
+        idle.then(|| self.resync.after(self.resynced) + self.flags.sync_period)
     }
 
     /// How many HPAs are reconciled at once.

@@ -2,10 +2,12 @@
 
 use super::{
     AmbiguousHpas, AtZero, BehaviorWindows, ErrorOfMetrics, FirstReconcile, GateRule,
-    InvalidQuantities, MaxReplicasError, ObjectAverage, ObjectError, Release, Rules, Within,
+    InvalidQuantities, MaxReplicasError, MissingRequest, ObjectAverage, ObjectError, Release,
+    Rules, Unready, Windows, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
+use crate::model::time::Span;
 
 /// One observable change between two releases.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,101 @@ macro_rules! source {
     };
 }
 
-/// Every change that the model knows, oldest first. Before the first row: 1.12.
+/// Every change that the model knows, oldest first. Before the first row: 1.9.
 pub const CHANGES: &[Change] = &[
+    change(
+        10,
+        "external metrics",
+        "https://github.com/kubernetes/kubernetes/pull/60096",
+        |rules| rules.has_external_metrics = true,
+    ),
+    change(
+        10,
+        "failed pods no longer count as not ready, for a percentage of requests",
+        "https://github.com/kubernetes/kubernetes/pull/60648",
+        |rules| rules.unready = Unready::All { failed: false },
+    ),
+    change(
+        10,
+        "errors say which of the metrics APIs gave nothing",
+        source!("v1.10.0", "pkg/controller/podautoscaler/metrics/rest_metrics_client.go"),
+        |rules| rules.error_texts.metrics_api_is_named = true,
+    ),
+    change(
+        10,
+        "a condition's message says \"successfully\", no longer \"succesfully\"",
+        source!("v1.10.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.error_texts.successfully = "successfully",
+    ),
+    change(
+        11,
+        "the value of an object's or an external metric counts per ready pod, not per replica",
+        source!("v1.11.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.values_are_per_ready_pod = true,
+    ),
+    change(
+        12,
+        "the sync period is 15s, no longer 30s",
+        "https://github.com/kubernetes/kubernetes/pull/68021",
+        |rules| rules.default_flags.sync_period = Span::from_secs(15),
+    ),
+    change(
+        12,
+        "the size follows the highest recommendation of a window; no window forbids a change",
+        "https://github.com/kubernetes/kubernetes/pull/68122",
+        |rules| {
+            rules.windows = Windows::Recommendations;
+            rules.flag(Flag::DownscaleStabilization, true);
+            rules.flag(Flag::UpscaleDelay, false);
+            rules.flag(Flag::DownscaleDelay, false);
+        },
+    ),
+    change(
+        12,
+        "each reconcile queues the next one (1.12.10)",
+        "https://github.com/kubernetes/kubernetes/pull/72373",
+        |rules| rules.success_requeues = true,
+    ),
+    change(
+        12,
+        "readiness counts only of pods that have just started, and only for cpu",
+        "https://github.com/kubernetes/kubernetes/pull/68068",
+        |rules| {
+            rules.unready = Unready::JustStarted;
+            rules.flag(Flag::CpuInitializationPeriod, true);
+            rules.flag(Flag::InitialReadinessDelay, true);
+        },
+    ),
+    change(
+        12,
+        "terminating and failed pods are ignored, but their metrics count",
+        "https://github.com/kubernetes/kubernetes/pull/67067",
+        |rules| {
+            rules.terminating_is_ignored = true;
+            rules.ignored_pods_are_measured = true;
+        },
+    ),
+    change(
+        12,
+        "autoscaling/v2beta2, and the controller uses it: selectors of metrics",
+        "https://github.com/kubernetes/kubernetes/pull/64097",
+        |rules| {
+            rules.has_metric_selectors = true;
+            rules.absent_totals_are_zero = false;
+        },
+    ),
+    change(
+        12,
+        "the error of a missing request names neither container nor pod",
+        source!("v1.12.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.error_texts.missing_request = MissingRequest::Bare,
+    ),
+    change(
+        12,
+        "a metric of pods that fails is called one of an object",
+        source!("v1.12.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.error_texts.pods_metric = "object",
+    ),
     change(
         13,
         "the size that is wanted counts, no longer the one that there is (1.13.12)",
@@ -211,7 +306,7 @@ pub const CHANGES: &[Change] = &[
         26,
         "the error of a missing request names container and pod",
         source!("v1.26.0", "pkg/controller/podautoscaler/replica_calculator.go"),
-        |rules| rules.error_texts.request_is_located = true,
+        |rules| rules.error_texts.missing_request = MissingRequest::InContainer,
     ),
     change(
         26,

@@ -81,7 +81,7 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
         }
         flags.sync_period = period;
     }
-    let spans: [(&str, _, &mut Span); 3] = [
+    let spans: [(&str, _, &mut Span); 5] = [
         (
             "horizontal-pod-autoscaler-downscale-stabilization",
             &typed.horizontal_pod_autoscaler_downscale_stabilization,
@@ -96,6 +96,16 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
             "horizontal-pod-autoscaler-initial-readiness-delay",
             &typed.horizontal_pod_autoscaler_initial_readiness_delay,
             &mut flags.initial_readiness_delay,
+        ),
+        (
+            "horizontal-pod-autoscaler-upscale-delay",
+            &typed.horizontal_pod_autoscaler_upscale_delay,
+            &mut flags.upscale_delay,
+        ),
+        (
+            "horizontal-pod-autoscaler-downscale-delay",
+            &typed.horizontal_pod_autoscaler_downscale_delay,
+            &mut flags.downscale_delay,
         ),
     ];
     for (name, text, flag) in spans {

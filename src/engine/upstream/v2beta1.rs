@@ -1,0 +1,88 @@
+//! Releases before 1.12 know `autoscaling/v2beta1` and nothing newer: what they are told, and what
+//! they answer, in that version's form.
+
+use serde_json::{Value, json};
+
+use super::Step;
+use crate::model::hpa::{from_v2beta1, metric_to_v2beta1, status_from_v2beta1};
+use crate::trace::wire::Answer;
+use crate::world::Change;
+
+/// The step in the form of that version.
+pub(super) fn step(step: &Step) -> Step {
+    let mut step = step.clone();
+    for change in &mut step.apply {
+        match change {
+            Change::CreateHpa(manifest) if manifest["apiVersion"] == "autoscaling/v2" => {
+                manifest["apiVersion"] = "autoscaling/v2beta1".into();
+                metrics(manifest);
+            }
+            Change::PatchHpa { patch, .. } => metrics(patch),
+            _ => {}
+        }
+    }
+    step
+}
+
+fn metrics(object: &mut Value) {
+    if let Some(metrics) = object.pointer_mut("/spec/metrics").and_then(Value::as_array_mut) {
+        metrics.iter_mut().for_each(|metric| *metric = metric_to_v2beta1(metric));
+    }
+}
+
+/// An answer that is in the form of that version.
+pub(super) fn answer(line: &[u8]) -> Result<Answer, String> {
+    let mut answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let list = |answer: &mut Value, path: &str| match answer.pointer_mut(path) {
+        Some(Value::Array(list)) => std::mem::take(list),
+        _ => Vec::new(),
+    };
+    let mut api = list(&mut answer, "/stepped/api");
+    for stored in api.iter_mut().filter_map(|it| it.pointer_mut("/stored/spec")) {
+        let spec = from_v2beta1(&json!({ "spec": stored }))?;
+        *stored = serde_json::to_value(spec).map_err(|error| error.to_string())?;
+    }
+    let mut log = list(&mut answer, "/stepped/log");
+    for status in log.iter_mut().filter_map(|it| it.pointer_mut("/updateStatus/status")) {
+        *status = status_from_v2beta1(status.take());
+    }
+    if let Some(stepped) = answer.get_mut("stepped") {
+        stepped["api"] = Value::Array(api);
+        stepped["log"] = Value::Array(log);
+    }
+    serde_json::from_value(answer).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Time;
+
+    #[test]
+    fn metrics_are_told_and_heard_in_the_form_of_the_version() {
+        let metric = json!({ "type": "Resource", "resource": {
+            "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 50 },
+        } });
+        let manifest = json!({ "apiVersion": "autoscaling/v2", "spec": { "metrics": [metric] } });
+        let apply = vec![Change::CreateHpa(manifest)];
+        let told = step(&Step { apply, until: Time::ZERO });
+        let Change::CreateHpa(told) = &told.apply[0] else { panic!("{told:?}") };
+        assert_eq!(told["apiVersion"], "autoscaling/v2beta1");
+        let old = json!({ "name": "cpu", "targetAverageUtilization": 50 });
+        assert_eq!(told["spec"]["metrics"][0]["resource"], old);
+        let heard = json!({ "stepped": { "now": 0, "api": [{ "stored": {
+            "name": "web", "generation": 1, "spec": {
+                "scaleTargetRef": { "kind": "Deployment", "name": "web" }, "maxReplicas": 3,
+                "metrics": [{ "type": "Resource", "resource": old }],
+            },
+        } }], "log": [{ "at": 0, "updateStatus": { "name": "web", "status": {
+            "currentMetrics": [{ "type": "Pods", "pods": {
+                "metricName": "requests", "currentAverageValue": "1",
+            } }],
+        } } }] } });
+        let heard = answer(heard.to_string().as_bytes()).expect("it is understood");
+        let heard = format!("{heard:?}");
+        assert!(heard.contains("average_utilization: Some(50)"), "{heard}");
+        assert!(heard.contains("name: \"requests\""), "{heard}");
+    }
+}
