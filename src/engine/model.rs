@@ -214,7 +214,8 @@ impl Simulation {
         if let Some(hpa) = hpa
             && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
-            let resource = map_to_resource(&self.kinds, &hpa.spec.scale_target_ref);
+            let quoted = self.rules.error_texts.unknown_kind_is_quoted;
+            let resource = map_to_resource(&self.kinds, &hpa.spec.scale_target_ref, quoted);
             served.mapped = Some((hpa.spec.clone(), resource));
         }
         let first = &self.targets[0];
@@ -321,11 +322,15 @@ fn group_of(target: &CrossVersionObjectReference) -> &str {
 fn map_to_resource(
     kinds: &[Kind],
     reference: &CrossVersionObjectReference,
+    quoted: bool,
 ) -> Result<Arc<str>, String> {
     let (group, kind) = (group_of(reference), &reference.kind);
     let mut same = kinds.iter().filter(|known| known.group == group && known.kind == *kind);
     let known = same.next().map(|known| known.resource.clone());
-    known.ok_or_else(|| format!("no matches for kind {kind:?} in group {group:?}"))
+    known.ok_or_else(|| match quoted {
+        true => format!("no matches for kind {kind:?} in group {group:?}"),
+        false => format!("no matches for {group}/, Kind={kind}"),
+    })
 }
 
 fn api_answer(answer: HpaAnswer, at: Time) -> ApiAnswer {

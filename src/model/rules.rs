@@ -185,6 +185,8 @@ pub struct ErrorTexts {
     pub least_is_told: bool,
     /// How it is said that a request is missing.
     pub missing_request: MissingRequest,
+    /// Whether a kind that there is not is told in quotes.
+    pub unknown_kind_is_quoted: bool,
     /// How it is said that a replica count was found.
     pub successfully: &'static str,
     /// Whether it is said which metrics API gave nothing.
@@ -407,6 +409,7 @@ impl Rules {
                 too_few_is_explained: false,
                 least_is_told: false,
                 missing_request: MissingRequest::OnContainer,
+                unknown_kind_is_quoted: false,
                 successfully: "succesfully",
                 metrics_api_is_named: false,
                 average: "utilization",

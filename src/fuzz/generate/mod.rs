@@ -23,7 +23,7 @@ use self::edge::Edge;
 use super::area::Area;
 use super::dice::Dice;
 use crate::model::api::PodSpec;
-use crate::model::flags::{FeatureGates, Flags, Gate};
+use crate::model::flags::{FeatureGates, Flag, Flags, Gate};
 use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
@@ -35,7 +35,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let mut dice = Dice::new(seed, index);
     let area = area(&mut dice, areas);
     let edge = edge::edge(&mut dice, area);
-    let flags = flags(&mut dice, area, edge);
+    let flags = flags(&mut dice, area, edge, &Rules::of(release));
     let (gates, gate_overrides) = gates(&mut dice, release);
     let ticks = ticks(&mut dice, area, flags.sync_period);
     let to_zero = gates.enabled(Gate::HpaScaleToZero);
@@ -250,8 +250,10 @@ fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
     }
 }
 
-fn flags(dice: &mut Dice, area: Area, edge: Edge) -> Flags {
-    let mut flags = Flags::default();
+/// The flags that the release has, some of them not as they are by default.
+fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
+    let default = Flags::default();
+    let mut flags = default.with(Flag::SyncPeriod, &rules.default_flags);
     let seconds = Span::from_secs;
     if dice.percent(20) {
         let periods = [seconds(30), seconds(10), seconds(1), Span::from_millis(100), seconds(60)];
@@ -283,7 +285,14 @@ fn flags(dice: &mut Dice, area: Area, edge: Edge) -> Flags {
     if dice.percent(5) {
         flags.concurrent_syncs = dice.size(1, 20);
     }
-    flags
+    if rules.flags[Flag::UpscaleDelay as usize] && dice.percent(50) {
+        let near = Span(flags.sync_period.0 * dice.between(1, 6) + dice.pick(&[-1, 0, 1]));
+        let windows = [Span::ZERO, seconds(1), seconds(60), near, near];
+        flags.upscale_delay = dice.pick(&windows);
+        flags.downscale_delay = dice.pick(&windows);
+    }
+    let absent = |flag: &Flag| !rules.flags[*flag as usize];
+    Flag::ALL.into_iter().filter(absent).fold(flags, |flags, flag| flags.with(flag, &default))
 }
 
 /// Gates that can be switched in that release, mostly left alone.

@@ -64,6 +64,12 @@ pub const CHANGES: &[Change] = &[
         |rules| rules.error_texts.successfully = "successfully",
     ),
     change(
+        10,
+        "the error of a kind that there is not quotes it",
+        source!("v1.10.0", "staging/src/k8s.io/apimachinery/pkg/api/meta/errors.go"),
+        |rules| rules.error_texts.unknown_kind_is_quoted = true,
+    ),
+    change(
         11,
         "the value of an object's or an external metric counts per ready pod, not per replica",
         source!("v1.11.0", "pkg/controller/podautoscaler/replica_calculator.go"),
