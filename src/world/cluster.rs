@@ -179,9 +179,11 @@ impl Cluster {
         self.hpas.iter()
     }
 
-    /// Stores a status that was written with success. False: there is no such HPA.
+    /// Stores a status that was written with success. False: there is no such HPA, or it was so
+    /// already, and a write that changes nothing is none.
     pub fn write_status(&mut self, name: &str, status: HpaStatus) -> bool {
-        self.hpas.get_mut(name).map(|hpa| hpa.status = status).is_some()
+        let changed = self.hpas.get_mut(name).filter(|hpa| hpa.status != status);
+        changed.map(|hpa| hpa.status = status).is_some()
     }
 
     /// Stores an HPA as another API server holds it, so that what follows can build upon it.

@@ -58,7 +58,9 @@ impl<'a> Reconcile<'a> {
                 Err(format!("{unable}: {error}"))
             }
             Ok(_) if groups.items == 0 => {
-                Err(format!("{unable}: {}", self.no_metrics(RESOURCE_API)))
+                let named = self.knobs.rules.error_texts.metrics_api_is_named;
+                let from = if named { RESOURCE_API } else { "heapster" };
+                Err(format!("{unable}: {}", no_metrics(from)))
             }
             Ok(metrics) => match self.without_container(query, metrics) {
                 Some(why) => Err(format!("{unable}: failed to get container metrics: {why}")),
@@ -120,7 +122,7 @@ impl<'a> Reconcile<'a> {
         self.metric_timestamp = groups.first_timestamp;
         match answer {
             Err(error) => Err(self.unable_to_fetch(CUSTOM_API, &error)),
-            Ok(0) => Err(self.no_metrics(CUSTOM_API)),
+            Ok(0) => Err(no_metrics(CUSTOM_API)),
             Ok(_) => Ok(()),
         }
     }
@@ -191,7 +193,7 @@ impl<'a> Reconcile<'a> {
         self.record(read);
         let values = answer.map_err(|error| self.unable_to_fetch(EXTERNAL_API, &error))?;
         if values.is_empty() {
-            return Err(self.no_metrics(EXTERNAL_API));
+            return Err(no_metrics(EXTERNAL_API));
         }
         Ok(values)
     }
@@ -200,12 +202,10 @@ impl<'a> Reconcile<'a> {
         let api = if self.knobs.rules.error_texts.metrics_api_is_named { api } else { "API" };
         format!("unable to fetch metrics from {api}: {error}")
     }
+}
 
-    /// Old releases say so of whatever API it is.
-    fn no_metrics(&self, api: &str) -> String {
-        let named = self.knobs.rules.error_texts.metrics_api_is_named;
-        format!("no metrics returned from {}", if named { api } else { "heapster" })
-    }
+fn no_metrics(api: &str) -> String {
+    format!("no metrics returned from {api}")
 }
 
 /// Whether a query with this selector finds a series with these labels. What the query carries is
