@@ -44,8 +44,17 @@ struct Served {
     mapped: Option<(Arc<HpaSpec>, Mapped)>,
 }
 
-/// The resource of a target, or why it has none.
-type Mapped = Result<Arc<str>, String>;
+/// Where the scale of a target is, or why that is not known.
+type Mapped = Result<Place, String>;
+
+/// Where a scale is.
+#[derive(Clone, Debug)]
+struct Place {
+    /// The resource with its group, as it is asked for.
+    asked: Arc<str>,
+    /// The resources that it may be found among. None: there is no such scale.
+    found: Vec<Arc<str>>,
+}
 
 /// A kind that the API server has, and its resource with its group.
 #[derive(Clone, Debug)]
@@ -214,20 +223,30 @@ impl Simulation {
         if let Some(hpa) = hpa
             && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
-            let quoted = self.rules.error_texts.unknown_kind_is_quoted;
-            let resource = map_to_resource(&self.kinds, &hpa.spec.scale_target_ref, quoted);
-            served.mapped = Some((hpa.spec.clone(), resource));
+            let reference = &hpa.spec.scale_target_ref;
+            let place = match self.rules.scales_of_extensions {
+                true => Ok(of_extensions(&self.kinds, &reference.kind)),
+                false => {
+                    let quoted = self.rules.error_texts.unknown_kind_is_quoted;
+                    map_to_resource(&self.kinds, reference, quoted)
+                }
+            };
+            served.mapped = Some((hpa.spec.clone(), place));
         }
         let first = &self.targets[0];
-        let mapped = served.mapped.as_ref().map(|(_, resource)| resource.as_ref());
-        let (resource, mapping_error) = match mapped {
-            Some(Ok(resource)) => (resource, None),
-            Some(Err(error)) => (&first.resource, Some(error.as_str())),
-            None => (&first.resource, None),
+        let mapped = served.mapped.as_ref().map(|(_, place)| place.as_ref());
+        let (place, mapping_error) = match mapped {
+            Some(Ok(place)) => (Some(place), None),
+            Some(Err(error)) => (None, Some(error.as_str())),
+            None => (None, None),
         };
+        let asked = place.map_or(&first.resource, |place| &place.asked);
         let name = hpa.map_or(&*first.name, |hpa| &hpa.spec.scale_target_ref.name);
-        let scale = match self.kinds.iter().find(|kind| same_text(&kind.resource, resource)) {
-            Some(kind) if !kind.scales => Err(self.cluster.no_scale()),
+        let found = place.map(|place| place.found.as_slice()).unwrap_or_default();
+        let there = found.iter().find(|resource| self.cluster.has_scale(resource, name));
+        let resource = there.unwrap_or(asked);
+        let scale = match place {
+            Some(_) if found.is_empty() => Err(self.cluster.no_scale()),
             _ => self.cluster.scale(resource, name),
         };
         let faults = self.cluster.faults();
@@ -236,7 +255,7 @@ impl Simulation {
             now,
             hpa,
             scale: scale.as_ref().copied(),
-            scale_resource: resource,
+            scale_resource: asked,
             mapping_error,
             pods: self.cluster.pods(),
             pod_metrics: self.cluster.pod_metrics(),
@@ -300,7 +319,7 @@ impl Simulation {
         self.targets.iter().position(|target| {
             *target.name == *reference.name
                 && target.kind == reference.kind
-                && target.group == group
+                && (target.group == group || self.rules.scales_of_extensions)
         })
     }
 
@@ -323,14 +342,39 @@ fn map_to_resource(
     kinds: &[Kind],
     reference: &CrossVersionObjectReference,
     quoted: bool,
-) -> Result<Arc<str>, String> {
+) -> Result<Place, String> {
     let (group, kind) = (group_of(reference), &reference.kind);
     let mut same = kinds.iter().filter(|known| known.group == group && known.kind == *kind);
-    let known = same.next().map(|known| known.resource.clone());
+    let known = same.next().map(|known| Place {
+        asked: known.resource.clone(),
+        found: known.scales.then(|| known.resource.clone()).into_iter().collect(),
+    });
     known.ok_or_else(|| match quoted {
         true => format!("no matches for kind {kind:?} in group {group:?}"),
         false => format!("no matches for {group}/, Kind={kind}"),
     })
+}
+
+/// Old releases ask the group `extensions` for the scale of any kind. It serves those of three:
+/// they are the same objects as in their own groups.
+///
+/// Upstream: client-go, kubernetes/typed/extensions/v1beta1/scale_expansion.go; apimachinery,
+/// pkg/api/meta, KindToResource (until Kubernetes 1.8)
+fn of_extensions(kinds: &[Kind], kind: &str) -> Place {
+    const SERVED: [&str; 3] = ["deployments", "replicasets", "replicationcontrollers"];
+    let singular = kind.to_lowercase();
+    let plural = match singular.chars().last() {
+        Some('s') => format!("{singular}es"),
+        Some('y') => format!("{}ies", &singular[..singular.len() - 1]),
+        _ => format!("{singular}s"),
+    };
+    let served = SERVED.contains(&plural.as_str());
+    let own = |known: &&Kind| {
+        let (resource, group) = known.resource.split_once('.').unwrap_or((&known.resource, ""));
+        served && resource == plural && matches!(group, "" | "apps" | "extensions")
+    };
+    let found = kinds.iter().filter(own).map(|known| known.resource.clone()).collect();
+    Place { asked: format!("{plural}.extensions").into(), found }
 }
 
 fn api_answer(answer: HpaAnswer, at: Time) -> ApiAnswer {

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 /// An unsigned integer of any size: 32-bit digits, least significant first, no leading zeros.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Magnitude(Vec<u32>);
+pub(in crate::model) struct Magnitude(Vec<u32>);
 
 impl Magnitude {
     /// Reads decimal digits; anything else is skipped (the caller has checked).
@@ -115,12 +115,12 @@ impl Magnitude {
     }
 
     /// The lowest 64 bits.
-    pub(super) fn low_u64(&self) -> u64 {
+    pub(in crate::model) fn low_u64(&self) -> u64 {
         let digit = |i: usize| u64::from(self.0.get(i).copied().unwrap_or(0));
         digit(0) | (digit(1) << 32)
     }
 
-    pub(super) fn to_digits(&self) -> String {
+    pub(in crate::model) fn to_digits(&self) -> String {
         if self.is_zero() {
             return "0".to_owned();
         }
@@ -162,10 +162,10 @@ impl Ord for Magnitude {
 
 /// `(-1)^negative × magnitude × 10^-scale`.
 #[derive(Clone, Debug)]
-pub(super) struct Dec {
-    pub(super) negative: bool,
-    pub(super) magnitude: Magnitude,
-    pub(super) scale: i32,
+pub(in crate::model) struct Dec {
+    pub(in crate::model) negative: bool,
+    pub(in crate::model) magnitude: Magnitude,
+    pub(in crate::model) scale: i32,
 }
 
 impl Dec {
@@ -197,7 +197,7 @@ impl Dec {
     }
 
     /// Rounds away from zero to exactly `scale` decimals; tells whether nothing was lost.
-    pub(super) fn round_up(&mut self, scale: i32) -> bool {
+    pub(in crate::model) fn round_up(&mut self, scale: i32) -> bool {
         let exact = if self.scale > scale {
             let inexact = self.magnitude.div_pow10(self.scale.abs_diff(scale));
             if inexact {

@@ -270,7 +270,7 @@ impl Quantity {
         Quantity { milli: milli_value(&amount), amount, format, text }
     }
 
-    fn to_dec(&self) -> Dec {
+    pub(in crate::model) fn to_dec(&self) -> Dec {
         match &self.amount {
             Amount::Int { value, scale } => Dec::from_int(*value, *scale),
             Amount::Dec(dec) => dec.as_ref().clone(),

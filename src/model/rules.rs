@@ -135,6 +135,30 @@ pub enum Windows {
     Recommendations,
 }
 
+/// Where metrics come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetricsFrom {
+    /// Heapster, asked through the API server's proxy. It knows none of objects.
+    Heapster,
+    /// The metrics APIs.
+    Apis,
+}
+
+/// In which order a size is held within its limits, where the HPA has no `behavior`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SizeLimits {
+    /// Not less than the smallest size and 1, not more than the largest, and then no more than
+    /// twice the present size, or 4.
+    RateLast,
+    /// No more than twice the present size, or 4, be that more than the largest size; or else not
+    /// less than 1, or else the limits.
+    RateInstead,
+    /// The same, but never more than the largest size.
+    RateFirst,
+    /// Between the smallest size and the lesser of both upper limits.
+    Range,
+}
+
 /// Which pods are not ready, so that their metrics do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unready {
@@ -257,6 +281,17 @@ pub struct Rules {
     pub utilizations_keep_direction: bool,
     /// Whether HPAs have `behavior`.
     pub has_behavior: bool,
+    /// Whether HPAs have conditions, and with them a status that tells of a scale that could not
+    /// be read or written.
+    pub has_conditions: bool,
+    /// Whether the status is written by each reconcile, be there something new or not.
+    pub status_is_always_written: bool,
+    /// In which order a size is held within its limits.
+    pub size_limits: SizeLimits,
+    /// Where metrics come from.
+    pub metrics_from: MetricsFrom,
+    /// Whether scales are read and written in the group `extensions`, by the kind alone.
+    pub scales_of_extensions: bool,
     /// What keeps a size from changing again soon, where the HPA has no `behavior`.
     pub windows: Windows,
     /// Whether a reconcile that succeeds queues the next one. If not, that is left to what the
@@ -295,6 +330,9 @@ pub struct Rules {
     pub metrics_before_requests: bool,
     /// Whether a status that can't be written after the scale could not be read is told.
     pub scale_failure_tells_status_error: bool,
+    /// Whether the API server serves autoscaling/v2beta1, and not v2alpha1, which has the same
+    /// fields.
+    pub serves_v2beta1: bool,
     /// Whether the API server serves autoscaling/v2, which the controller uses where it does.
     pub serves_v2: bool,
     /// Whether a percentage of cpu outlives storage where another metric of cpu stands before it.
@@ -414,7 +452,7 @@ impl Rules {
                 metrics_api_is_named: false,
                 average: "utilization",
                 no_target: "neither a utilization target nor a value target was set",
-                no_metrics: "did not receive metrics for any ready pods",
+                no_metrics: "did not recieve metrics for any ready pods",
             },
             wanted_size_counts: false,
             object_average: ObjectAverage::Total,
@@ -423,6 +461,11 @@ impl Rules {
             partial_failure_blocks_scale_down: true,
             expressions_are_typed: false,
             has_behavior: false,
+            has_conditions: false,
+            status_is_always_written: true,
+            size_limits: SizeLimits::RateLast,
+            metrics_from: MetricsFrom::Heapster,
+            scales_of_extensions: true,
             windows: Windows::Forbidden,
             success_requeues: false,
             unready: Unready::All { failed: true },
@@ -440,6 +483,7 @@ impl Rules {
             missing_pods_count_their_target: false,
             metrics_before_requests: false,
             scale_failure_tells_status_error: false,
+            serves_v2beta1: false,
             serves_v2: false,
             all_percentages_are_kept: false,
             stored_as_v1: true,
@@ -456,6 +500,9 @@ impl Rules {
             deletion_ends_reconcile: false,
         };
         for flag in [
+            Flag::Tolerance,
+            Flag::UpscaleDelay,
+            Flag::DownscaleDelay,
             Flag::DownscaleStabilization,
             Flag::CpuInitializationPeriod,
             Flag::InitialReadinessDelay,

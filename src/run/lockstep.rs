@@ -94,7 +94,7 @@ impl<'a> Lockstep<'a> {
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, rules);
         let now = Time::ZERO;
-        Lockstep {
+        let mut lockstep = Lockstep {
             scenario,
             world,
             simulation,
@@ -104,7 +104,20 @@ impl<'a> Lockstep<'a> {
             outside: Vec::new(),
             unplayable: None,
             by_release: false,
+        };
+        // What the targets begin with is no change.
+        let first = std::mem::take(&mut lockstep.start);
+        if scenario.timeline.first().is_some_and(|happening| happening.at == Time::ZERO) {
+            lockstep.note_sizes(&first, Time::ZERO);
+            let scaled = |it: &Outside| {
+                scenario.timeline.iter().any(|happening| {
+                    happening.at == Time::ZERO && is_scaled(&happening.what, it.target, it.replicas)
+                })
+            };
+            lockstep.outside.retain(scaled);
         }
+        lockstep.start = first;
+        lockstep
     }
 
     /// The next step and what the model says will come of it; nothing when the end is reached.
@@ -225,7 +238,13 @@ impl<'a> Lockstep<'a> {
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
         let changes = self.world.advance(at);
-        for change in &changes {
+        self.note_sizes(&changes, at);
+        changes
+    }
+
+    /// Notes the sizes that somebody else gives to the targets.
+    fn note_sizes(&mut self, changes: &[Change], at: Time) {
+        for change in changes {
             if let Change::SetScale(of) = change
                 && let Some(replicas) = of.replicas
                 && let Some(target) = self.scenario.targets().position(|target| {
@@ -233,18 +252,14 @@ impl<'a> Lockstep<'a> {
                 })
             {
                 // It happened before the reconcile at which it is told.
-                let is_it = |what: &What| match what {
-                    What::Scale(to) => (target, replicas) == (0, *to),
-                    What::ScaleOther(of, to) => (target, replicas) == (of + 1, *to),
-                    _ => false,
-                };
                 let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
-                let happened = past.filter(|it| is_it(&it.what)).map(|happening| happening.at);
+                let happened = past
+                    .filter(|it| is_scaled(&it.what, target, replicas))
+                    .map(|happening| happening.at);
                 let at = happened.max().unwrap_or(at);
                 self.outside.push(Outside { at, target, replicas });
             }
         }
-        changes
     }
 
     /// The end of the run: what only it knows.
@@ -282,6 +297,15 @@ impl<'a> Lockstep<'a> {
             let first = hpas.iter().find(|hpa| hpa.name == tick.hpa);
             first.map_or(0, |hpa| hpa.target)
         })
+    }
+}
+
+/// Whether it is that somebody gives that target that size.
+fn is_scaled(what: &What, target: usize, replicas: i32) -> bool {
+    match what {
+        What::Scale(to) => (target, replicas) == (0, *to),
+        What::ScaleOther(of, to) => (target, replicas) == (of + 1, *to),
+        _ => false,
     }
 }
 

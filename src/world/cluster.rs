@@ -128,6 +128,12 @@ impl Cluster {
         scale.ok_or_else(|| not_found(resource, name))
     }
 
+    /// Whether there is such an object.
+    #[must_use]
+    pub fn has_scale(&self, resource: &str, name: &str) -> bool {
+        self.scales.get(resource).is_some_and(|names| names.contains_key(name))
+    }
+
     /// What a GET of the scale answers where the kind has none: the fault, or what the API server
     /// says of a path that it does not know.
     ///
@@ -145,7 +151,7 @@ impl Cluster {
     /// Why a PUT of the scale fails, if it does: the fault, or there is no such object any more.
     #[must_use]
     pub fn scale_update_error(&self, resource: &str, name: &str) -> Option<ApiError> {
-        let there = self.scales.get(resource).is_some_and(|names| names.contains_key(name));
+        let there = self.has_scale(resource, name);
         let gone = || (!there).then(|| not_found(resource, name));
         self.faults.update_scale.clone().or_else(gone)
     }

@@ -244,7 +244,7 @@ impl UpstreamSession<'_> {
         let older = self.older;
         let process = self.process()?;
         let answer = match older {
-            Some(Older::V2beta1) => process.receive_as(v2beta1::answer),
+            Some(Older::V2alpha1 | Older::V2beta1) => process.receive_as(v2beta1::answer),
             Some(Older::V2beta2) | None => process.receive(),
         };
         if answer.is_err() {
@@ -264,7 +264,8 @@ impl Session for UpstreamSession<'_> {
             matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. })
         };
         let older = self.older.filter(|_| step.apply.iter().any(tells)).map(|older| match older {
-            Older::V2beta1 => v2beta1::step(step),
+            Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
+            Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
             Older::V2beta2 => as_v2beta2(step),
         });
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
@@ -299,6 +300,7 @@ impl Session for UpstreamSession<'_> {
 /// The version of HPAs that a release knows in place of v2.
 #[derive(Clone, Copy, Debug)]
 enum Older {
+    V2alpha1,
     V2beta1,
     V2beta2,
 }
@@ -309,7 +311,8 @@ impl Older {
         match (rules.serves_v2, rules.has_metric_selectors) {
             (true, _) => None,
             (false, true) => Some(Older::V2beta2),
-            (false, false) => Some(Older::V2beta1),
+            (false, false) if rules.serves_v2beta1 => Some(Older::V2beta1),
+            (false, false) => Some(Older::V2alpha1),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Releases before 1.12 know `autoscaling/v2beta1` and nothing newer: what they are told, and what
-//! they answer, in that version's form.
+//! they answer, in that version's form. The oldest of them call it `v2alpha1`.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::model::hpa::{from_v2beta1, metric_to_v2beta1, status_from_v2beta1};
 use crate::trace::wire::Answer;
 use crate::world::Change;
 
-/// The step in the form of that version.
-pub(super) fn step(step: &Step) -> Step {
+/// The step in the form of that version, which is called so.
+pub(super) fn step(step: &Step, version: &str) -> Step {
     let mut step = step.clone();
     for change in &mut step.apply {
         match change {
             Change::CreateHpa(manifest) if manifest["apiVersion"] == "autoscaling/v2" => {
-                manifest["apiVersion"] = "autoscaling/v2beta1".into();
+                manifest["apiVersion"] = version.into();
                 metrics(manifest);
             }
             Change::PatchHpa { patch, .. } => metrics(patch),
@@ -65,7 +65,7 @@ mod tests {
         } });
         let manifest = json!({ "apiVersion": "autoscaling/v2", "spec": { "metrics": [metric] } });
         let apply = vec![Change::CreateHpa(manifest)];
-        let told = step(&Step { apply, until: Time::ZERO });
+        let told = step(&Step { apply, until: Time::ZERO }, "autoscaling/v2beta1");
         let Change::CreateHpa(told) = &told.apply[0] else { panic!("{told:?}") };
         assert_eq!(told["apiVersion"], "autoscaling/v2beta1");
         let old = json!({ "name": "cpu", "targetAverageUtilization": 50 });

@@ -170,8 +170,10 @@ impl Reconcile<'_> {
             };
             (spec.clone(), metric, text.into())
         }));
-        let type_ = ConditionType::ScalingActive;
-        self.status.set_text(type_, true, "ValidMetricFound", message, self.now);
+        if rules.has_conditions {
+            let type_ = ConditionType::ScalingActive;
+            self.status.set_text(type_, true, "ValidMetricFound", message, self.now);
+        }
     }
 
     /// Tells in the condition which metric failed first.

@@ -15,7 +15,7 @@ use crate::model::api::{
 };
 use crate::model::derivation::{Path, PodCounts, Source, Target, Usage};
 use crate::model::quantity::{Format, Quantity};
-use crate::model::rules::{ObjectAverage, ObjectError};
+use crate::model::rules::{MetricsFrom, ObjectAverage, ObjectError};
 use crate::model::selector::Selector;
 
 const OBJECT_FAILED: &str = "FailedGetObjectMetric";
@@ -61,8 +61,11 @@ impl<'a> Reconcile<'a> {
         self.derive_target(Target::AverageValue(target.milli()));
         let name = &source.metric.name;
         let mut groups = Groups::default();
-        self.get_raw_metric(query, name, &selector, &mut groups)
-            .map_err(|error| format!("unable to get metric {name}: {error}"))?;
+        let got = match self.knobs.rules.metrics_from {
+            MetricsFrom::Heapster => self.get_raw_metric_of_heapster(query, name, &mut groups),
+            MetricsFrom::Apis => self.get_raw_metric(query, name, &selector, &mut groups),
+        };
+        got.map_err(|error| format!("unable to get metric {name}: {error}"))?;
         self.calc_plain_metric_replicas(query, target.milli(), &groups)
     }
 
@@ -391,7 +394,7 @@ fn to_i32(replicas: f64, capped: bool) -> i32 {
 
 /// Go's conversion of a float to int64 on amd64: truncated; the smallest number if that does not
 /// fit, or if there is none.
-fn go_i64(value: f64) -> i64 {
+pub(super) fn go_i64(value: f64) -> i64 {
     let truncated = value.trunc();
     if truncated >= i64::MIN as f64 && truncated < i64::MAX as f64 {
         truncated as i64

@@ -1,12 +1,65 @@
-//! The windows of old releases: for some time after a change the size may not grow, and for some
-//! time it may not shrink. They hold what metrics want, and neither limit.
+//! Limits and windows of old releases: for some time after a change the size may not grow, and for
+//! some time it may not shrink. They hold what metrics want, and neither limit.
 //!
 //! Upstream: horizontal.go, shouldScale and the end of reconcileAutoscaler, up to Kubernetes 1.11.
 
+use super::normalize::{Why, calculate_scale_up_limit};
 use super::reconcile::Reconcile;
 use crate::model::api::ConditionType;
-use crate::model::derivation::Forbidden;
+use crate::model::derivation::{Forbidden, Limits, RateLimit};
+use crate::model::rules::SizeLimits;
 use crate::model::time::Time;
+
+const SCALE_UP_LIMIT: Why =
+    ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate");
+const TOO_MANY_REPLICAS: Why =
+    ("TooManyReplicas", "the desired replica count was more than the maximum replica count");
+const TOO_FEW_REPLICAS: Why =
+    ("TooFewReplicas", "the desired replica count was less than the minimum replica count");
+const ZERO: Why = ("TooFewReplicas", "the desired replica count was zero");
+const DESIRED_WITHIN_RANGE: Why =
+    ("DesiredWithinRange", "the desired replica count is within the acceptible range");
+
+/// The limits up to Kubernetes 1.8.
+///
+/// Upstream: horizontal.go, reconcileAutoscaler
+pub(super) fn limits_of_old(
+    current: i32,
+    desired: i32,
+    (min, max): (i32, i32),
+    order: SizeLimits,
+) -> (Limits, Why) {
+    let limit = calculate_scale_up_limit(current);
+    let (result, why) = match order {
+        SizeLimits::RateLast => {
+            let wanted = desired.max(min);
+            let wanted = if wanted == 0 { 1 } else { wanted };
+            let why = match desired {
+                _ if wanted.min(max) > limit => SCALE_UP_LIMIT,
+                _ if wanted > max => TOO_MANY_REPLICAS,
+                _ if desired < min => TOO_FEW_REPLICAS,
+                _ => DESIRED_WITHIN_RANGE,
+            };
+            (wanted.min(max).min(limit), why)
+        }
+        _ if desired > limit => match order {
+            SizeLimits::RateFirst if limit > max => (max, TOO_MANY_REPLICAS),
+            _ => (limit, SCALE_UP_LIMIT),
+        },
+        SizeLimits::RateInstead if desired == 0 => (1, ZERO),
+        _ if desired < min => (min, TOO_FEW_REPLICAS),
+        _ if desired > max => (max, TOO_MANY_REPLICAS),
+        _ => (desired, DESIRED_WITHIN_RANGE),
+    };
+    let limits = Limits {
+        rate: Some(RateLimit::Legacy(limit)),
+        lower: Some(min),
+        upper: Some(if order == SizeLimits::RateInstead { limit } else { limit.min(max) }),
+        reason: why.0,
+        result,
+    };
+    (limits, why)
+}
 
 impl Reconcile<'_> {
     /// Whether the size changes to that one, by windows that are held against `timestamp`, the time

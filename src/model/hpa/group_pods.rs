@@ -43,7 +43,7 @@ pub(super) struct Grouping<'a, 'q, M> {
     pub(super) ignored_pods_are_measured: bool,
     pub(super) selector: &'q Selector,
     pub(super) pods: &'a [Arc<Pod>],
-    pub(super) metrics: &'a [M],
+    pub(super) metrics: &'q [M],
     pub(super) now: Time,
     pub(super) cpu_initialization_period: Span,
     pub(super) delay_of_initial_readiness_status: Span,

@@ -14,6 +14,7 @@ use crate::model::api::{
     CrossVersionObjectReference, PodMetrics, Series, SeriesAnswer, with_group,
 };
 use crate::model::observation::Read;
+use crate::model::rules::MetricsFrom;
 use crate::model::selector::Selector;
 
 /// What an error calls metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io.
@@ -54,7 +55,12 @@ impl<'a> Reconcile<'a> {
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match metrics {
             Err(error) => {
-                let error = self.unable_to_fetch(RESOURCE_API, &error.message);
+                let error = match self.knobs.rules.metrics_from {
+                    MetricsFrom::Heapster => {
+                        format!("failed to get pod resource metrics: {}", error.message)
+                    }
+                    MetricsFrom::Apis => self.unable_to_fetch(RESOURCE_API, &error.message),
+                };
                 Err(format!("{unable}: {error}"))
             }
             Ok(_) if groups.items == 0 => {
@@ -137,6 +143,9 @@ impl<'a> Reconcile<'a> {
         object: &CrossVersionObjectReference,
         metric_selector: &Selector,
     ) -> Result<i64, String> {
+        if self.knobs.rules.metrics_from == MetricsFrom::Heapster {
+            return Err("object metrics are not yet supported".to_owned());
+        }
         let version = object.api_version.as_deref().unwrap_or_default();
         let (kind, name) = match parse_group_version(version) {
             Ok((group, _)) if !group.is_empty() => (with_group(&object.kind, group), None),

@@ -18,6 +18,7 @@ mod defaults;
 mod forbidden;
 mod go_format;
 mod group_pods;
+mod heapster;
 mod metric_name;
 mod metrics_client;
 mod normalize;

@@ -1,11 +1,12 @@
 //! From a proposal to a size, for HPAs without `spec.behavior`: the window on the way down, twice
 //! the size at most on the way up, and the limits.
 
+use super::forbidden::limits_of_old;
 use super::reconcile::Reconcile;
 use super::{TimestampedRecommendation, go_i32};
 use crate::model::api::{ConditionType, Text};
 use crate::model::derivation::{HeldBy, Limits, RateLimit, Stabilization};
-use crate::model::rules::Windows;
+use crate::model::rules::{SizeLimits, Windows};
 use crate::model::time::Span;
 
 /// Reason and message of a condition.
@@ -52,13 +53,20 @@ impl Reconcile<'_> {
                 stabilized
             }
         };
-        let limits = convert_desired_replicas_with_rules(
-            current_replicas,
-            stabilized,
-            min_replicas,
-            self.hpa.spec.max_replicas,
-            self.knobs.rules.error_texts.too_few_is_explained,
-        );
+        let max_replicas = self.hpa.spec.max_replicas;
+        let limits = match self.knobs.rules.size_limits {
+            SizeLimits::Range => convert_desired_replicas_with_rules(
+                current_replicas,
+                stabilized,
+                min_replicas,
+                max_replicas,
+                self.knobs.rules.error_texts.too_few_is_explained,
+            ),
+            order => {
+                let range = (min_replicas, max_replicas);
+                limits_of_old(current_replicas, stabilized, range, order)
+            }
+        };
         self.set_limited(stabilized, limits)
     }
 
@@ -168,6 +176,6 @@ fn convert_desired_replicas_with_rules(
 }
 
 /// Upstream: horizontal.go, calculateScaleUpLimit
-fn calculate_scale_up_limit(current_replicas: i32) -> i32 {
+pub(super) fn calculate_scale_up_limit(current_replicas: i32) -> i32 {
     go_i32((2.0 * f64::from(current_replicas)).max(4.0))
 }

@@ -182,7 +182,9 @@ impl<'a> Reconcile<'a> {
     ///
     /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
     fn get_scale(&mut self) -> Result<&'a Scale, Text> {
-        if let Err(error) = self.target().api_version.clone() {
+        // By its kind alone, a scale is looked for without a version or a mapping.
+        let mapped = !self.knobs.rules.scales_of_extensions;
+        if mapped && let Err(error) = self.target().api_version.clone() {
             let text = format!("invalid API version in scale target reference: {error}");
             return Err(self.failed_get_scale(error.into(), text));
         }
@@ -255,6 +257,9 @@ impl<'a> Reconcile<'a> {
             ),
         );
         self.derivation.error = Some(error);
+        if !self.knobs.rules.has_conditions {
+            return text.into();
+        }
         let written = self.update_status_if_needed();
         if let Err(error) = written
             && self.knobs.rules.scale_failure_tells_status_error
@@ -429,9 +434,11 @@ impl<'a> Reconcile<'a> {
                 "FailedUpdateScale",
                 format_args!("the HPA controller was unable to update the target scale: {error}"),
             );
-            self.set_current_replicas_and_metrics_in_status(current_replicas);
-            if let Err(error) = self.update_status_if_needed() {
-                self.handle_error(error);
+            if self.knobs.rules.has_conditions {
+                self.set_current_replicas_and_metrics_in_status(current_replicas);
+                if let Err(error) = self.update_status_if_needed() {
+                    self.handle_error(error);
+                }
             }
             self.derivation.desired_replicas = *replicas;
             self.derivation.error = Some(Text::Shared(error.clone()));

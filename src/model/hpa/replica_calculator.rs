@@ -148,7 +148,7 @@ impl<'a> Reconcile<'a> {
     pub(super) fn group_pods<M: Sample>(
         &self,
         query: &Query<'_>,
-        metrics: &'a [M],
+        metrics: &[M],
         fallback_utilization: Option<i64>,
         groups: &mut Groups<'a>,
     ) {

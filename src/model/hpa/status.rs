@@ -174,6 +174,9 @@ impl Reconcile<'_> {
         reason: &'static str,
         message: fmt::Arguments<'_>,
     ) {
+        if !self.knobs.rules.has_conditions {
+            return;
+        }
         let condition = self.status.condition(type_, status, reason, self.now);
         match message.as_str() {
             Some(literal) => condition.message = Cow::Owned(literal.into()),
@@ -200,7 +203,9 @@ impl Reconcile<'_> {
         reason: &'static str,
         message: &Text,
     ) {
-        self.status.set_text(type_, status, reason, message, self.now);
+        if self.knobs.rules.has_conditions {
+            self.status.set_text(type_, status, reason, message, self.now);
+        }
     }
 
     /// Upstream: horizontal.go, removeCondition
@@ -250,7 +255,8 @@ impl Reconcile<'_> {
                 metrics_through_v1(std::slice::from_mut(metric.to_mut()));
             });
         }
-        if self.status.semantic_deep_equal(&self.hpa.status) {
+        let always = self.knobs.rules.status_is_always_written;
+        if !always && self.status.semantic_deep_equal(&self.hpa.status) {
             return Ok(());
         }
         self.update_status()

@@ -2,8 +2,8 @@
 
 use super::{
     AmbiguousHpas, AtZero, BehaviorWindows, ErrorOfMetrics, FirstReconcile, GateRule,
-    InvalidQuantities, MaxReplicasError, MissingRequest, ObjectAverage, ObjectError, Release,
-    Rules, Unready, Windows, Within,
+    InvalidQuantities, MaxReplicasError, MetricsFrom, MissingRequest, ObjectAverage, ObjectError,
+    Release, Rules, SizeLimits, Unready, Windows, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
@@ -37,8 +37,79 @@ macro_rules! source {
     };
 }
 
-/// Every change that the model knows, oldest first. Before the first row: 1.9.
+/// Every change that the model knows, oldest first. Before the first row: 1.6.
 pub const CHANGES: &[Change] = &[
+    change(
+        7,
+        "conditions, which also tell of a scale that could not be read or written",
+        "https://github.com/kubernetes/kubernetes/pull/46550",
+        |rules| rules.has_conditions = true,
+    ),
+    change(
+        7,
+        "the status is written only if there is something new",
+        "https://github.com/kubernetes/kubernetes/pull/47078",
+        |rules| rules.status_is_always_written = false,
+    ),
+    change(
+        7,
+        "the size may become twice what it was before the largest size is looked at",
+        source!("v1.7.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.size_limits = SizeLimits::RateInstead,
+    ),
+    change(
+        7,
+        "flags for the windows in which the size may not grow or shrink",
+        "https://github.com/kubernetes/kubernetes/pull/42101",
+        |rules| {
+            rules.flag(Flag::UpscaleDelay, true);
+            rules.flag(Flag::DownscaleDelay, true);
+        },
+    ),
+    change(
+        7,
+        "an error says \"receive\", no longer \"recieve\"",
+        source!("v1.7.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| {
+            rules.error_texts.no_metrics = "did not receive metrics for any ready pods";
+        },
+    ),
+    change(
+        8,
+        "the size does not become more than the largest size, and no less than the smallest",
+        "https://github.com/kubernetes/kubernetes/pull/53690",
+        |rules| rules.size_limits = SizeLimits::RateFirst,
+    ),
+    change(
+        8,
+        "autoscaling/v2beta1, and the controller uses it: v2alpha1 under another name",
+        "https://github.com/kubernetes/kubernetes/pull/50708",
+        |rules| rules.serves_v2beta1 = true,
+    ),
+    change(
+        9,
+        "limits are a range, of which conditions speak in the present tense",
+        source!("v1.9.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.size_limits = SizeLimits::Range,
+    ),
+    change(
+        9,
+        "metrics come from the metrics APIs, no longer from Heapster",
+        "https://github.com/kubernetes/kubernetes/pull/53205",
+        |rules| rules.metrics_from = MetricsFrom::Apis,
+    ),
+    change(
+        9,
+        "a scale is found by group and kind, in any group",
+        "https://github.com/kubernetes/kubernetes/pull/53743",
+        |rules| rules.scales_of_extensions = false,
+    ),
+    change(
+        9,
+        "flag --horizontal-pod-autoscaler-tolerance",
+        "https://github.com/kubernetes/kubernetes/pull/52275",
+        |rules| rules.flag(Flag::Tolerance, true),
+    ),
     change(
         10,
         "external metrics",

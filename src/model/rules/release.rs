@@ -15,7 +15,7 @@ impl Release {
     pub const V1_37: Release = Release { minor: 37 };
 
     /// The oldest release that the model is complete for.
-    pub const OLDEST: Release = Release { minor: 9 };
+    pub const OLDEST: Release = Release { minor: 6 };
 
     /// The releases that the model is complete for, oldest first.
     pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(read("1.31-1.33,1.30").map(|it| it.to_string()), Ok("1.30 - 1.33".to_owned()));
         assert_eq!(read("1.37, 1.35").map(|it| it.to_string()), Ok("1.35, 1.37".to_owned()));
         assert_eq!(read("all").map(|it| it.iter().count()), Ok(Release::supported().count()));
-        for wrong in ["", "1.8", "1.33-1.31", "1.30,", "1.30-"] {
+        for wrong in ["", "1.5", "1.33-1.31", "1.30,", "1.30-"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
