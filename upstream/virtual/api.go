@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install" // its versions, defaults and conversions
 	"k8s.io/kubernetes/pkg/apis/autoscaling/validation"
@@ -43,11 +42,11 @@ var hpaResource = autoscaling.Resource("horizontalpodautoscalers")
 // strictJSON decodes any served version with its defaults, as for `kubectl --validate=strict`.
 // encodeShown is how the API server writes the object that a patch is applied to.
 var strictJSON, encodeShown = func() (runtime.Decoder, runtime.Encoder) {
-	types := legacyscheme.Codecs.SupportedMediaTypes()
+	types := apiCodecs.SupportedMediaTypes()
 	info, _ := runtime.SerializerInfoForMediaType(types, runtime.ContentTypeJSON)
 	hub := schema.GroupVersion{Group: autoscaling.GroupName, Version: runtime.APIVersionInternal}
-	return legacyscheme.Codecs.DecoderToVersion(strict(info), hub),
-		legacyscheme.Codecs.EncoderForVersion(info.Serializer, shownVersion)
+	return apiCodecs.DecoderToVersion(strict(info), hub),
+		apiCodecs.EncoderForVersion(info.Serializer, shownVersion)
 }()
 
 func newHPAAPI(namespace string) *hpaAPI {
@@ -158,7 +157,7 @@ func (a *hpaAPI) updateStatus(sent *clientHPA) (*clientHPA, error) {
 	}
 	hpa := &autoscaling.HorizontalPodAutoscaler{}
 	// A conversion may write into what it converts.
-	if err := legacyscheme.Scheme.Convert(sent.DeepCopy(), hpa, nil); err != nil {
+	if err := apiScheme.Convert(copyOf(sent), hpa, nil); err != nil {
 		return nil, err
 	}
 	return a.update(registry.StatusStrategy, "status", hpa, old)
@@ -185,7 +184,7 @@ func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, error) {
 	hpa.ResourceVersion = ""
 	converted := &storageHPA{}
-	if err := legacyscheme.Scheme.Convert(hpa, converted, nil); err != nil {
+	if err := apiScheme.Convert(hpa, converted, nil); err != nil {
 		return nil, err
 	}
 	stored, bytesStored, err := overTheWire(converted)
@@ -198,9 +197,9 @@ func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, er
 	}
 	// Whoever reads the storage gets what it lacks of the storage version's defaults: of an object
 	// that was given as another version, these are not there yet.
-	legacyscheme.Scheme.Default(stored)
+	apiScheme.Default(stored)
 	internal := &autoscaling.HorizontalPodAutoscaler{}
-	if err := legacyscheme.Scheme.Convert(stored, internal, nil); err != nil {
+	if err := apiScheme.Convert(stored, internal, nil); err != nil {
 		return nil, err
 	}
 	served, err := serve(stored, internal)

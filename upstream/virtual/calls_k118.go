@@ -6,11 +6,9 @@ import (
 	"context"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
 func (h hpas) List(context.Context, metav1.ListOptions) (*clientHPAList, error) {
@@ -27,7 +25,7 @@ func (h hpas) UpdateStatus(
 	return h.cluster.updateHPAStatus(hpa)
 }
 
-func (p pods) List(_ context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {
+func (p pods) List(_ context.Context, opts metav1.ListOptions) (*PodList, error) {
 	return p.list(opts.LabelSelector)
 }
 
@@ -38,18 +36,18 @@ func (p pods) Watch(context.Context, metav1.ListOptions) (watch.Interface, error
 func (s namespacedScales) Get(
 	_ context.Context, resource schema.GroupResource, name string, _ metav1.GetOptions,
 ) (*autoscalingv1.Scale, error) {
-	return s.cluster.readScale(resource, name)
+	return s.get(resource, name)
 }
 
 func (s namespacedScales) Update(
 	_ context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale,
 	_ metav1.UpdateOptions,
 ) (*autoscalingv1.Scale, error) {
-	return s.cluster.writeScale(resource, scale)
+	return s.update(resource, scale)
 }
 
 func (p namespacedPodMetrics) List(
 	_ context.Context, opts metav1.ListOptions,
-) (*metricsapi.PodMetricsList, error) {
+) (*PodMetricsList, error) {
 	return p.cluster.readPodMetrics(opts.LabelSelector)
 }

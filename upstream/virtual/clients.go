@@ -2,21 +2,13 @@ package virtual
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"runtime"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
-	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
-	scaleclient "k8s.io/client-go/scale"
-	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
-	"k8s.io/metrics/pkg/client/custom_metrics"
 )
 
 // The clients below implement what the controller and its informers call, over the tables of a
@@ -25,7 +17,7 @@ import (
 
 // clientset is the client that the informers and the controller share.
 type clientset struct {
-	kubernetes.Interface
+	clientInterface
 	cluster *cluster
 	stopped <-chan struct{} // closed when the controller has ended
 }
@@ -33,7 +25,7 @@ type clientset struct {
 // IsWatchListSemanticsUnSupported makes reflectors list, then watch.
 func (clientset) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (c clientset) CoreV1() coreclient.CoreV1Interface {
+func (c clientset) CoreV1() coreInterface {
 	return coreV1{cluster: c.cluster, stopped: c.stopped}
 }
 
@@ -88,28 +80,26 @@ func (c *cluster) updateHPAStatus(hpa *clientHPA) (*clientHPA, error) {
 }
 
 type coreV1 struct {
-	coreclient.CoreV1Interface
+	coreInterface
 	cluster *cluster
 	stopped <-chan struct{}
 }
 
-func (c coreV1) Pods(string) coreclient.PodInterface { return pods{table: c.cluster.pods} }
-
-func (c coreV1) Events(string) coreclient.EventInterface { return events{stopped: c.stopped} }
+func (c coreV1) Pods(string) podInterface { return pods{table: c.cluster.pods} }
 
 type pods struct {
-	coreclient.PodInterface
-	table *table[*corev1.Pod]
+	podInterface
+	table *table[*Pod]
 }
 
 // list is the pods that a selector matches, by name as the API server lists them.
-func (p pods) list(text string) (*corev1.PodList, error) {
+func (p pods) list(text string) (*PodList, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	items, version := p.table.list()
-	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	list := &PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, item := range items {
 		if selector.Matches(labels.Set(item.Labels)) {
 			list.Items = append(list.Items, *item)
@@ -122,57 +112,36 @@ func (p pods) list(text string) (*corev1.PodList, error) {
 // see eventLogger; so the broadcaster is spared the comparison of each event with those before it,
 // by which it would merge and limit what it writes. Its goroutine ends with the controller.
 type events struct {
-	coreclient.EventInterface
+	eventInterface
 	stopped <-chan struct{}
 }
 
-func (e events) CreateWithEventNamespace(*corev1.Event) (*corev1.Event, error) {
+func (e events) CreateWithEventNamespace(*Event) (*Event, error) {
 	<-e.stopped
 	runtime.Goexit()
 	return nil, nil
 }
 
 func (e events) CreateWithEventNamespaceWithContext(
-	_ context.Context, event *corev1.Event,
-) (*corev1.Event, error) {
+	_ context.Context, event *Event,
+) (*Event, error) {
 	return e.CreateWithEventNamespace(event)
 }
 
-// scales is the scale subresource of every kind that has one.
-type scales struct{ cluster *cluster }
-
-func (s scales) Scales(string) scaleclient.ScaleInterface {
-	return namespacedScales{cluster: s.cluster}
-}
-
-type namespacedScales struct {
-	scaleclient.ScaleInterface
-	cluster *cluster
-}
-
-func (c *cluster) readScale(
-	resource schema.GroupResource, name string,
-) (*autoscalingv1.Scale, error) {
+// readScale is a GET of the scale subresource of a resource.
+func (c *cluster) readScale(resource schema.GroupResource, name string) (*scaleRow, error) {
 	e := entry{kind: getScale, resource: resource.String(), name: name}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	if c.withoutScale[resource] {
-		e.err = noSuchPath()
-		return nil, e.err
-	}
-	row, ok := c.scales[scaleKey{resource, name}]
-	if !ok {
-		e.err = apierrors.NewNotFound(resource, name)
-		return nil, e.err
+	row, err := c.scaleRow(resource, name)
+	if err != nil {
+		e.err = err
+		return nil, err
 	}
 	e.replicas, e.statusReplicas = row.replicas, row.statusReplicas
-	return &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: row.replicas},
-		Status:     autoscalingv1.ScaleStatus{Replicas: row.statusReplicas, Selector: row.selector},
-	}, nil
+	return row, nil
 }
 
 // noSuchPath is what the API server answers to a request for a subresource that there is not: see
@@ -182,46 +151,30 @@ func noSuchPath() error {
 		http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
 }
 
-func (c *cluster) writeScale(
-	resource schema.GroupResource, scale *autoscalingv1.Scale,
-) (*autoscalingv1.Scale, error) {
+// writeScale is a PUT of the scale subresource of a resource.
+func (c *cluster) writeScale(resource schema.GroupResource, name string, replicas int32) error {
 	c.turns.awaitRetry()
-	e := entry{
-		kind: updateScale, resource: resource.String(), name: scale.Name, replicas: scale.Spec.Replicas,
-	}
+	e := entry{kind: updateScale, resource: resource.String(), name: name, replicas: replicas}
 	defer func() {
 		c.turns.updated(e.err)
 		c.observed.record(e)
 	}()
 	if e.err = c.faults.updateScale.statusError(); e.err != nil {
-		return nil, e.err
+		return e.err
 	}
-	row, ok := c.scales[scaleKey{resource, scale.Name}]
-	if !ok {
-		e.err = apierrors.NewNotFound(resource, scale.Name)
-	} else {
-		e.err = c.validateScale(scale.Name, scale.Spec.Replicas)
+	row, err := c.scaleRow(resource, name)
+	if err == nil {
+		err = c.validateScale(name, replicas)
 	}
-	if e.err != nil {
-		return nil, e.err
+	if err != nil {
+		e.err = err
+		return err
 	}
-	row.replicas = scale.Spec.Replicas
-	return scale, nil
+	row.replicas = replicas
+	return nil
 }
 
-// podMetricses is metrics.k8s.io.
-type podMetricses struct{ cluster *cluster }
-
-func (p podMetricses) PodMetricses(string) podMetricsInterface {
-	return namespacedPodMetrics{cluster: p.cluster}
-}
-
-type namespacedPodMetrics struct {
-	podMetricsInterface
-	cluster *cluster
-}
-
-func (c *cluster) readPodMetrics(selector string) (*metricsapi.PodMetricsList, error) {
+func (c *cluster) readPodMetrics(selector string) (*PodMetricsList, error) {
 	c.awaitMetrics()
 	e := entry{kind: listPodMetrics, selector: selector}
 	defer func() { c.observed.record(e) }()
@@ -235,63 +188,4 @@ func (c *cluster) readPodMetrics(selector string) (*metricsapi.PodMetricsList, e
 	}
 	e.replicas = int32(len(list.Items))
 	return list, nil
-}
-
-// customMetrics is custom.metrics.k8s.io. From its root the controller reads only metrics of its
-// own namespace, and there is but one: they are found under the namespace's name.
-type customMetrics struct{ cluster *cluster }
-
-func (m customMetrics) RootScopedMetrics() custom_metrics.MetricsInterface { return m }
-
-func (m customMetrics) NamespacedMetrics(string) custom_metrics.MetricsInterface { return m }
-
-func (c *cluster) readObjectMetric(
-	kind schema.GroupKind, name, metric string, metricSelector labels.Selector,
-) (*customValue, error) {
-	c.awaitMetrics()
-	e := entry{
-		kind: objectMetric, metric: metric, metricSelector: metricSelector.String(),
-		resource: kind.String(), name: name,
-	}
-	defer func() { c.observed.record(e) }()
-	answer, ok := c.custom.objects[objectMetricKey{metric, kind, name}]
-	if !ok {
-		e.err = unknownMetric(metric, " for "+kind.String()+" "+name)
-		return nil, e.err
-	}
-	items, err := answer.list(metricSelector)
-	if err == nil && len(items) != 1 {
-		// In the words of the client that the controller has otherwise.
-		err = fmt.Errorf("the custom metrics API server returned %d results when we asked for "+
-			"exactly one", len(items))
-	}
-	if err != nil {
-		e.err = err
-		return nil, err
-	}
-	e.value = items[0].Value.String()
-	return &items[0], nil
-}
-
-func (c *cluster) readPodsMetric(
-	selector labels.Selector, metric string, metricSelector labels.Selector,
-) (*customValueList, error) {
-	c.awaitMetrics()
-	e := entry{
-		kind: podsMetric, metric: metric, metricSelector: metricSelector.String(),
-		selector: selector.String(),
-	}
-	defer func() { c.observed.record(e) }()
-	answer, ok := c.custom.pods[metric]
-	if !ok {
-		e.err = unknownMetric(metric, " for pods")
-		return nil, e.err
-	}
-	items, err := answer.list(selector, metricSelector)
-	if err != nil {
-		e.err = err
-		return nil, err
-	}
-	e.replicas = int32(len(items))
-	return &customValueList{Items: items}, nil
 }

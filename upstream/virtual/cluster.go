@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +15,7 @@ type cluster struct {
 	namespace    string
 	observed     *observed
 	hpas         *hpaAPI
-	pods         *table[*corev1.Pod]
+	pods         *table[*Pod]
 	podCount     int
 	templates    map[string]*template
 	scales       map[scaleKey]*scaleRow
@@ -30,7 +29,7 @@ type cluster struct {
 // template is what the pods of one template share.
 type template struct {
 	labels map[string]string
-	spec   corev1.PodSpec
+	spec   PodSpec
 }
 
 type scaleKey struct {
@@ -48,7 +47,7 @@ func newCluster(namespace string, o *observed) *cluster {
 		namespace:    namespace,
 		observed:     o,
 		hpas:         newHPAAPI(namespace),
-		pods:         newTable[*corev1.Pod](),
+		pods:         newTable[*Pod](),
 		templates:    map[string]*template{},
 		scales:       map[scaleKey]*scaleRow{},
 		withoutScale: map[schema.GroupResource]bool{},
@@ -136,14 +135,14 @@ func (c *cluster) setTemplate(t *podTemplate) error {
 	return nil
 }
 
-func containers(list []container) ([]corev1.Container, error) {
-	var made []corev1.Container
+func containers(list []container) ([]Container, error) {
+	var made []Container
 	for _, from := range list {
 		requests, err := resourceList(from.requests)
 		if err != nil {
 			return nil, fmt.Errorf("podTemplate: container %s: %w", from.name, err)
 		}
-		c := corev1.Container{Name: from.name}
+		c := Container{Name: from.name}
 		c.Resources.Requests = requests
 		if from.sidecar {
 			setSidecar(&c)
@@ -153,14 +152,14 @@ func containers(list []container) ([]corev1.Container, error) {
 	return made, nil
 }
 
-func resourceList(texts map[string]string) (corev1.ResourceList, error) {
-	list := make(corev1.ResourceList, len(texts))
+func resourceList(texts map[string]string) (ResourceList, error) {
+	list := make(ResourceList, len(texts))
 	for name, text := range texts {
 		quantity, err := parseQuantity(text)
 		if err != nil {
 			return nil, err
 		}
-		list[corev1.ResourceName(name)] = quantity
+		list[ResourceName(name)] = quantity
 	}
 	return list, nil
 }
@@ -170,10 +169,10 @@ func (c *cluster) setPod(p *podState) error {
 	if !ok {
 		return fmt.Errorf("setPods: there is no template %q", p.template)
 	}
-	pod := &corev1.Pod{
+	pod := &Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: c.namespace, Labels: template.labels},
 		Spec:       template.spec,
-		Status:     corev1.PodStatus{Phase: corev1.PodPhase(p.phase)},
+		Status:     PodStatus{Phase: PodPhase(p.phase)},
 	}
 	if before, ok := c.pods.get(p.name); ok {
 		pod.UID = before.UID
@@ -190,9 +189,9 @@ func (c *cluster) setPod(p *podState) error {
 		pod.DeletionTimestamp = &deletion
 	}
 	if p.ready != nil {
-		pod.Status.Conditions = []corev1.PodCondition{{
-			Type:               corev1.PodReady,
-			Status:             corev1.ConditionStatus(p.ready.status),
+		pod.Status.Conditions = []PodCondition{{
+			Type:               PodReady,
+			Status:             ConditionStatus(p.ready.status),
 			LastTransitionTime: c.time(p.ready.lastTransitionTime),
 		}}
 	}

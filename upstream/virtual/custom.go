@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -157,7 +156,7 @@ func (c *cluster) metricValue(
 ) (customValue, error) {
 	quantity, err := parseQuantity(value)
 	made := customValue{
-		DescribedObject: corev1.ObjectReference{
+		DescribedObject: ObjectReference{
 			Kind: kind.Kind, Namespace: c.namespace, Name: name,
 		},
 		Timestamp: c.time(timestamp),

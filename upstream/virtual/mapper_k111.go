@@ -10,7 +10,3 @@ import (
 func newDefaultMapper(versions []schema.GroupVersion) *meta.DefaultRESTMapper {
 	return meta.NewDefaultRESTMapper(versions)
 }
-
-// tryGates is what upstream says of a change of its feature gates. A gate set remembers an attempt
-// that fails, and fails for ever after: so it is made on a copy.
-func tryGates(gates map[string]bool) error { return mutableGates.DeepCopy().SetFromMap(gates) }

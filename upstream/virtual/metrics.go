@@ -7,11 +7,9 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	metricsapi "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
 // metricsTable is what metrics.k8s.io answers.
@@ -28,14 +26,14 @@ type metricsTable struct {
 }
 
 type metricsRow struct {
-	metrics      metricsapi.PodMetrics
+	metrics      PodMetrics
 	ownTimestamp bool
 }
 
 type metricsAnswer struct {
 	selector labels.Selector
 	change   int
-	list     metricsapi.PodMetricsList
+	list     PodMetricsList
 }
 
 func newMetricsTable() *metricsTable {
@@ -43,7 +41,7 @@ func newMetricsTable() *metricsTable {
 }
 
 // list is the answer to a query: the pods whose labels match, by name, as metrics-server sorts them.
-func (t *metricsTable) list(text string) (*metricsapi.PodMetricsList, error) {
+func (t *metricsTable) list(text string) (*PodMetricsList, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	answer, ok := t.answers[text]
@@ -150,19 +148,19 @@ func (c *cluster) metricsRow(s *sample) (metricsRow, error) {
 	if !ok {
 		return metricsRow{}, fmt.Errorf("podMetrics: there is no template %q", s.template)
 	}
-	containers := make([]metricsapi.ContainerMetrics, len(s.containers))
+	containers := make([]ContainerMetrics, len(s.containers))
 	for i, container := range s.containers {
-		list := make(corev1.ResourceList, len(container.resources))
+		list := make(usageList, len(container.resources))
 		for _, usage := range container.resources {
 			quantity, err := parseQuantity(usage[1])
 			if err != nil {
 				return metricsRow{}, fmt.Errorf("podMetrics: pod %s: %w", s.pod, err)
 			}
-			list[corev1.ResourceName(usage[0])] = quantity
+			list[usageName(usage[0])] = quantity
 		}
-		containers[i] = metricsapi.ContainerMetrics{Name: container.container, Usage: list}
+		containers[i] = ContainerMetrics{Name: container.container, Usage: list}
 	}
-	row := metricsRow{metrics: metricsapi.PodMetrics{
+	row := metricsRow{metrics: PodMetrics{
 		ObjectMeta: metav1.ObjectMeta{Name: s.pod, Namespace: c.namespace, Labels: template.labels},
 		Containers: containers,
 	}}

@@ -1,4 +1,4 @@
-//go:build !k1.12
+//go:build k1.9 && !k1.12
 
 package virtual
 
@@ -11,8 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 )
 
-// newController has no use for an informer of pods: up to Kubernetes 1.11 the controller asks the
-// API server for them.
+// newController has no use for an informer of pods: see podInformer.
 func newController(
 	_ context.Context, client clientset, scales scale.ScalesGetter, mapper meta.RESTMapper,
 	metrics metrics.MetricsClient, hpas hpaInformer, _ podInformer, f flags,

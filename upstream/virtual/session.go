@@ -100,53 +100,6 @@ func (s *session) pass(span time.Duration) {
 	}
 }
 
-func newMapper(targets []target) meta.RESTMapper {
-	var versions []schema.GroupVersion
-	for _, t := range targets {
-		version := schema.GroupVersion{Group: t.group, Version: t.version}
-		// The mapper would try one that it is told twice, twice.
-		if !slices.Contains(versions, version) {
-			versions = append(versions, version)
-		}
-	}
-	mapper := newDefaultMapper(versions)
-	for _, t := range targets {
-		version := schema.GroupVersion{Group: t.group, Version: t.version}
-		plural := version.WithResource(t.resource)
-		mapper.AddSpecific(version.WithKind(t.kind), plural, plural, meta.RESTScopeNamespace)
-	}
-	// As the discovery mapper of the kube-controller-manager: its error for an unknown kind differs.
-	return meta.MultiRESTMapper{mapper}
-}
-
-// setFeatureGates sets upstream's global gates; the function returned sets them back.
-func setFeatureGates(gates map[string]bool) (back func(), err error) {
-	if len(gates) == 0 {
-		return func() {}, nil
-	}
-	if err := tryGates(gates); err != nil {
-		return nil, err
-	}
-	before, changes := map[string]bool{}, map[string]bool{}
-	for gate, on := range gates {
-		// Upstream warns of each gate that is set, be it to what it is already.
-		if was := gateIsOn(gate); was != on {
-			before[gate], changes[gate] = was, on
-		}
-	}
-	if len(changes) == 0 {
-		return func() {}, nil
-	}
-	if err := mutableGates.SetFromMap(changes); err != nil {
-		return nil, err
-	}
-	return func() {
-		if err := mutableGates.SetFromMap(before); err != nil {
-			panic(err)
-		}
-	}, nil
-}
-
 // step applies changes, lets time pass, and returns what was observed until the next step.
 //
 // Each write of an HPA and each restart sees a cluster that stands still, and is let to have its

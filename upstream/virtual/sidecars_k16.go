@@ -2,8 +2,6 @@
 
 package virtual
 
-import corev1 "k8s.io/api/core/v1"
-
 // setSidecar does nothing: up to Kubernetes 1.27 init containers end before the others start, and
 // the API server drops what it does not know.
-func setSidecar(*corev1.Container) {}
+func setSidecar(*Container) {}

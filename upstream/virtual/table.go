@@ -62,7 +62,7 @@ func (t *table[T]) delete(name string) bool {
 	}
 	t.version++
 	delete(t.objects, name)
-	last := o.DeepCopyObject().(T)
+	last := copyOf(o)
 	last.SetResourceVersion(strconv.FormatInt(t.version, 10))
 	t.tell(watch.Event{Type: watch.Deleted, Object: last})
 	return true

@@ -3,15 +3,13 @@
 package virtual
 
 import (
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2beta2 "k8s.io/api/autoscaling/v2beta2"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 )
 
 type (
 	// clientHPA is an HPA as the controller reads and writes it.
-	clientHPA = autoscalingv1.HorizontalPodAutoscaler
+	clientHPA = HPAv1
 	// shownHPA is an HPA as answers show it.
 	shownHPA = autoscalingv2beta2.HorizontalPodAutoscaler
 	// shownStatus is a status as answers show it.
@@ -24,9 +22,9 @@ var shownVersion = autoscalingv2beta2.SchemeGroupVersion
 func show(hpa *clientHPA) (*shownHPA, error) {
 	internal := &autoscaling.HorizontalPodAutoscaler{}
 	// A conversion may write into what it converts.
-	if err := legacyscheme.Scheme.Convert(hpa.DeepCopy(), internal, nil); err != nil {
+	if err := apiScheme.Convert(copyOf(hpa), internal, nil); err != nil {
 		return nil, err
 	}
 	shown := &shownHPA{}
-	return shown, legacyscheme.Scheme.Convert(internal, shown, nil)
+	return shown, apiScheme.Convert(internal, shown, nil)
 }

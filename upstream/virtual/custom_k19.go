@@ -1,4 +1,4 @@
-//go:build !k1.12
+//go:build k1.9 && !k1.12
 
 package virtual
 

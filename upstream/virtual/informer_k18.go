@@ -1,4 +1,4 @@
-//go:build !k1.23
+//go:build k1.8 && !k1.23
 
 package virtual
 

@@ -1,10 +1,8 @@
-//go:build !k1.11
+//go:build k1.9 && !k1.11
 
 package virtual
 
 import (
-	"errors"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -15,9 +13,4 @@ func newDefaultMapper(versions []schema.GroupVersion) *meta.DefaultRESTMapper {
 		return &meta.VersionInterfaces{}, nil
 	}
 	return meta.NewDefaultRESTMapper(versions, nothing)
-}
-
-// tryGates refuses all: a set of gates could not be tried on a copy.
-func tryGates(map[string]bool) error {
-	return errors.New("up to Kubernetes 1.10 no feature gate concerns the controller")
 }

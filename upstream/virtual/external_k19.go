@@ -1,4 +1,4 @@
-//go:build !k1.10
+//go:build k1.9 && !k1.10
 
 package virtual
 

@@ -1,4 +1,4 @@
-//go:build !k1.14
+//go:build k1.11 && !k1.14
 
 package virtual
 

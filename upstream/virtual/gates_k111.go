@@ -1,4 +1,4 @@
-//go:build !k1.15
+//go:build k1.11 && !k1.15
 
 package virtual
 
