@@ -145,7 +145,7 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
         while let Some((_, _, text)) = notes.next_if(|(after, ..)| *after <= index) {
             table.row(vec![format!("      {text}")], BAD);
         }
-        let mut cells = vec![(index + 1).to_string(), row.at.to_string()];
+        let mut cells = vec![(index + 1).to_string(), short(row.at)];
         cells.extend(row.cells.iter().cloned());
         table.row(cells, row.style);
         // Nothing is folded over a note: what it tells would seem to have come later.
@@ -155,7 +155,7 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
         index += 1;
         if !row.eventful && same >= FOLD {
             let last = &rows[index + same - 1];
-            let text = format!("     … {} like this until {}", counted(same, "tick"), last.at);
+            let text = format!("     … {} like this until {}", counted(same, "tick"), short(last.at));
             table.row(vec![text], DIM);
             index += same;
         }
@@ -321,6 +321,13 @@ fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
         }
     }
     parts
+}
+
+/// A time without the nanoseconds by which resyncs of the informer are late: see
+/// `model::hpa::resync`. They say nothing to people.
+fn short(at: Time) -> String {
+    let nanos = at.since_start().0;
+    Span(nanos - nanos % 1_000).to_string()
 }
 
 /// The groups of pods that do not count.
