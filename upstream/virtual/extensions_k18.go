@@ -4,14 +4,11 @@ package virtual
 
 import (
 	extensions "k8s.io/api/extensions/v1beta1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	extensionsclient "k8s.io/client-go/kubernetes/typed/extensions/v1beta1"
+	scaleclient "k8s.io/client-go/kubernetes/typed/extensions/v1beta1"
 )
 
 type (
 	extensionsScale = extensions.Scale
-	scaleInterface  = extensionsclient.ScaleInterface
-	scalesGetter    = extensionsclient.ScalesGetter
+	scaleInterface  = scaleclient.ScaleInterface
+	scalesGetter    = scaleclient.ScalesGetter
 )
-
-var guessResource = meta.UnsafeGuessKindToResource

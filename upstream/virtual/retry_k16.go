@@ -4,7 +4,7 @@ package virtual
 
 import "time"
 
-// retryDuration is none: up to Kubernetes 1.7 there are no attempts again.
+// retryDuration is none: up to Kubernetes 1.7 client-go has no attempts to update again.
 const retryDuration time.Duration = 0
 
 // retryWait does nothing: nobody waits.
