@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use super::api::{ScalingPolicyType, SelectPolicy};
 use super::derivation::{
-    Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation, RateLimit,
-    Stabilization,
+    Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
+    RateLimit, Stabilization,
 };
 use super::time::Span;
 

@@ -155,7 +155,8 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
         index += 1;
         if !row.eventful && same >= FOLD {
             let last = &rows[index + same - 1];
-            let text = format!("     … {} like this until {}", counted(same, "tick"), short(last.at));
+            let text =
+                format!("     … {} like this until {}", counted(same, "tick"), short(last.at));
             table.row(vec![text], DIM);
             index += same;
         }

@@ -260,9 +260,8 @@ impl UpstreamSession<'_> {
 impl Session for UpstreamSession<'_> {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         // Most steps tell of no HPA: those are sent as they are.
-        let tells = |change: &Change| {
-            matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. })
-        };
+        let tells =
+            |change: &Change| matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. });
         let older = self.older.filter(|_| step.apply.iter().any(tells)).map(|older| match older {
             Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
             Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),

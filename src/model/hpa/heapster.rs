@@ -125,9 +125,7 @@ mod tests {
 
     #[test]
     fn values_are_integers_or_floats() {
-        let collapsed = |text: &str| {
-            collapse_time_samples(&text.parse().expect("a quantity"))
-        };
+        let collapsed = |text: &str| collapse_time_samples(&text.parse().expect("a quantity"));
         assert_eq!(collapsed("7"), 7_000);
         assert_eq!(collapsed("2k"), 2_000_000);
         assert_eq!(collapsed("1500m"), 1_500);

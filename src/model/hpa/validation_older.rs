@@ -21,9 +21,8 @@ pub(super) fn validate_metrics(HpaSpec { metrics, .. }: &HpaSpec, errors: &mut V
 /// Upstream: validation.go, validateMetricSpec
 fn validate_metric_spec(spec: &MetricSpec, path: &str, errors: &mut Vec<FieldError>) {
     let present = metric_source(spec);
-    let path_of = |field: &str| {
-        format!("{path}.{}.{field}", present.first().copied().unwrap_or_default())
-    };
+    let path_of =
+        |field: &str| format!("{path}.{}.{field}", present.first().copied().unwrap_or_default());
     if let Some(source) = &spec.object {
         let object = &source.described_object;
         validate_cross_version_object_reference(object, &path_of("target"), None, errors);
@@ -60,12 +59,7 @@ fn named(name: &str, field: String, errors: &mut Vec<FieldError>) {
 }
 
 /// A quantity that can't be left out, so that none is zero.
-fn positive(
-    value: Option<&Quantity>,
-    field: String,
-    detail: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn positive(value: Option<&Quantity>, field: String, detail: &str, errors: &mut Vec<FieldError>) {
     if value.is_none_or(|value| value.sign() != 1) {
         errors.push(required(field, detail));
     }
