@@ -117,25 +117,22 @@ func (h *host) scenario(t *testing.T, line []byte) (err error) {
 	if q.open == nil {
 		return h.failed(fmt.Errorf("no scenario is open"))
 	}
-	closed := false
+	closed, ended := false, false
 	defer func() {
-		p := recover()
-		if p != nil && closed && leavesGoroutines {
-			// All that was asked is answered, and who still waits does so in a bubble of its own.
-			h.buf = appendClosed(h.buf[:0])
-			err = h.answer()
-		} else if p != nil {
+		// Who still waits when all is answered does so in a bubble of its own.
+		if p := recover(); p != nil && (!ended || !leavesGoroutines) {
 			_ = h.failed(fmt.Errorf("scenario %s: %v", q.open.scenario, p))
 			err = fmt.Errorf("%v", p)
+		}
+		if err == nil && closed {
+			h.buf = appendClosed(h.buf[:0])
+			err = h.answer()
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
 		closed, err = h.bubble(q.open)
+		ended = true
 	})
-	if err == nil && closed {
-		h.buf = appendClosed(h.buf[:0])
-		err = h.answer()
-	}
 	return err
 }
 

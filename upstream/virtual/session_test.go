@@ -1,3 +1,5 @@
+//go:build k1.37
+
 package virtual
 
 import (

@@ -2,14 +2,18 @@
 //! `k8s.io/kubernetes` module, without a go.mod. The folder is used where it is, in Go's module
 //! cache, whose content Go has checked against the release's sum file; the go.mod files that it
 //! lacks are laid over it. Nothing is copied, and nothing of it is changed.
+//!
+//! The same is done with other modules of which some files do not fit: ours are laid over these, or
+//! come to them. They are in `upstream/stand-ins`, by module, and each says why.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use include_dir::Dir;
 use serde_json::{Map, Value, json};
 
-use super::build::{Progress, mod_file, not_usable, version};
+use super::build::{Progress, SOURCES, mod_file, not_usable, version};
 use super::checkout::quoted;
 use super::go::{Build, go};
 use crate::engine::EngineError;
@@ -19,7 +23,31 @@ use crate::model::rules::Release;
 const MARK: &str = "./staging/";
 /// The module that holds them.
 const MODULE: &str = "k8s.io/kubernetes";
+/// What it says of another module over which files are laid: its path and version follow.
+const MODULES: &str = "./modules/";
+/// Where these files are, in the sources.
+const STAND_INS: &str = "stand-ins";
 const OVERLAY: &str = "overlay.json";
+
+/// Modules without a go.mod that a mod file names.
+struct Place {
+    /// How it names them: each of them if this ends with a slash, else one.
+    mark: String,
+    folder: PathBuf,
+    /// Files that are laid over its own, and ours.
+    files: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Place {
+    /// The folder of a module that is named so.
+    fn of(&self, name: &str) -> Option<PathBuf> {
+        match name.strip_prefix(&self.mark)? {
+            "" => Some(self.folder.clone()),
+            library if self.mark.ends_with('/') => Some(self.folder.join(library)),
+            _ => None,
+        }
+    }
+}
 
 /// Makes the libraries of a release known to Go, if they are not modules of their own. Gives the
 /// flags that its commands then need.
@@ -37,25 +65,59 @@ pub(super) fn modules(
     }
     let version = version(release).unwrap_or_default();
     progress(&format!("upstream v{release}: downloading {MODULE} {version}"), None);
-    let module = download(build, release, &version)?;
-    let folder = link(cache, &version, &module.join("staging/src")).map_err(failed)?;
-    let (text, overlay) = lay_over(&text, &folder, build.scratch).map_err(failed)?;
+    let tree = download(build, release, MODULE, &version)?.join("staging/src");
+    let folder = link(cache, &version, &tree).map_err(failed)?;
+    let mut places = vec![Place { mark: MARK.to_owned(), folder, files: Vec::new() }];
+    for (module, version) in laid_over(&text) {
+        let there = download(build, release, module, version)?;
+        let name = format!("{module}@{version}");
+        let folder = link(cache, &name.replace('/', "_"), &there).map_err(failed)?;
+        let files = stand_ins(module);
+        let files = files.map(|(file, ours)| (file, build.sources.join(ours))).collect();
+        places.push(Place { mark: format!("{MODULES}{name}"), folder, files });
+    }
+    let (text, overlay) = lay_over(&text, &places, build.scratch).map_err(failed)?;
     fs::write(&file, text).map_err(failed)?;
     let path = build.scratch.join(OVERLAY);
     fs::write(&path, overlay.to_string()).map_err(failed)?;
     Ok(vec![format!("-overlay={}", path.display())])
 }
 
-/// Where the module lies when Go has downloaded and checked it.
-fn download(build: &Build<'_>, release: Release, version: &str) -> Result<PathBuf, EngineError> {
+/// The modules, and their versions, over which a mod file has files laid.
+fn laid_over(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let places = text.lines().filter_map(|line| line.split_once(" => "));
+    places.filter_map(|(_, place)| place.strip_prefix(MODULES)?.split_once('@'))
+}
+
+/// The files that are laid over those of a module, and where they are in the sources.
+fn stand_ins(module: &str) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let folder = Path::new(STAND_INS).join(module);
+    let files = SOURCES.get_dir(&folder).map(all_files).unwrap_or_default();
+    files.into_iter().filter_map(move |file| {
+        Some((file.strip_prefix(&folder).ok()?.to_owned(), file.to_owned()))
+    })
+}
+
+fn all_files(folder: &Dir<'static>) -> Vec<&'static Path> {
+    let below = folder.dirs().flat_map(all_files);
+    folder.files().map(|file| file.path()).chain(below).collect()
+}
+
+/// Where a module lies when Go has downloaded and checked it.
+fn download(
+    build: &Build<'_>,
+    release: Release,
+    module: &str,
+    version: &str,
+) -> Result<PathBuf, EngineError> {
     let failed = |error: io::Error| not_usable(build.scratch, "no mod file", &error);
     let sums = build.sources.join(mod_file(release)).with_extension("sum");
     fs::copy(sums, build.scratch.join("module.sum")).map_err(failed)?;
-    let text = format!("module kube-lockstep.dev/upstream\n\nrequire {MODULE} {version}\n");
+    let text = format!("module kube-lockstep.dev/upstream\n\nrequire {module} {version}\n");
     fs::write(build.scratch.join("module.mod"), text).map_err(failed)?;
     let download = Build {
         flags: vec![format!("-modfile={}", build.scratch.join("module.mod").display())],
-        of: MODULE,
+        of: module,
         ..*build
     };
     let mut json = String::new();
@@ -68,7 +130,7 @@ fn download(build: &Build<'_>, release: Release, version: &str) -> Result<PathBu
     let folder = answer["Dir"].as_str().map(PathBuf::from);
     folder.ok_or_else(|| EngineError::Broken {
         engine: build.name.into(),
-        why: format!("`go mod download` does not say where {MODULE} {version} is"),
+        why: format!("`go mod download` does not say where {module} {version} is"),
         output: json,
     })
 }
@@ -89,46 +151,82 @@ fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     Ok(link)
 }
 
-/// The mod file with the libraries' places, and the overlay that gives each of them a go.mod.
-fn lay_over(text: &str, folder: &Path, scratch: &Path) -> io::Result<(String, Value)> {
+/// The mod file with the modules' places, and the overlay that gives each of them a go.mod and its
+/// other files.
+fn lay_over(text: &str, places: &[Place], scratch: &Path) -> io::Result<(String, Value)> {
     let mut replace = Map::new();
+    let mut lay = |over: PathBuf, file: &Path| {
+        replace.insert(over.display().to_string(), json!(file.display().to_string()));
+    };
     let mut lines = Vec::new();
     for line in text.lines() {
-        let staged = line.split_once(" => ").and_then(|(module, place)| {
-            Some((module.trim(), folder.join(place.strip_prefix(MARK)?)))
+        let placed = line.split_once(" => ").and_then(|(module, name)| {
+            let found = places.iter().find_map(|place| Some((place.of(name)?, place)));
+            found.map(|(folder, place)| (module.trim(), folder, place))
         });
-        let Some((module, place)) = staged else {
+        let Some((module, folder, place)) = placed else {
             lines.push(line.to_owned());
             continue;
         };
         let file = scratch.join(format!("{}.mod", module.replace('/', "_")));
         fs::write(&file, format!("module {module}\n"))?;
-        let over = place.join("go.mod").display().to_string();
-        replace.insert(over, json!(file.display().to_string()));
-        lines.push(format!("\t{module} => {}", quoted(&place)));
+        lay(folder.join("go.mod"), &file);
+        for (over, file) in &place.files {
+            lay(folder.join(over), file);
+        }
+        lines.push(format!("\t{module} => {}", quoted(&folder)));
     }
     Ok((lines.join("\n") + "\n", json!({ "Replace": replace })))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::supported;
     use super::*;
 
     #[test]
-    fn libraries_get_a_place_and_a_go_mod() {
+    fn modules_get_a_place_and_files() {
         let scratch = std::env::temp_dir().join(format!("kube-lockstep-{}", std::process::id()));
         fs::create_dir_all(&scratch).expect("a folder");
-        let text = "replace (\n\tk8s.io/api => ./staging/k8s.io/api\n\ta.b/c => d.e/f v1.0.0\n)\n";
-        let (text, overlay) = lay_over(text, Path::new("/there"), &scratch).expect("it is written");
-        let file = scratch.join("k8s.io_api.mod");
-        let written = fs::read_to_string(&file);
+        let text = "replace (\n\tk8s.io/api => ./staging/k8s.io/api\n\ta.b/c => d.e/f v1.0.0\n\
+                    \tg.h/i => ./modules/g.h/i@v1\n\tg.h/j => ./stand-ins/g.h/j\n)\n";
+        let place = |mark: &str, folder: &str, files: &[(&str, &str)]| Place {
+            mark: mark.to_owned(),
+            folder: PathBuf::from(folder),
+            files: files.iter().map(|(over, file)| (over.into(), file.into())).collect(),
+        };
+        let places = [
+            place("./staging/", "/there", &[]),
+            place("./modules/g.h/i@v1", "/i", &[("k/l.go", "/ours/l.go")]),
+        ];
+        let (text, overlay) = lay_over(text, &places, &scratch).expect("it is written");
+        let (api, i) = (scratch.join("k8s.io_api.mod"), scratch.join("g.h_i.mod"));
+        let written = [fs::read_to_string(&api), fs::read_to_string(&i)];
         fs::remove_dir_all(&scratch).expect("it can go");
         assert_eq!(
             text,
-            "replace (\n\tk8s.io/api => \"/there/k8s.io/api\"\n\ta.b/c => d.e/f v1.0.0\n)\n"
+            "replace (\n\tk8s.io/api => \"/there/k8s.io/api\"\n\ta.b/c => d.e/f v1.0.0\n\
+             \tg.h/i => \"/i\"\n\tg.h/j => ./stand-ins/g.h/j\n)\n"
         );
-        let file = file.display().to_string();
-        assert_eq!(overlay, json!({ "Replace": { "/there/k8s.io/api/go.mod": file } }));
-        assert_eq!(written.expect("it can be read"), "module k8s.io/api\n");
+        let (api, i) = (api.display().to_string(), i.display().to_string());
+        let files = json!({
+            "/there/k8s.io/api/go.mod": api, "/i/go.mod": i, "/i/k/l.go": "/ours/l.go",
+        });
+        assert_eq!(overlay, json!({ "Replace": files }));
+        let written = written.map(|text| text.expect("it can be read"));
+        assert_eq!(written, ["module k8s.io/api\n", "module g.h/i\n"]);
+    }
+
+    #[test]
+    fn what_is_laid_over_is_there() {
+        let mut modules = 0;
+        for release in supported() {
+            let file = SOURCES.get_file(mod_file(release)).expect("a mod file");
+            for (module, _) in laid_over(file.contents_utf8().expect("text")) {
+                assert_ne!(stand_ins(module).count(), 0, "{release}: {module}");
+                modules += 1;
+            }
+        }
+        assert_ne!(modules, 0, "no mod file has files laid over");
     }
 }
