@@ -3,6 +3,7 @@
 //! [`Simulation`] is also the predictor of a lockstep run: there, what an engine was seen to do is
 //! what happens to its cluster, not what the model would have done.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
@@ -40,6 +41,9 @@ pub struct Simulation {
 struct Served {
     key: Arc<str>,
     name: Arc<str>,
+    /// Whether the next write of the status changes the spec, too: on its way to the storage, v1
+    /// loses what it could still say when it came.
+    lossy: Cell<bool>,
     /// The spec that was mapped last, and to what.
     mapped: Option<(Arc<HpaSpec>, Mapped)>,
 }
@@ -84,6 +88,7 @@ impl Simulation {
         let hpas = scenario.hpas.iter().map(|hpa| Served {
             key: format!("{}/{}", scenario.namespace, hpa.name).into(),
             name: hpa.name.clone(),
+            lossy: Cell::new(false),
             mapped: None,
         });
         let targets = scenario.targets().map(|target| Target {
@@ -126,6 +131,7 @@ impl Simulation {
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
         let (rules, gates) = (self.rules, self.gates);
         let server = (&rules, &gates);
+        let lossy = Cell::new(false);
         let admission = |spec: &mut HpaSpec, version: ApiVersion| {
             let name = name.as_deref().unwrap_or_default();
             let old = before.as_ref().map(|(_, spec)| &**spec);
@@ -152,16 +158,22 @@ impl Simulation {
                 hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
                 if !rules.serves_v2 {
                     // The controller reads it as v1, too.
+                    let once = spec.clone();
                     hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
+                    lossy.set(once != *spec);
                 }
             }
             Ok(())
         };
         let edits = self.cluster.hpa_edits();
+        lossy.set(false);
         let answer = self.cluster.apply(change, &admission);
         let answer = answer.expect("the world defines a template before it uses it");
-        if let Some(Served { key, name, .. }) = of {
+        if let Some(Served { key, name, lossy: was_lossy, .. }) = of {
             let after = self.cluster.hpa(name).map(|hpa| hpa.generation);
+            if before.is_none() || self.cluster.hpa_edits() != edits {
+                was_lossy.set(lossy.get());
+            }
             match (before, after) {
                 (None, Some(_)) => self.controller.hpa_added(key, now),
                 (Some(_), None) => self.controller.hpa_deleted(key, now),
@@ -304,9 +316,18 @@ impl Simulation {
         });
         if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none())
             && let Some(served) = self.hpas.iter().find(|hpa| same_text(&hpa.name, &tick.hpa))
-            && self.cluster.write_status(&served.name, write.status.clone())
         {
-            self.controller.hpa_updated(&served.key, false, end);
+            let mut status = write.status.clone();
+            if !self.rules.scale_times_are_whole {
+                // It is shown in whole seconds, and kept as it is.
+                let old = self.cluster.hpa(&served.name).map(|hpa| hpa.status.last_scale_time);
+                let rescaled = tick.scaled_to().is_some();
+                status.last_scale_time = if rescaled { Some(end) } else { old.flatten() };
+            }
+            let changed = self.cluster.write_status(&served.name, status);
+            if changed || served.lossy.take() {
+                self.controller.hpa_updated(&served.key, false, end);
+            }
         }
         scaled
     }

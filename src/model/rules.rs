@@ -221,6 +221,8 @@ pub struct ErrorTexts {
     pub no_target: &'static str,
     /// What is wrong if no pod that counts has metrics.
     pub no_metrics: &'static str,
+    /// The same where an average is wanted.
+    pub no_metrics_for_average: &'static str,
 }
 
 /// The behaviour of one release, as far as releases differ.
@@ -297,6 +299,9 @@ pub struct Rules {
     /// Whether a reconcile that succeeds queues the next one. If not, that is left to what the
     /// informer hears of: a status that was written, or its resync.
     pub success_requeues: bool,
+    /// Whether of several HPAs that wait for one instant, the one that was queued first has its turn
+    /// first.
+    pub waiting_is_sorted: bool,
     /// Which pods are not ready.
     pub unready: Unready,
     /// Whether terminating and failed pods are ignored.
@@ -330,6 +335,8 @@ pub struct Rules {
     pub metrics_before_requests: bool,
     /// Whether a status that can't be written after the scale could not be read is told.
     pub scale_failure_tells_status_error: bool,
+    /// Whether the time of the last change of the size is stored in whole seconds, as all others.
+    pub scale_times_are_whole: bool,
     /// Whether the API server serves autoscaling/v2beta1, and not v2alpha1, which has the same
     /// fields.
     pub serves_v2beta1: bool,
@@ -452,7 +459,8 @@ impl Rules {
                 metrics_api_is_named: false,
                 average: "utilization",
                 no_target: "neither a utilization target nor a value target was set",
-                no_metrics: "did not recieve metrics for any ready pods",
+                no_metrics: "did not receive metrics for any ready pods",
+                no_metrics_for_average: "did not recieve metrics for any ready pods",
             },
             wanted_size_counts: false,
             object_average: ObjectAverage::Total,
@@ -468,6 +476,7 @@ impl Rules {
             scales_of_extensions: true,
             windows: Windows::Forbidden,
             success_requeues: false,
+            waiting_is_sorted: true,
             unready: Unready::All { failed: true },
             terminating_is_ignored: false,
             has_external_metrics: false,
@@ -483,6 +492,7 @@ impl Rules {
             missing_pods_count_their_target: false,
             metrics_before_requests: false,
             scale_failure_tells_status_error: false,
+            scale_times_are_whole: false,
             serves_v2beta1: false,
             serves_v2: false,
             all_percentages_are_kept: false,

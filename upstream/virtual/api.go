@@ -188,6 +188,9 @@ func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, er
 		return nil, err
 	}
 	stored, bytesStored, err := overTheWire(converted)
+	if err == nil {
+		bytesStored, err = stable(stored, bytesStored)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -178,7 +178,7 @@ impl Controller {
             rules,
             flags,
             gates,
-            queue: Queue::default(),
+            queue: Queue::new(rules.waiting_is_sorted),
             resync: Resync::running(flags.sync_period),
             resynced: Time::ZERO,
             memory: ByKey::default(),
@@ -227,7 +227,7 @@ impl Controller {
     /// Upstream: horizontal.go, Run
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
         *self = Controller::new(self.rules, self.flags, self.gates);
-        self.queue = Queue::starting_at(now + CACHE_SYNC_POLL);
+        self.queue = Queue::starting_at(now + CACHE_SYNC_POLL, self.rules.waiting_is_sorted);
         self.resync = Resync::started(now, self.flags.sync_period);
         self.resynced = now;
         for key in hpas {

@@ -20,8 +20,12 @@ use crate::model::time::{Span, Time};
 /// The work queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// Keys with the time at which they become ready, at most one entry a key: a heap.
+    /// Keys with the time at which they become ready, at most one entry a key: a heap, or a sorted
+    /// list.
     waiting: Vec<(Time, Arc<str>)>,
+    /// Whether it is a sorted list, as the oldest releases have it: of several that wait for the
+    /// same instant, the one that was queued first becomes ready first.
+    sorted: bool,
     /// Keys that are ready, with the time since when they are.
     ready: VecDeque<(Time, Arc<str>)>,
     /// Keys that are being processed while time passes, each with whether it was added meanwhile.
@@ -31,9 +35,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// An empty queue, whose waiting keys are a sorted list or a heap.
+    pub(super) fn new(sorted: bool) -> Queue {
+        Queue { sorted, ..Queue::default() }
+    }
+
     /// An empty queue whose workers start later.
-    pub(super) fn starting_at(workers_start: Time) -> Queue {
-        Queue { workers_start: Some(workers_start), ..Queue::default() }
+    pub(super) fn starting_at(workers_start: Time, sorted: bool) -> Queue {
+        Queue { workers_start: Some(workers_start), ..Queue::new(sorted) }
     }
 
     /// Makes a key ready now. What it was waiting for stays.
@@ -88,6 +97,9 @@ impl Queue {
         // What was to be ready by now waits no longer.
         self.wake(now);
         let at = now + interval;
+        if self.sorted {
+            return self.insert(at, key);
+        }
         match self.waiting.iter().position(|(_, queued)| same_text(queued, &key)) {
             Some(index) if at < self.waiting[index].0 => {
                 self.waiting[index].0 = at;
@@ -100,6 +112,21 @@ impl Queue {
                 self.up(self.waiting.len() - 1);
             }
         }
+    }
+
+    /// A key that is queued again for the same instant is then behind the others of that instant.
+    ///
+    /// Upstream: delaying_queue.go, insert, up to Kubernetes 1.6
+    fn insert(&mut self, at: Time, key: Arc<str>) {
+        match self.waiting.iter().position(|(_, queued)| same_text(queued, &key)) {
+            Some(index) if self.waiting[index].0 < at => return,
+            Some(index) => {
+                self.waiting.remove(index);
+            }
+            None => {}
+        }
+        let index = self.waiting.partition_point(|(queued, _)| *queued <= at);
+        self.waiting.insert(index, (at, key));
     }
 
     /// Whether a key waits, is ready or is being processed.
@@ -167,6 +194,9 @@ impl Queue {
     ///
     /// Upstream: container/heap, Pop and down
     fn pop_waiting(&mut self) -> (Time, Arc<str>) {
+        if self.sorted {
+            return self.waiting.remove(0);
+        }
         let first = self.waiting.swap_remove(0);
         let (heap, mut parent) = (&mut self.waiting, 0);
         loop {
@@ -241,6 +271,20 @@ mod tests {
     }
 
     #[test]
+    fn in_a_sorted_list_the_first_is_the_first() {
+        let mut queue = Queue::new(true);
+        for name in ["a", "b", "c", "a"] {
+            queue.add_rate_limited(key(name), Time::ZERO, PERIOD);
+        }
+        queue.add_rate_limited(key("c"), Time::from_secs(1), PERIOD);
+        let at = Time::from_secs(15);
+        let order: Vec<String> =
+            std::iter::from_fn(|| queue.get(at)).map(|key| key.to_string()).collect();
+        assert_eq!(order, ["b", "c", "a"]);
+        assert_eq!(queue.next(), None);
+    }
+
+    #[test]
     fn a_waiting_key_is_only_brought_forward() {
         let (mut queue, web) = (Queue::default(), key("web"));
         queue.add_rate_limited(web.clone(), Time::from_secs(0), PERIOD);
@@ -263,7 +307,7 @@ mod tests {
 
     #[test]
     fn workers_take_nothing_before_they_start() {
-        let mut queue = Queue::starting_at(Time::from_secs(2));
+        let mut queue = Queue::starting_at(Time::from_secs(2), false);
         queue.add(key("web"), Time::from_secs(1));
         assert_eq!(queue.next().unwrap().0, Time::from_secs(2));
         assert_eq!(queue.get(Time::from_secs(1)), None);

@@ -62,12 +62,12 @@ impl<'a> Reconcile<'a> {
             None => Ok(()),
         };
         if rules.metrics_before_requests {
-            self.some_metrics_left(&groups)?;
+            self.some_metrics_left(&groups, rules.error_texts.no_metrics)?;
             requests(&groups)?;
         } else {
             self.some_pods(&groups)?;
             requests(&groups)?;
-            self.some_metrics_left(&groups)?;
+            self.some_metrics_left(&groups, rules.error_texts.no_metrics)?;
         }
         let sums = Sums {
             total: groups.ready_value.wrapping_add(groups.ignored_value),
@@ -115,7 +115,7 @@ impl<'a> Reconcile<'a> {
         target_usage: i64,
         groups: &Groups<'_>,
     ) -> Result<Proposal, String> {
-        self.some_metrics_left(groups)?;
+        self.some_metrics_left(groups, self.knobs.rules.error_texts.no_metrics_for_average)?;
         let sums = Sums {
             total: groups
                 .ready_value
@@ -186,10 +186,10 @@ impl<'a> Reconcile<'a> {
     }
 
     /// Fails if nothing is left to calculate with.
-    fn some_metrics_left(&mut self, groups: &Groups<'_>) -> Result<(), String> {
+    fn some_metrics_left(&mut self, groups: &Groups<'_>, error: &str) -> Result<(), String> {
         self.some_pods(groups)?;
         if groups.metrics_left() == 0 {
-            return Err(self.knobs.rules.error_texts.no_metrics.to_owned());
+            return Err(error.to_owned());
         }
         Ok(())
     }

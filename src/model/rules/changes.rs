@@ -68,17 +68,30 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         7,
-        "an error says \"receive\", no longer \"recieve\"",
+        "an error of averages says \"receive\", no longer \"recieve\"",
         source!("v1.7.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| {
-            rules.error_texts.no_metrics = "did not receive metrics for any ready pods";
+            rules.error_texts.no_metrics_for_average =
+                "did not receive metrics for any ready pods";
         },
+    ),
+    change(
+        7,
+        "HPAs that wait for one instant are a heap: the first of three is not always the first",
+        source!("v1.7.0", "staging/src/k8s.io/client-go/util/workqueue/delaying_queue.go"),
+        |rules| rules.waiting_is_sorted = false,
     ),
     change(
         8,
         "the size does not become more than the largest size, and no less than the smallest",
         "https://github.com/kubernetes/kubernetes/pull/53690",
         |rules| rules.size_limits = SizeLimits::RateFirst,
+    ),
+    change(
+        8,
+        "the time of the last change of the size is stored in whole seconds",
+        source!("v1.8.0", "staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time_proto.go"),
+        |rules| rules.scale_times_are_whole = true,
     ),
     change(
         8,
@@ -415,8 +428,9 @@ pub const CHANGES: &[Change] = &[
         "the error that no pod has metrics says that pods might be unready",
         "https://github.com/kubernetes/kubernetes/pull/114740",
         |rules| {
-            rules.error_texts.no_metrics =
-                "did not receive metrics for targeted pods (pods might be unready)";
+            let error = "did not receive metrics for targeted pods (pods might be unready)";
+            rules.error_texts.no_metrics = error;
+            rules.error_texts.no_metrics_for_average = error;
         },
     ),
     change(
