@@ -247,7 +247,8 @@ func (c *cluster) validateScale(name string, replicas int32) error {
 		Spec:       autoscaling.ScaleSpec{Replicas: replicas},
 	}
 	if errs := validation.ValidateScale(scale); len(errs) > 0 {
-		return apierrors.NewInvalid(autoscaling.Kind("Scale"), name, errs)
+		kind := schema.GroupKind{Group: scaleGroup, Kind: "Scale"}
+		return apierrors.NewInvalid(kind, name, errs)
 	}
 	return nil
 }

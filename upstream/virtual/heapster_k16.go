@@ -4,7 +4,6 @@ package virtual
 
 import (
 	"encoding/json"
-	"io"
 	"strconv"
 	"strings"
 
@@ -78,8 +77,6 @@ func (q heapsterQuery) DoRaw() ([]byte, error) {
 	}
 	return json.Marshal(answer)
 }
-
-func (q heapsterQuery) Stream() (io.ReadCloser, error) { panic("nobody reads a stream") }
 
 // readHeapsterModel is what Heapster's model says of a metric of some pods: an item for each of
 // them, in the order in which they are named. One that it knows nothing of is empty.

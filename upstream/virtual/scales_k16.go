@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
+// scaleGroup is the API group of scales.
+const scaleGroup = "extensions"
+
 // scales is the scale subresource of what the API group extensions has of kinds: up to Kubernetes
 // 1.8 the controller asks for no other, whatever the group of a target.
 type scales struct{ cluster *cluster }
@@ -44,7 +47,7 @@ func (s extensionsScales) Update(kind string, scale *extensionsScale) (*extensio
 // extensionsResource is the resource that the client makes of a kind.
 func extensionsResource(kind string) schema.GroupResource {
 	guess, _ := guessResource(schema.GroupVersionKind{Kind: kind})
-	return schema.GroupResource{Group: "extensions", Resource: guess.Resource}
+	return schema.GroupResource{Group: scaleGroup, Resource: guess.Resource}
 }
 
 // scaleRow is the scale of an object. Deployments and replica sets are the same objects in apps and
@@ -55,7 +58,7 @@ func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRo
 	default:
 		return nil, noSuchPath()
 	}
-	for _, group := range []string{"extensions", "apps", ""} {
+	for _, group := range []string{scaleGroup, "apps", ""} {
 		same := schema.GroupResource{Group: group, Resource: resource.Resource}
 		if row, ok := c.scales[scaleKey{same, name}]; ok {
 			return row, nil

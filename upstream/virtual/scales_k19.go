@@ -10,6 +10,9 @@ import (
 	scaleclient "k8s.io/client-go/scale"
 )
 
+// scaleGroup is the API group of scales.
+const scaleGroup = "autoscaling"
+
 // scales is the scale subresource of every kind that has one.
 type scales struct{ cluster *cluster }
 
