@@ -324,8 +324,8 @@ impl Simulation {
                 let rescaled = tick.scaled_to().is_some();
                 status.last_scale_time = if rescaled { Some(end) } else { old.flatten() };
             }
-            let changed = self.cluster.write_status(&served.name, status);
-            if changed || served.lossy.take() {
+            let lost = served.lossy.take();
+            if self.cluster.write_status(&served.name, status) || lost {
                 self.controller.hpa_updated(&served.key, false, end);
             }
         }
