@@ -7,11 +7,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
-use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text};
+use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text, with_group};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, ApiVersion, Controller, Decision, Input, Turn};
 use crate::model::observation::Observation;
-use crate::model::rules::{Release, Rules};
+use crate::model::rules::{MissingScale, Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::meant::ScalableKind;
@@ -259,10 +259,11 @@ impl Simulation {
         let resource = there.unwrap_or(asked);
         let scale = match place {
             Some(_) if found.is_empty() => Err(self.cluster.no_scale()),
-            _ => self.cluster.scale(resource, name),
+            _ => self.cluster.scale(resource, || missing_scale(self.rules.unread_scale, asked), name),
         };
         let faults = self.cluster.faults();
-        let update_error = self.cluster.scale_update_error(resource, name);
+        let missing = || missing_scale(self.rules.unwritten_scale, asked);
+        let update_error = self.cluster.scale_update_error(resource, missing, name);
         let input = Input {
             now,
             hpa,
@@ -396,6 +397,25 @@ fn of_extensions(kinds: &[Kind], kind: &str) -> Place {
     };
     let found = kinds.iter().filter(own).map(|known| known.resource.clone()).collect();
     Place { asked: format!("{plural}.extensions").into(), found }
+}
+
+/// What the API server calls a scale that is not there, of a resource that is asked for so.
+///
+/// Upstream: pkg/registry, ScaleREST of each kind
+fn missing_scale(names: MissingScale, asked: &str) -> String {
+    let (resource, group) = asked.split_once('.').unwrap_or((asked, ""));
+    let own_group = match (names, resource, group) {
+        (MissingScale::ByExtensions, "deployments" | "replicasets", "apps" | "extensions")
+        | (MissingScale::ByExtensions, "replicationcontrollers", "extensions") => "extensions",
+        (MissingScale::ByExtensions | MissingScale::ByApps, "replicationcontrollers", "") => {
+            "autoscaling"
+        }
+        (MissingScale::ByApps | MissingScale::All, "deployments" | "replicasets", "apps")
+        | (MissingScale::All, "statefulsets", "apps") => "apps",
+        (MissingScale::All, "replicationcontrollers", "") => "",
+        _ => return asked.to_owned(),
+    };
+    with_group(&format!("{resource}/scale"), own_group)
 }
 
 fn api_answer(answer: HpaAnswer, at: Time) -> ApiAnswer {

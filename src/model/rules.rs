@@ -144,6 +144,20 @@ pub enum MetricsFrom {
     Apis,
 }
 
+/// How the API server calls a scale that is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MissingScale {
+    /// Those of Deployments and ReplicaSets by the group `extensions`: `deployments/scale.extensions`;
+    /// that of a ReplicationController, where it is not asked for in that group, by `autoscaling`.
+    ByExtensions,
+    /// `deployments/scale.apps`; that of a ReplicationController as before.
+    ByApps,
+    /// `statefulsets/scale.apps`, too, and `replicationcontrollers/scale`.
+    All,
+    /// As the resource: `deployments.apps`.
+    AsResource,
+}
+
 /// In which order a size is held within its limits, where the HPA has no `behavior`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeLimits {
@@ -294,6 +308,10 @@ pub struct Rules {
     pub metrics_from: MetricsFrom,
     /// Whether scales are read and written in the group `extensions`, by the kind alone.
     pub scales_of_extensions: bool,
+    /// How the API server calls a scale that is not there, when it is read.
+    pub unread_scale: MissingScale,
+    /// The same, when it is written.
+    pub unwritten_scale: MissingScale,
     /// What keeps a size from changing again soon, where the HPA has no `behavior`.
     pub windows: Windows,
     /// Whether a reconcile that succeeds queues the next one. If not, that is left to what the
@@ -474,6 +492,8 @@ impl Rules {
             size_limits: SizeLimits::RateLast,
             metrics_from: MetricsFrom::Heapster,
             scales_of_extensions: true,
+            unread_scale: MissingScale::ByExtensions,
+            unwritten_scale: MissingScale::ByExtensions,
             windows: Windows::Forbidden,
             success_requeues: false,
             waiting_is_sorted: true,

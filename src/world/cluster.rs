@@ -116,16 +116,22 @@ impl Cluster {
         &self.custom_metrics
     }
 
-    /// What a GET of the scale answers. The resource has its group: `deployments.apps`.
+    /// What a GET of the scale answers. The resource has its group: `deployments.apps`. `missing`
+    /// is what the API server calls it if it is not there.
     ///
     /// # Errors
     /// The fault, if there is one; else NotFound if there is no such object.
-    pub fn scale(&self, resource: &str, name: &str) -> Result<&Scale, ApiError> {
+    pub fn scale(
+        &self,
+        resource: &str,
+        missing: impl FnOnce() -> String,
+        name: &str,
+    ) -> Result<&Scale, ApiError> {
         if let Some(error) = &self.faults.get_scale {
             return Err(error.clone());
         }
         let scale = self.scales.get(resource).and_then(|names| names.get(name));
-        scale.ok_or_else(|| not_found(resource, name))
+        scale.ok_or_else(|| not_found(&missing(), name))
     }
 
     /// Whether there is such an object.
@@ -150,9 +156,14 @@ impl Cluster {
 
     /// Why a PUT of the scale fails, if it does: the fault, or there is no such object any more.
     #[must_use]
-    pub fn scale_update_error(&self, resource: &str, name: &str) -> Option<ApiError> {
+    pub fn scale_update_error(
+        &self,
+        resource: &str,
+        missing: impl FnOnce() -> String,
+        name: &str,
+    ) -> Option<ApiError> {
         let there = self.has_scale(resource, name);
-        let gone = || (!there).then(|| not_found(resource, name));
+        let gone = || (!there).then(|| not_found(&missing(), name));
         self.faults.update_scale.clone().or_else(gone)
     }
 
@@ -461,10 +472,10 @@ mod tests {
             })
         };
         let sizes = |cluster: &Cluster| {
-            let scale = cluster.scale("deployments.apps", "web");
+            let scale = cluster.scale("deployments.apps", || "deployments.apps".to_owned(), "web");
             scale.map(|scale| (scale.replicas, scale.status_replicas))
         };
-        let error = cluster.scale("deployments.apps", "web").expect_err("none yet");
+        let error = cluster.scale("deployments.apps", || "deployments.apps".to_owned(), "web").expect_err("none yet");
         assert_eq!((error.code, &*error.reason), (404, "NotFound"));
         assert_eq!(&*error.message, "deployments.apps \"web\" not found");
         assert!(!cluster.write_scale("deployments.apps", "web", 5));

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime"
 
@@ -136,6 +137,9 @@ func (c *cluster) readScale(resource schema.GroupResource, name string) (*scaleR
 		return nil, e.err
 	}
 	row, err := c.scaleRow(resource, name)
+	if err == errMissing {
+		err = missingScale(unreadScales, resource, name)
+	}
 	if err != nil {
 		e.err = err
 		return nil, err
@@ -151,6 +155,19 @@ func noSuchPath() error {
 		http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
 }
 
+// errMissing says that there is no object of that name.
+var errMissing = errors.New("missing")
+
+// missingScale is the API server's error of a scale that is not there; some have names of their own.
+func missingScale(
+	named map[string]schema.GroupResource, resource schema.GroupResource, name string,
+) error {
+	if as, ok := named[resource.String()]; ok {
+		resource = as
+	}
+	return apierrors.NewNotFound(resource, name)
+}
+
 // writeScale is a PUT of the scale subresource of a resource.
 func (c *cluster) writeScale(resource schema.GroupResource, name string, replicas int32) error {
 	c.turns.awaitRetry()
@@ -163,6 +180,9 @@ func (c *cluster) writeScale(resource schema.GroupResource, name string, replica
 		return e.err
 	}
 	row, err := c.scaleRow(resource, name)
+	if err == errMissing {
+		err = missingScale(unwrittenScales, resource, name)
+	}
 	if err == nil {
 		err = c.validateScale(name, replicas)
 	}

@@ -3,7 +3,6 @@
 package virtual
 
 import (
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,7 +63,7 @@ func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRo
 			return row, nil
 		}
 	}
-	return nil, apierrors.NewNotFound(resource, name)
+	return nil, errMissing
 }
 
 // matchLabels are the labels of a selector that asks for nothing but labels with their values. The

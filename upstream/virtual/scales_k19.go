@@ -4,7 +4,6 @@ package virtual
 
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	scaleclient "k8s.io/client-go/scale"
@@ -33,7 +32,7 @@ func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRo
 	if row, ok := c.scales[scaleKey{resource, name}]; ok {
 		return row, nil
 	}
-	return nil, apierrors.NewNotFound(resource, name)
+	return nil, errMissing
 }
 
 func (s namespacedScales) get(

@@ -2,7 +2,7 @@
 
 use super::{
     AmbiguousHpas, AtZero, BehaviorWindows, ErrorOfMetrics, FirstReconcile, GateRule,
-    InvalidQuantities, MaxReplicasError, MetricsFrom, MissingRequest, ObjectAverage, ObjectError,
+    InvalidQuantities, MaxReplicasError, MetricsFrom, MissingRequest, MissingScale, ObjectAverage, ObjectError,
     Release, Rules, SizeLimits, Unready, Windows, Within,
 };
 use crate::model::flags::{Flag, Gate};
@@ -224,6 +224,15 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         13,
+        "a scale that is not there is named in the group apps, no longer in extensions",
+        source!("v1.13.0", "pkg/registry/apps/deployment/storage/storage.go"),
+        |rules| {
+            rules.unread_scale = MissingScale::ByApps;
+            rules.unwritten_scale = MissingScale::ByApps;
+        },
+    ),
+    change(
+        13,
         "the size that is wanted counts, no longer the one that there is (1.13.12)",
         "https://github.com/kubernetes/kubernetes/pull/79035",
         |rules| rules.wanted_size_counts = true,
@@ -315,6 +324,12 @@ pub const CHANGES: &[Change] = &[
         "metrics of terminating and failed pods no longer count (1.18.19)",
         "https://github.com/kubernetes/kubernetes/pull/95560",
         |rules| rules.ignored_pods_are_measured = false,
+    ),
+    change(
+        19,
+        "a StatefulSet that goes before its scale is written is named as a scale, too",
+        source!("v1.19.0", "pkg/registry/apps/statefulset/storage/storage.go"),
+        |rules| rules.unwritten_scale = MissingScale::All,
     ),
     change(
         20,
@@ -492,6 +507,12 @@ pub const CHANGES: &[Change] = &[
         "feature gate HPAContainerMetrics is gone",
         source!("v1.32.13", "pkg/features/kube_features.go"),
         |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Gone),
+    ),
+    change(
+        33,
+        "a scale that is not there, and is read, is named as its resource",
+        source!("v1.33.0", "pkg/registry/apps/deployment/storage/storage.go"),
+        |rules| rules.unread_scale = MissingScale::AsResource,
     ),
     change(
         33,

@@ -73,13 +73,13 @@ fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
         let deleted =
             Change::DeleteScale { resource: resource.as_str().into(), name: name.clone() };
         assert!(gone.contains(&deleted), "{gone:?}");
-        let error = run.cluster.scale(&resource, "web").expect_err("it is gone");
+        let error = run.cluster.scale(&resource, || resource.clone(), "web").expect_err("it is gone");
         assert_eq!(&*error.message, format!("{resource} \"web\" not found"));
-        assert_eq!(run.cluster.scale_update_error(&resource, "web"), Some(error));
+        assert_eq!(run.cluster.scale_update_error(&resource, || resource.clone(), "web"), Some(error));
         assert_eq!(run.pods(29).len(), leaving);
         assert!(!run.at(29).contains(&deleted), "once is enough");
         assert_eq!(run.sizes(30), (2, 2), "{kind}");
-        assert_eq!(run.cluster.scale_update_error(&resource, "web"), None);
+        assert_eq!(run.cluster.scale_update_error(&resource, || resource.clone(), "web"), None);
         let ready = run.pods(50);
         assert_eq!(ready, ["web-2 Running 30s ready 30s", "web-3 Running 30s ready 30s"]);
     }

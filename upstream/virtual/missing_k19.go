@@ -1,0 +1,15 @@
+//go:build k1.9 && !k1.13
+
+package virtual
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// What the API server calls a scale that is not there, when it is read and when it is written, where
+// that is not the name of its resource: see ScaleREST of pkg/registry.
+var unreadScales = map[string]schema.GroupResource{
+	"deployments.apps":       {Group: "extensions", Resource: "deployments/scale"},
+	"replicasets.apps":       {Group: "extensions", Resource: "replicasets/scale"},
+	"replicationcontrollers": {Group: "autoscaling", Resource: "replicationcontrollers/scale"},
+}
+
+var unwrittenScales = unreadScales
