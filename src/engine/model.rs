@@ -259,7 +259,9 @@ impl Simulation {
         let resource = there.unwrap_or(asked);
         let scale = match place {
             Some(_) if found.is_empty() => Err(self.cluster.no_scale()),
-            _ => self.cluster.scale(resource, || missing_scale(self.rules.unread_scale, asked), name),
+            _ => {
+                self.cluster.scale(resource, || missing_scale(self.rules.unread_scale, asked), name)
+            }
         };
         let faults = self.cluster.faults();
         let missing = || missing_scale(self.rules.unwritten_scale, asked);

@@ -475,7 +475,9 @@ mod tests {
             let scale = cluster.scale("deployments.apps", || "deployments.apps".to_owned(), "web");
             scale.map(|scale| (scale.replicas, scale.status_replicas))
         };
-        let error = cluster.scale("deployments.apps", || "deployments.apps".to_owned(), "web").expect_err("none yet");
+        let error = cluster
+            .scale("deployments.apps", || "deployments.apps".to_owned(), "web")
+            .expect_err("none yet");
         assert_eq!((error.code, &*error.reason), (404, "NotFound"));
         assert_eq!(&*error.message, "deployments.apps \"web\" not found");
         assert!(!cluster.write_scale("deployments.apps", "web", 5));

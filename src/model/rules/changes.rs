@@ -2,8 +2,8 @@
 
 use super::{
     AmbiguousHpas, AtZero, BehaviorWindows, ErrorOfMetrics, FirstReconcile, GateRule,
-    InvalidQuantities, MaxReplicasError, MetricsFrom, MissingRequest, MissingScale, ObjectAverage, ObjectError,
-    Release, Rules, SizeLimits, Unready, Windows, Within,
+    InvalidQuantities, MaxReplicasError, MetricsFrom, MissingRequest, MissingScale, ObjectAverage,
+    ObjectError, Release, Rules, SizeLimits, Unready, Windows, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
@@ -71,8 +71,7 @@ pub const CHANGES: &[Change] = &[
         "an error of averages says \"receive\", no longer \"recieve\"",
         source!("v1.7.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| {
-            rules.error_texts.no_metrics_for_average =
-                "did not receive metrics for any ready pods";
+            rules.error_texts.no_metrics_for_average = "did not receive metrics for any ready pods";
         },
     ),
     change(

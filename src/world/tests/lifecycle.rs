@@ -73,9 +73,13 @@ fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
         let deleted =
             Change::DeleteScale { resource: resource.as_str().into(), name: name.clone() };
         assert!(gone.contains(&deleted), "{gone:?}");
-        let error = run.cluster.scale(&resource, || resource.clone(), "web").expect_err("it is gone");
+        let error =
+            run.cluster.scale(&resource, || resource.clone(), "web").expect_err("it is gone");
         assert_eq!(&*error.message, format!("{resource} \"web\" not found"));
-        assert_eq!(run.cluster.scale_update_error(&resource, || resource.clone(), "web"), Some(error));
+        assert_eq!(
+            run.cluster.scale_update_error(&resource, || resource.clone(), "web"),
+            Some(error)
+        );
         assert_eq!(run.pods(29).len(), leaving);
         assert!(!run.at(29).contains(&deleted), "once is enough");
         assert_eq!(run.sizes(30), (2, 2), "{kind}");
