@@ -21,10 +21,7 @@ const UNSEEN: &[(&str, &str)] = &[
         "autoscaling/v2beta1, and the controller uses it: v2alpha1 under another name",
         "both have the same fields",
     ),
-    (
-        "flag --horizontal-pod-autoscaler-tolerance",
-        "a scenario that sets it is skipped without it",
-    ),
+    ("flag --horizontal-pod-autoscaler-tolerance", "a scenario that sets it is skipped without it"),
     ("external metrics", "a scenario that needs them is skipped on older releases"),
     (
         "feature gate HPAConfigurableTolerance, off by default",

@@ -217,7 +217,7 @@ impl Forbidden {
             (false, false) => "may grow and shrink",
         };
         format!(
-            "The size was last changed at t={}; by the time of the metric, t={}, it {verb} (again).",
+            "The size was last changed at t={}; by the time of the metric, t={}, it {verb}.",
             self.since.since_start(),
             self.timestamp.since_start()
         )

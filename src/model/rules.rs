@@ -5,6 +5,7 @@
 //! The model is complete for the releases of [`Release::supported`] only.
 
 mod changes;
+mod older;
 mod release;
 
 pub use changes::{CHANGES, Change};
@@ -147,8 +148,9 @@ pub enum MetricsFrom {
 /// How the API server calls a scale that is not there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingScale {
-    /// Those of Deployments and ReplicaSets by the group `extensions`: `deployments/scale.extensions`;
-    /// that of a ReplicationController, where it is not asked for in that group, by `autoscaling`.
+    /// Those of Deployments and ReplicaSets by the group `extensions`:
+    /// `deployments/scale.extensions`; that of a ReplicationController by `autoscaling`, unless it
+    /// was asked for in `extensions`.
     ByExtensions,
     /// `deployments/scale.apps`; that of a ReplicationController as before.
     ByApps,
@@ -317,8 +319,8 @@ pub struct Rules {
     /// Whether a reconcile that succeeds queues the next one. If not, that is left to what the
     /// informer hears of: a status that was written, or its resync.
     pub success_requeues: bool,
-    /// Whether of several HPAs that wait for one instant, the one that was queued first has its turn
-    /// first.
+    /// Whether of several HPAs that wait for one instant, the one that was queued first has its
+    /// turn first.
     pub waiting_is_sorted: bool,
     /// Which pods are not ready.
     pub unready: Unready,

@@ -12,13 +12,12 @@ use std::fmt;
 
 use super::reconcile::parse_group_version;
 use super::validation_metrics::validate_metrics;
-use super::validation_older;
 use crate::model::api::{
     Behavior, CrossVersionObjectReference, HpaSpec, MetricSourceType, ScalingRules,
 };
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::quantity::Quantity;
-use crate::model::rules::{AtZero, InvalidQuantities, MaxReplicasError, Rules};
+use crate::model::rules::{InvalidQuantities, MaxReplicasError, Rules};
 use crate::model::selector::is_dns1123_subdomain;
 
 const MAX_PERIOD_SECONDS: i32 = 1800;
@@ -238,12 +237,7 @@ fn validate_spec(
     validate_cross_version_object_reference(target, path, allow_empty_group, &mut errors);
     let any_version = !checked || old.is_some_and(describes_unknown_versions);
     let containers = gates.enabled(Gate::HpaContainerMetrics);
-    let to_zero = rules.at_zero != AtZero::Disabled;
-    if rules.has_metric_selectors {
-        validate_metrics(spec, any_version, (containers, to_zero), &mut errors);
-    } else {
-        validation_older::validate_metrics(spec, &mut errors);
-    }
+    validate_metrics(spec, rules, (any_version, containers), &mut errors);
     if let Some(behavior) = &spec.behavior {
         validate_scaling_rules(behavior.scale_up.as_ref(), "scaleUp", &mut errors);
         validate_scaling_rules(behavior.scale_down.as_ref(), "scaleDown", &mut errors);

@@ -6,25 +6,32 @@ use super::validation::{
     FieldError, forbidden, invalid, invalid_quantity, is_path_segment_name, quoted, required,
     validate_cross_version_object_reference,
 };
+use super::validation_older;
 use crate::model::api::{
     ContainerResourceMetricSource, ExternalMetricSource, HpaSpec, MetricIdentifier,
     MetricSourceType, MetricSpec, MetricTarget, ObjectMetricSource, PodsMetricSource,
     ResourceMetricSource,
 };
+use crate::model::rules::{AtZero, Rules};
 use crate::model::selector::{is_dns1123_label, is_label_key};
 
 const UNIT_OF_QUOTAS: &str = "requests.";
 
 /// `any_version`: described objects may have an apiVersion that is none, since a stored one has.
-/// `containers`: metrics of single containers are allowed; `to_zero`: sizes of zero are known.
+/// `containers`: metrics of single containers are allowed.
 ///
 /// Upstream: validation.go, validateMetrics
 pub(super) fn validate_metrics(
-    HpaSpec { metrics, min_replicas, .. }: &HpaSpec,
-    any_version: bool,
-    (containers, to_zero): (bool, bool),
+    spec: &HpaSpec,
+    rules: &Rules,
+    (any_version, containers): (bool, bool),
     errors: &mut Vec<FieldError>,
 ) {
+    if !rules.has_metric_selectors {
+        return validation_older::validate_metrics(spec, errors);
+    }
+    let HpaSpec { metrics, min_replicas, .. } = spec;
+    let to_zero = rules.at_zero != AtZero::Disabled;
     for (index, spec) in metrics.iter().enumerate() {
         let path = format!("spec.metrics[{index}]");
         validate_metric_spec(spec, &path, (any_version, containers), errors);

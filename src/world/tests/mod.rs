@@ -151,7 +151,7 @@ impl Run {
     fn sizes(&mut self, second: i64) -> (i32, i32) {
         self.at(second);
         let resource = self.world.told.resource.clone();
-        let scale = self.cluster.scale(&resource, || resource.clone(), "web").expect("a scale");
+        let scale = self.cluster.scale(&resource, || resource.to_string(), "web").expect("a scale");
         let Scale { replicas, status_replicas, .. } = scale;
         (*replicas, *status_replicas)
     }
