@@ -158,7 +158,7 @@ func noSuchPath() error {
 // errMissing says that there is no object of that name.
 var errMissing = errors.New("missing")
 
-// missingScale is the API server's error of a scale that is not there; some have names of their own.
+// missingScale is the API server's error of a scale that is not there; some have own names.
 func missingScale(
 	named map[string]schema.GroupResource, resource schema.GroupResource, name string,
 ) error {

@@ -4,8 +4,8 @@ package virtual
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// What the API server calls a scale that is not there, when it is read and when it is written, where
-// that is not the name of its resource: see ScaleREST of pkg/registry.
+// What the API server calls a scale that is not there, when it is read and when it is written,
+// where that is not the name of its resource: see ScaleREST of pkg/registry.
 var unreadScales = map[string]schema.GroupResource{
 	"deployments.apps":       {Group: "extensions", Resource: "deployments/scale"},
 	"replicasets.apps":       {Group: "extensions", Resource: "replicasets/scale"},
