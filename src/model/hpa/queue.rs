@@ -7,7 +7,8 @@
 //! several workers, and their order within one instant is not determined.
 //!
 //! Keys that wait are a heap, moved about exactly as upstream moves its own: of several that wait
-//! for the same instant, not the one that was queued first becomes ready first.
+//! for the same instant, not the one that was queued first becomes ready first. In the oldest
+//! releases they are a sorted list, and it does.
 //!
 //! Upstream: client-go, `util/workqueue`; Go, `container/heap`.
 
