@@ -22,6 +22,10 @@ const UNSEEN: &[(&str, &str)] = &[
         "both have the same fields",
     ),
     ("flag --horizontal-pod-autoscaler-tolerance", "a scenario that sets it is skipped without it"),
+    (
+        "the flags for windows that forbid a change are gone; they did nothing any more",
+        "a scenario that sets them is skipped without them",
+    ),
     ("external metrics", "a scenario that needs them is skipped on older releases"),
     (
         "feature gate HPAConfigurableTolerance, off by default",

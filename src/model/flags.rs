@@ -19,10 +19,10 @@ pub struct Flags {
     /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
     pub initial_readiness_delay: Span,
     /// `--horizontal-pod-autoscaler-upscale-delay`: how long after a change of the size it may not
-    /// grow. Of old releases only.
+    /// grow. Of old releases only; later ones have the flag, and do nothing with it.
     pub upscale_delay: Span,
     /// `--horizontal-pod-autoscaler-downscale-delay`: how long after a change of the size it may
-    /// not shrink. Of old releases only.
+    /// not shrink. The same holds for it.
     pub downscale_delay: Span,
     /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. One HPA is never
     /// reconciled twice at once, so this changes nothing that is observable of a single HPA.

@@ -147,10 +147,12 @@ pub(super) struct Flags {
     /// How long after its start a change of readiness counts as the pod's first. Default 30s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Duration>,
-    /// How long after a change of the size it may not grow: up to Kubernetes 1.11. Default 3m.
+    /// How long after a change of the size it may not grow. Without effect from Kubernetes
+    /// 1.12 on, and gone from 1.31 on. Default 3m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Duration>,
-    /// How long after a change of the size it may not shrink: up to Kubernetes 1.11. Default 5m.
+    /// How long after a change of the size it may not shrink. Without effect from Kubernetes
+    /// 1.12 on, and gone from 1.31 on. Default 5m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Duration>,
     /// How many HPAs are reconciled at once. Default 5.

@@ -24,7 +24,7 @@ use super::area::Area;
 use super::dice::Dice;
 use crate::model::api::PodSpec;
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate};
-use crate::model::rules::{Dependent, Release, Rules};
+use crate::model::rules::{Dependent, Release, Rules, Windows};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::meant::{Metrics, ReleaseRange};
@@ -253,6 +253,8 @@ fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
 /// The flags that the release has, some of them not as they are by default.
 fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     let default = Flags::default();
+    // Later releases have these flags, too, and do nothing with them.
+    let forbids = rules.flags[Flag::UpscaleDelay as usize] && rules.windows == Windows::Forbidden;
     let mut flags = default.with(Flag::SyncPeriod, &rules.default_flags);
     let seconds = Span::from_secs;
     if dice.percent(20) {
@@ -285,7 +287,7 @@ fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     if dice.percent(5) {
         flags.concurrent_syncs = dice.size(1, 20);
     }
-    if rules.flags[Flag::UpscaleDelay as usize] && dice.percent(50) {
+    if forbids && dice.percent(50) {
         let near = Span(flags.sync_period.0 * dice.between(1, 6) + dice.pick(&[-1, 0, 1]));
         let windows = [Span::ZERO, seconds(1), seconds(60), near, near];
         flags.upscale_delay = dice.pick(&windows);

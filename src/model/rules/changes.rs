@@ -52,7 +52,7 @@ const fn joined() -> [Change; OLDER.len() + NEWER.len()] {
     all
 }
 
-const NEWER: [Change; 49] = [
+const NEWER: [Change; 50] = [
     change(
         23,
         "autoscaling/v2, and the controller uses it",
@@ -193,6 +193,15 @@ const NEWER: [Change; 49] = [
         "metrics of containers are final: feature gate HPAContainerMetrics is locked",
         "https://github.com/kubernetes/kubernetes/pull/123482",
         |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Locked(true)),
+    ),
+    change(
+        31,
+        "the flags for windows that forbid a change are gone; they did nothing any more",
+        "https://github.com/kubernetes/kubernetes/pull/124948",
+        |rules| {
+            rules.flag(Flag::UpscaleDelay, false);
+            rules.flag(Flag::DownscaleDelay, false);
+        },
     ),
     change(
         32,

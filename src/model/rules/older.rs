@@ -52,7 +52,7 @@ pub(super) const OLDER: [Change; 49] = [
     ),
     change(
         8,
-        "the size does not become more than the largest size, and no less than the smallest",
+        "the size becomes no more than the largest size, and no less than the smallest (1.8.15)",
         "https://github.com/kubernetes/kubernetes/pull/53690",
         |rules| rules.size_limits = SizeLimits::RateFirst,
     ),
@@ -141,8 +141,6 @@ pub(super) const OLDER: [Change; 49] = [
         |rules| {
             rules.windows = Windows::Recommendations;
             rules.flag(Flag::DownscaleStabilization, true);
-            rules.flag(Flag::UpscaleDelay, false);
-            rules.flag(Flag::DownscaleDelay, false);
         },
     ),
     change(
