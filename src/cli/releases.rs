@@ -37,19 +37,19 @@ struct Row {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let traces = fixtures.traces();
+    let read: Vec<_> = fixtures.all().iter().map(|it| (&it.id, it.parse().ok())).collect();
     let mut rows = Vec::new();
     for release in Release::supported().rev() {
-        let all = fixtures.all().iter();
-        let kept = all.clone().filter(|it| matches!(traces.read(&it.id, release), Ok(Some(_))));
-        let runs = |fixture: &&super::fixtures::Fixture| {
-            fixture.parse().is_ok_and(|scenario| scenario.lacking(release).is_none())
-                && matches!(traces.find(&fixture.id, release), Ok(Some(_)))
-        };
+        let kept = read.iter().filter(|(id, _)| matches!(traces.read(id, release), Ok(Some(_))));
+        let runs = read.iter().filter(|(id, scenario)| {
+            scenario.as_ref().is_some_and(|it| it.lacking(release).is_none())
+                && matches!(traces.find(id, release), Ok(Some(_)))
+        });
         rows.push(Row {
             release,
             live: build::version(release),
             kept: kept.count(),
-            recorded: all.filter(runs).count(),
+            recorded: runs.count(),
             changes: CHANGES.iter().filter(|change| change.since == release).collect(),
         });
     }
@@ -84,6 +84,7 @@ fn text(rows: &[Row]) -> String {
         };
         let recorded = match recorded {
             0 => "model only".to_owned(),
+            _ if *release == Release::newest() => format!("{recorded} scenarios recorded"),
             _ => format!("{recorded} scenarios recorded, {kept} not as on the next release"),
         };
         let release = paint(STRONG, &release.to_string());

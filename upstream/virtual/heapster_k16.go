@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +69,7 @@ func (q heapsterQuery) DoRaw() ([]byte, error) {
 	var err error
 	if _, query, ok := strings.Cut(q.path, "/pod-list/"); ok {
 		pods, metric, _ := strings.Cut(query, "/metrics/")
-		answer, err = q.cluster.readHeapsterModel(pods, metric)
+		answer, err = q.cluster.readHeapsterModel(pods, metric, q.params["start"])
 	} else {
 		answer, err = q.cluster.readPodMetrics(q.params["labelSelector"])
 	}
@@ -78,12 +79,19 @@ func (q heapsterQuery) DoRaw() ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// readHeapsterModel is what Heapster's model says of a metric of some pods: an item for each of
-// them, in the order in which they are named. One that it knows nothing of is empty.
-func (c *cluster) readHeapsterModel(pods, metric string) (*heapster.MetricResultList, error) {
+// readHeapsterModel is what Heapster's model says of a metric of some pods since an instant: an item
+// for each of them, in the order in which they are named. One that it knows nothing of is empty.
+func (c *cluster) readHeapsterModel(
+	pods, metric, start string,
+) (*heapster.MetricResultList, error) {
 	c.awaitMetrics()
 	e := entry{kind: podsMetric, metric: metric, selector: pods}
 	defer func() { c.observed.record(e) }()
+	since, err := time.Parse(time.RFC3339, start)
+	if err != nil {
+		e.err = err
+		return nil, err
+	}
 	values := map[string]*customValue{}
 	if answer, ok := c.custom.pods[metric]; ok {
 		if e.err = answer.err; e.err != nil {
@@ -97,7 +105,7 @@ func (c *cluster) readHeapsterModel(pods, metric string) (*heapster.MetricResult
 	list := &heapster.MetricResultList{}
 	for _, pod := range strings.Split(pods, ",") {
 		item := heapster.MetricResult{Metrics: []heapster.MetricPoint{}}
-		if value, ok := values[pod]; ok {
+		if value, ok := values[pod]; ok && !value.Timestamp.Time.Before(since) {
 			e.replicas++
 			point := metricPoint(value)
 			item.Metrics = append(item.Metrics, point)

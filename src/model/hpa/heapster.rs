@@ -15,6 +15,9 @@ use crate::model::observation::Read;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
+/// How far back samples are asked for.
+const QUERY_START: Span = Span::from_mins(5);
+
 /// A pod's value in thousandths.
 struct Collapsed {
     name: Arc<str>,
@@ -68,6 +71,8 @@ impl<'a> Reconcile<'a> {
             return Err("no pods matched the provided selector".to_owned());
         }
         let asked_for: Arc<str> = names.join(",").into();
+        // Told to Heapster in whole seconds.
+        let start = (self.now - QUERY_START).truncate_to_second();
         self.await_metrics();
         let selector = &query.selector.selector;
         let pods = pods.filter(|pod| selector.matches(&pod.labels));
@@ -77,7 +82,7 @@ impl<'a> Reconcile<'a> {
             known.iter().flat_map(|known| &known.values).map(|it| (&*it.name, it)).collect();
         let collapsed: Vec<Collapsed> = pods
             .filter_map(|pod| {
-                let told = values.get(&*pod.name)?;
+                let told = values.get(&*pod.name).filter(|told| told.timestamp >= start)?;
                 Some(Collapsed {
                     name: pod.name.clone(),
                     labels: pod.labels.clone(),
