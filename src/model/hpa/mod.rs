@@ -261,8 +261,8 @@ impl Controller {
     }
 
     /// Processes the key that is due at `input.now`, and queues it again, as far as the release does
-    /// so. Nothing if no key is due,
-    /// or if the HPA is gone (what was remembered of it is dropped then).
+    /// so. Nothing if no key is due, or if the HPA is gone (what was remembered of it is dropped
+    /// then).
     ///
     /// Upstream: horizontal.go, processNextWorkItem and reconcileKey
     pub fn sync(&mut self, input: &Input<'_>) -> Option<Decision> {
