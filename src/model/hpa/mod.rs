@@ -260,9 +260,8 @@ impl Controller {
         self.queue.next().map(|(at, key)| (at, key.clone()))
     }
 
-    /// Processes the key that is due at `input.now`, and queues it again, as far as the release does
-    /// so. Nothing if no key is due, or if the HPA is gone (what was remembered of it is dropped
-    /// then).
+    /// Processes the key that is due at `input.now`, and queues it again if the release does so.
+    /// Nothing if no key is due, or if the HPA is gone (what was remembered of it is dropped then).
     ///
     /// Upstream: horizontal.go, processNextWorkItem and reconcileKey
     pub fn sync(&mut self, input: &Input<'_>) -> Option<Decision> {

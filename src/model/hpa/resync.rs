@@ -4,8 +4,8 @@
 //! A key that waits for its turn already is not affected: its turn comes no later than one sync
 //! period from any instant at which it waits. Where each reconcile queues the next one, a resync
 //! counts only while a key is processed, and only if that takes time: it is looked for at the end
-//! of such a reconcile. In old releases, where one that succeeds queues nothing, it is what brings the
-//! next turn (see `waiting`). It needs no entry in the queue.
+//! of such a reconcile. In old releases, where one that succeeds queues nothing, it brings the next
+//! turn (see `waiting`). It needs no entry in the queue.
 
 use crate::model::time::{Span, Time};
 
