@@ -166,7 +166,6 @@ impl Simulation {
             Ok(())
         };
         let edits = self.cluster.hpa_edits();
-        lossy.set(false);
         let answer = self.cluster.apply(change, &admission);
         let answer = answer.expect("the world defines a template before it uses it");
         if let Some(Served { key, name, lossy: was_lossy, .. }) = of {
@@ -255,8 +254,13 @@ impl Simulation {
         let asked = place.map_or(&first.resource, |place| &place.asked);
         let name = hpa.map_or(&*first.name, |hpa| &hpa.spec.scale_target_ref.name);
         let found = place.map(|place| place.found.as_slice()).unwrap_or_default();
-        let there = found.iter().find(|resource| self.cluster.has_scale(resource, name));
-        let resource = there.unwrap_or(asked);
+        let resource = match found {
+            [only] => only,
+            several => {
+                let there = |resource: &&Arc<str>| self.cluster.has_scale(resource, name);
+                several.iter().find(there).unwrap_or(asked)
+            }
+        };
         let scale = match place {
             Some(_) if found.is_empty() => Err(self.cluster.no_scale()),
             _ => {

@@ -38,7 +38,7 @@ impl Derivation {
             }
         }
         if let Some(limits) = &self.limits
-            && self.stabilization.map(|it| it.result).or(self.proposal) != Some(limits.result)
+            && self.stabilized() != Some(limits.result)
         {
             parts.push(self.limits_summary(limits));
         }
@@ -75,7 +75,7 @@ impl Derivation {
         if self.forbidden.is_some_and(|it| it.held) {
             return Some("forbidden window");
         }
-        let stabilized = self.stabilization.map(|it| it.result).or(self.proposal)?;
+        let stabilized = self.stabilized()?;
         let limits = self.limits.as_ref()?;
         if limits.result != stabilized {
             return Some(match (limits.reason, &limits.rate) {
@@ -107,6 +107,11 @@ impl Derivation {
             | Path::FromZero
             | Path::Total => None,
         }
+    }
+
+    /// What goes on to the limits: the proposal, or what a stabilization window made of it.
+    fn stabilized(&self) -> Option<i32> {
+        self.stabilization.map(|it| it.result).or(self.proposal)
     }
 
     /// The size that a stabilization window made of the proposal, if it is another one.
@@ -182,8 +187,7 @@ impl Derivation {
             }
             None => {}
         }
-        let stabilized = self.stabilization.map(|it| it.result).or(self.proposal);
-        let stabilized = stabilized.unwrap_or(limits.result);
+        let stabilized = self.stabilized().unwrap_or(limits.result);
         if stabilized != limits.result {
             let why = match limits.reason {
                 "TooManyReplicas" => format!("the largest size is {}", self.max_replicas),

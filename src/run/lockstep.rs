@@ -99,24 +99,15 @@ impl<'a> Lockstep<'a> {
             world,
             simulation,
             now,
-            start,
+            start: Vec::new(),
             events,
             outside: Vec::new(),
             unplayable: None,
             by_release: false,
         };
-        // What the targets begin with is no change.
-        let first = std::mem::take(&mut lockstep.start);
-        if scenario.timeline.first().is_some_and(|happening| happening.at == Time::ZERO) {
-            lockstep.note_sizes(&first, Time::ZERO);
-            let scaled = |it: &Outside| {
-                scenario.timeline.iter().any(|happening| {
-                    happening.at == Time::ZERO && is_scaled(&happening.what, it.target, it.replicas)
-                })
-            };
-            lockstep.outside.retain(scaled);
-        }
-        lockstep.start = first;
+        // What the targets begin with is no change, unless somebody makes it one.
+        lockstep.note_sizes(&start, Time::ZERO, None);
+        lockstep.start = start;
         lockstep
     }
 
@@ -238,12 +229,13 @@ impl<'a> Lockstep<'a> {
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
         let changes = self.world.advance(at);
-        self.note_sizes(&changes, at);
+        self.note_sizes(&changes, at, Some(at));
         changes
     }
 
-    /// Notes the sizes that somebody else gives to the targets.
-    fn note_sizes(&mut self, changes: &[Change], at: Time) {
+    /// Notes the sizes that somebody else gives to the targets, each with when it was told to
+    /// happen; of one that was not told, `otherwise`, or else it is none.
+    fn note_sizes(&mut self, changes: &[Change], at: Time, otherwise: Option<Time>) {
         for change in changes {
             if let Change::SetScale(of) = change
                 && let Some(replicas) = of.replicas
@@ -256,8 +248,8 @@ impl<'a> Lockstep<'a> {
                 let happened = past
                     .filter(|it| is_scaled(&it.what, target, replicas))
                     .map(|happening| happening.at);
-                let at = happened.max().unwrap_or(at);
-                self.outside.push(Outside { at, target, replicas });
+                let at = happened.max().or(otherwise);
+                self.outside.extend(at.map(|at| Outside { at, target, replicas }));
             }
         }
     }

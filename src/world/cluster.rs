@@ -199,15 +199,14 @@ impl Cluster {
     /// Stores a status that was written with success. False: there is no such HPA, or it was so
     /// already, and a write that changes nothing is none.
     pub fn write_status(&mut self, name: &str, status: HpaStatus) -> bool {
+        let Some(hpa) = self.hpas.get_mut(name) else { return false };
         // A size of zero may be left out.
-        let size = status.current_replicas;
-        let same = |old: &HpaStatus| {
-            let current_replicas =
-                if old.current_replicas.unwrap_or(0) == size.unwrap_or(0) { size } else { None };
-            *old == status || HpaStatus { current_replicas, ..old.clone() } == status
-        };
-        let changed = self.hpas.get_mut(name).filter(|hpa| !same(&hpa.status));
-        changed.map(|hpa| hpa.status = status).is_some()
+        if hpa.status.current_replicas.unwrap_or(0) == status.current_replicas.unwrap_or(0) {
+            hpa.status.current_replicas = status.current_replicas;
+        }
+        let changed = hpa.status != status;
+        hpa.status = status;
+        changed
     }
 
     /// Stores an HPA as another API server holds it, so that what follows can build upon it.

@@ -2,14 +2,9 @@
 
 package virtual
 
-import (
-	autoscalingv2beta2 "k8s.io/api/autoscaling/v2beta2"
-	"k8s.io/kubernetes/pkg/apis/autoscaling"
-)
+import autoscalingv2beta2 "k8s.io/api/autoscaling/v2beta2"
 
 type (
-	// clientHPA is an HPA as the controller reads and writes it.
-	clientHPA = HPAv1
 	// shownHPA is an HPA as answers show it.
 	shownHPA = autoscalingv2beta2.HorizontalPodAutoscaler
 	// shownStatus is a status as answers show it.
@@ -17,14 +12,3 @@ type (
 )
 
 var shownVersion = autoscalingv2beta2.SchemeGroupVersion
-
-// show is the object as answers show it: what the controller can read of it.
-func show(hpa *clientHPA) (*shownHPA, error) {
-	internal := &autoscaling.HorizontalPodAutoscaler{}
-	// A conversion may write into what it converts.
-	if err := apiScheme.Convert(copyOf(hpa), internal, nil); err != nil {
-		return nil, err
-	}
-	shown := &shownHPA{}
-	return shown, apiScheme.Convert(internal, shown, nil)
-}

@@ -33,24 +33,24 @@ fn metrics(object: &mut Value) {
 /// An answer that is in the form of that version.
 pub(super) fn answer(line: &[u8]) -> Result<Answer, String> {
     let mut answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let list = |answer: &mut Value, path: &str| match answer.pointer_mut(path) {
-        Some(Value::Array(list)) => std::mem::take(list),
-        _ => Vec::new(),
-    };
-    let mut api = list(&mut answer, "/stepped/api");
-    for stored in api.iter_mut().filter_map(|it| it.pointer_mut("/stored/spec")) {
+    for stored in each(&mut answer, "/stepped/api", "/stored/spec") {
         let spec = from_v2beta1(&json!({ "spec": stored }))?;
         *stored = serde_json::to_value(spec).map_err(|error| error.to_string())?;
     }
-    let mut log = list(&mut answer, "/stepped/log");
-    for status in log.iter_mut().filter_map(|it| it.pointer_mut("/updateStatus/status")) {
+    for status in each(&mut answer, "/stepped/log", "/updateStatus/status") {
         *status = status_from_v2beta1(status.take());
     }
-    if let Some(stepped) = answer.get_mut("stepped") {
-        stepped["api"] = Value::Array(api);
-        stepped["log"] = Value::Array(log);
-    }
     serde_json::from_value(answer).map_err(|error| error.to_string())
+}
+
+/// What is found at a path in each member of a list that has it.
+fn each<'a>(
+    answer: &'a mut Value,
+    list: &str,
+    path: &'a str,
+) -> impl Iterator<Item = &'a mut Value> {
+    let members = answer.pointer_mut(list).and_then(Value::as_array_mut);
+    members.into_iter().flatten().filter_map(move |member| member.pointer_mut(path))
 }
 
 #[cfg(test)]

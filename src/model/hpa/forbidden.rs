@@ -3,15 +3,13 @@
 //!
 //! Upstream: horizontal.go, shouldScale and the end of reconcileAutoscaler, up to Kubernetes 1.11.
 
-use super::normalize::{Why, calculate_scale_up_limit};
+use super::normalize::{SCALE_UP_LIMIT, Why, calculate_scale_up_limit};
 use super::reconcile::Reconcile;
 use crate::model::api::ConditionType;
 use crate::model::derivation::{Forbidden, Limits, RateLimit};
 use crate::model::rules::SizeLimits;
 use crate::model::time::Time;
 
-const SCALE_UP_LIMIT: Why =
-    ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate");
 const TOO_MANY_REPLICAS: Why =
     ("TooManyReplicas", "the desired replica count was more than the maximum replica count");
 const TOO_FEW_REPLICAS: Why =

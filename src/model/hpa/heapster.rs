@@ -74,8 +74,6 @@ impl<'a> Reconcile<'a> {
         // Told to Heapster in whole seconds.
         let start = (self.now - QUERY_START).truncate_to_second();
         self.await_metrics();
-        let selector = &query.selector.selector;
-        let pods = pods.filter(|pod| selector.matches(&pod.labels));
         let known = self.input.custom_metrics.pods.get(metric);
         let error = known.and_then(|known| known.error.as_ref());
         let values: BTreeMap<&str, &PodMetricValue> =
