@@ -214,5 +214,6 @@ fn line(id: &str, from: Release, to: Release, changed: &Changed) -> Value {
         "at": changed.first.at.to_string(),
         "fields": fields.collect::<Vec<_>>(),
         "rows": changed.rows.iter().map(row).collect::<Vec<_>>(),
+        "also": changed.also.iter().map(row).collect::<Vec<_>>(),
     })
 }

@@ -444,6 +444,17 @@ impl Rules {
     /// The behaviour after so many of [`CHANGES`].
     #[must_use]
     pub fn after(changes: usize) -> Rules {
+        Rules::by(CHANGES.iter().take(changes))
+    }
+
+    /// The behaviour after so many of [`CHANGES`], but as if the one of an index had not come.
+    #[must_use]
+    pub fn without(index: usize, changes: usize) -> Rules {
+        let others = CHANGES.iter().take(changes).enumerate().filter(|(other, _)| *other != index);
+        Rules::by(others.map(|(_, change)| change))
+    }
+
+    fn by<'c>(rows: impl Iterator<Item = &'c Change>) -> Rules {
         let mut rules = Rules {
             feature_gates: [GateRule::Absent; Gate::ALL.len()],
             default_flags: Flags {
@@ -542,7 +553,7 @@ impl Rules {
         ] {
             rules.flag(flag, false);
         }
-        for change in CHANGES.iter().take(changes) {
+        for change in rows {
             (change.apply)(&mut rules);
         }
         rules

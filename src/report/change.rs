@@ -14,6 +14,9 @@ use crate::scenario::Scenario;
 /// More fields than this of one tick say little more.
 const FIELDS: usize = 4;
 
+/// More rows than this that change something else say little more.
+const ALSO: usize = 3;
+
 /// The fields that are shown, those that decide before those that follow, and how many are not.
 fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
     let fields = &changed.first.fields;
@@ -40,6 +43,12 @@ pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns
     for Change { since, what, link, .. } in &changed.rows {
         out.push_str(&hanging(&format!("  {since}  "), what, 0, columns));
         let _ = writeln!(out, "        {}", paint(DIM, link));
+    }
+    for Change { since, what, .. } in changed.also.iter().take(ALSO) {
+        out.push_str(&hanging(&format!("  also {since}  "), what, 0, columns));
+    }
+    if changed.also.len() > ALSO {
+        let _ = writeln!(out, "  and {}", counted(changed.also.len() - ALSO, "more row"));
     }
     if changed.rows.is_empty() {
         let _ = writeln!(out, "  {}", paint(BAD, "unexplained: no row of the model's says why"));

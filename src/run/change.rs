@@ -1,7 +1,7 @@
 //! What changed between two releases, in one scenario: an executable changelog.
 //!
 //! Upstream's traces say what changed; the model's rows ([`CHANGES`]) say why. A row explains a
-//! change if the model does something else with it than without it.
+//! change if with it the model says something else at the first place that differs.
 
 use std::sync::Arc;
 
@@ -17,9 +17,11 @@ pub struct Changed {
     /// The first tick that differs. Of each field, `model` is the older release's value, and
     /// `upstream` the newer one's.
     pub first: Divergence,
-    /// The rows by which the model does something else in this scenario, oldest first. Empty: the
-    /// change is unexplained.
+    /// The rows that account for the first field that differs, oldest first. Empty: the change is
+    /// unexplained.
     pub rows: Vec<&'static Change>,
+    /// Rows by which the model does something else later, or in another field.
+    pub also: Vec<&'static Change>,
 }
 
 /// What changed in a scenario from one release to a later one, by upstream's traces on both.
@@ -30,44 +32,96 @@ pub fn changed(
     (from, before): (Release, &Trace),
     (to, after): (Release, &Trace),
 ) -> Option<Changed> {
-    let first = first_difference(before, after)?;
-    Some(Changed { first, rows: rows(scenario, from, to) })
+    let (place, first) = first_difference(before, after)?;
+    let (rows, also) = rows(scenario, (from, to), &place);
+    Some(Changed { first, rows, also })
 }
 
-/// The rows between two releases by which the model does something else in a scenario.
-#[must_use]
-pub fn rows(scenario: &Arc<Scenario>, from: Release, to: Release) -> Vec<&'static Change> {
-    let by = |changes: usize| {
-        let run = free_run_by(scenario, Rules::after(changes), "");
+/// The rows between two releases that account for what differs at a place, and the others by which
+/// the model does something else somewhere.
+///
+/// A row accounts for it if the newer release without that row has another value there. Where no
+/// row alone matters, since one would do for the other, those count that changed the value when
+/// they came.
+fn rows(
+    scenario: &Arc<Scenario>,
+    (from, to): (Release, Release),
+    place: &Place,
+) -> (Vec<&'static Change>, Vec<&'static Change>) {
+    let by = |rules: Rules| {
+        let run = free_run_by(scenario, rules, "");
         (run.trace, run.unplayable)
     };
     let known = |release: Release| CHANGES.iter().take_while(|it| it.since <= release).count();
-    let mut before = by(known(from));
-    let mut rows = Vec::new();
-    let between = CHANGES.iter().enumerate().take(known(to)).skip(known(from));
-    for (index, row) in between {
-        let after = by(index + 1);
+    let (from, to) = (known(from), known(to));
+    let mut before = by(Rules::after(from));
+    let mut effective = Vec::new();
+    for (index, row) in CHANGES.iter().enumerate().take(to).skip(from) {
+        let after = by(Rules::after(index + 1));
         // By what is written, as traces are compared: equal quantities can be printed otherwise.
         if first_difference(&before.0, &after.0).is_some() || before.1 != after.1 {
-            rows.push(row);
+            effective.push((index, row, place.differs(&before.0, &after.0)));
             before = after;
         }
     }
-    rows
+    let newest = before.0;
+    let needed = |index: usize| place.differs(&newest, &by(Rules::without(index, to)).0);
+    let mut accounts: Vec<bool> = effective.iter().map(|(index, ..)| needed(*index)).collect();
+    if !accounts.contains(&true) {
+        accounts = effective.iter().map(|(.., there)| *there).collect();
+    }
+    let with = |wanted: bool| {
+        let pairs = effective.iter().zip(&accounts);
+        pairs.filter(|(_, accounts)| **accounts == wanted).map(|((_, row, _), _)| *row).collect()
+    };
+    (with(true), with(false))
+}
+
+/// Where in a trace something stands.
+#[derive(Debug)]
+struct Place {
+    of: Of,
+    /// The first field that differs there.
+    field: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    /// An answer of the API server, by its index.
+    Answer(usize),
+    /// A tick, by its index.
+    Tick(usize),
+}
+
+impl Place {
+    /// Whether two traces differ there.
+    fn differs(&self, before: &Trace, after: &Trace) -> bool {
+        let fields = match self.of {
+            Of::Answer(index) => match (before.api.get(index), after.api.get(index)) {
+                (Some((_, old)), Some((_, new))) => compare::api_answers(old, new),
+                (old, new) => return old.is_some() != new.is_some(),
+            },
+            Of::Tick(index) => match (before.ticks.get(index), after.ticks.get(index)) {
+                (Some(old), Some(new)) => compare::observations(old, new, Scope::ALL),
+                (old, new) => return old.is_some() != new.is_some(),
+            },
+        };
+        fields.iter().any(|it| it.field == self.field)
+    }
 }
 
 /// Where two traces first differ. That an HPA has a generation is told only where that is all: what
 /// the controller does otherwise says more.
-fn first_difference(before: &Trace, after: &Trace) -> Option<Divergence> {
-    let found = |tick: usize, at, fields: Vec<compare::FieldDifference>| {
-        (!fields.is_empty()).then_some(Divergence { tick, at, fields })
+fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)> {
+    let found = |of, tick: usize, at, fields: Vec<compare::FieldDifference>| {
+        let field = fields.first()?.field.clone();
+        Some((Place { of, field }, Divergence { tick, at, fields }))
     };
     let answers = || {
-        let pairs = before.api.iter().zip(&after.api);
-        let mut differing = pairs.filter_map(|((ticks, old), (_, new))| {
-            found(*ticks, new.at, compare::api_answers(old, new))
-        });
-        differing.next()
+        let mut pairs = before.api.iter().zip(&after.api).enumerate();
+        pairs.find_map(|(index, ((ticks, old), (_, new)))| {
+            found(Of::Answer(index), *ticks, new.at, compare::api_answers(old, new))
+        })
     };
     let ticks = || {
         (0..before.ticks.len().max(after.ticks.len())).find_map(|index| {
@@ -77,12 +131,12 @@ fn first_difference(before: &Trace, after: &Trace) -> Option<Divergence> {
                 (Some(old), Some(new)) => compare::observations(old, new, Scope::ALL),
                 (old, new) => compare::unmatched(old, new),
             };
-            found(index + 1, at, fields)
+            found(Of::Tick(index), index + 1, at, fields)
         })
     };
     match (answers(), ticks()) {
-        (Some(answer), Some(tick)) if answer.fields.iter().all(is_generation) => Some(tick),
-        (Some(answer), Some(tick)) => Some(if answer.at <= tick.at { answer } else { tick }),
+        (Some((_, answer)), Some(tick)) if answer.fields.iter().all(is_generation) => Some(tick),
+        (Some(answer), Some(tick)) => Some(if answer.1.at <= tick.1.at { answer } else { tick }),
         (answer, tick) => answer.or(tick),
     }
 }
