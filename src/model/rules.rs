@@ -378,8 +378,11 @@ pub struct Rules {
     pub sidecars_count: bool,
     /// Whether a failure keeps what the status says of the metrics.
     pub failure_keeps_metrics: bool,
-    /// Whether messages of conditions are Go's formats, with nothing to fill in.
-    pub messages_are_formats: bool,
+    /// Whether the message of a condition that a selector fails is one of Go's formats, with
+    /// nothing to fill in.
+    pub selector_messages_are_formats: bool,
+    /// The same of a metric that fails.
+    pub metric_messages_are_formats: bool,
     /// What a size of zero means.
     pub at_zero: AtZero,
     /// How an error says which HPAs select the same pods.
@@ -536,7 +539,8 @@ impl Rules {
             zeros_at_target: true,
             sidecars_count: false,
             failure_keeps_metrics: true,
-            messages_are_formats: true,
+            selector_messages_are_formats: true,
+            metric_messages_are_formats: false,
             at_zero: AtZero::Disabled,
             ambiguous_hpas: AmbiguousHpas::All,
             object_error: ObjectError::Shifted,

@@ -179,19 +179,18 @@ impl Reconcile<'_> {
     /// Tells in the condition which metric failed first.
     fn no_valid_metric(&mut self, first: Option<MetricFailure>, error: Option<Text>) -> Text {
         // Without any metric upstream sets an empty condition; the API server always fills in one.
-        if let Some(MetricFailure { reason, error, .. }) = first
+        if let Some(failure) = first
             && self.knobs.rules.error_of_metrics == ErrorOfMetrics::First
         {
-            let message = format!("the HPA was unable to compute the replica count: {error}");
-            self.set_formatted_condition(reason, message);
+            self.set_metric_condition(&failure);
         }
         error.unwrap_or_else(|| "".into())
     }
 
-    /// Tells in the condition that a metric failed, whatever comes of it.
+    /// Tells in the condition that a metric failed.
     fn set_metric_condition(&mut self, MetricFailure { reason, error, .. }: &MetricFailure) {
         let message = format_args!("the HPA was unable to compute the replica count: {error}");
-        self.set_condition(ConditionType::ScalingActive, false, reason, message);
+        self.set_inactive(reason, message, self.knobs.rules.metric_messages_are_formats);
     }
 
     /// Upstream: horizontal.go, computeReplicasForMetric

@@ -180,8 +180,9 @@ impl Reconcile<'_> {
     fn invalid_selector(&mut self, reason: &'static str, error: String) -> Text {
         let error = Text::from(error);
         self.event(EventType::Warning, reason, error.clone());
-        self.set_formatted_condition(reason, error.to_string());
-        match self.knobs.rules.messages_are_formats {
+        let is_format = self.knobs.rules.selector_messages_are_formats;
+        self.set_inactive(reason, format_args!("{error}"), is_format);
+        match is_format {
             true => without_arguments(error.as_str()).into(),
             false => error,
         }

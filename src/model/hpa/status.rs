@@ -185,14 +185,20 @@ impl Reconcile<'_> {
         }
     }
 
-    /// Sets ScalingActive to false, with a message that releases take for a format.
-    pub(super) fn set_formatted_condition(&mut self, reason: &'static str, message: String) {
-        let message = match self.knobs.rules.messages_are_formats {
-            true => without_arguments(&message),
-            false => message,
-        };
+    /// Sets ScalingActive to false. Some releases take the message for a format.
+    pub(super) fn set_inactive(
+        &mut self,
+        reason: &'static str,
+        message: fmt::Arguments<'_>,
+        is_format: bool,
+    ) {
         let type_ = ConditionType::ScalingActive;
-        self.set_condition(type_, false, reason, format_args!("{message}"));
+        if is_format {
+            let message = without_arguments(&message.to_string());
+            self.set_condition(type_, false, reason, format_args!("{message}"));
+        } else {
+            self.set_condition(type_, false, reason, message);
+        }
     }
 
     /// Sets a condition whose message is there already.

@@ -186,7 +186,10 @@ const NEWER: [Change; 50] = [
         29,
         "a percent sign in the message of a condition stands for itself (1.29.15)",
         source!("v1.29.15", "pkg/controller/podautoscaler/horizontal.go"),
-        |rules| rules.messages_are_formats = false,
+        |rules| {
+            rules.selector_messages_are_formats = false;
+            rules.metric_messages_are_formats = false;
+        },
     ),
     change(
         30,

@@ -8,7 +8,7 @@ use super::{
 use crate::model::flags::{Flag, Gate};
 use crate::model::time::Span;
 
-pub(super) const OLDER: [Change; 49] = [
+pub(super) const OLDER: [Change; 50] = [
     change(
         7,
         "conditions, which also tell of a scale that could not be read or written",
@@ -243,6 +243,12 @@ pub(super) const OLDER: [Change; 49] = [
         "the first of several metrics that fail is told, no longer the last",
         source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.error_of_metrics = ErrorOfMetrics::First,
+    ),
+    change(
+        16,
+        "the condition of a metric that fails takes the error for one of Go's formats",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.metric_messages_are_formats = true,
     ),
     change(
         16,
