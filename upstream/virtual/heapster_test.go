@@ -87,7 +87,7 @@ func TestOfOtherKindsExtensionsHasNoScale(t *testing.T) {
 		t.Error(got)
 	}
 	if got = reconciles(t, "ReplicaSet", `[]`); !strings.Contains(got,
-		`"error":"replicasets.extensions \"web\" not found"`) {
+		`"error":"replicasets/scale.extensions \"web\" not found"`) {
 		t.Error(got)
 	}
 }

@@ -100,7 +100,10 @@ func TestAnEndlessStepEndsWithTheInput(t *testing.T) {
 	began := time.Now()
 	out, err := engine.Output()
 	took := time.Since(began)
-	if err == nil || !bytes.Contains(out, []byte("listPodMetrics")) || took > 10*time.Second {
+	// Old releases refuse this HPA, and have nothing to do in the step.
+	refused := bytes.Contains(out, []byte("is registered for version"))
+	begun := refused || bytes.Contains(out, []byte("listPodMetrics"))
+	if err == nil || !begun || took > 10*time.Second {
 		t.Errorf("%v after %v: %s", err, took, out)
 	}
 }
