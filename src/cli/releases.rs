@@ -64,8 +64,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                     "live": row.live,
                     "recorded": row.recorded,
                     "kept": row.kept,
-                    "changes": changes.map(|it| json!({"what": it.what, "link": it.link}))
-                        .collect::<Vec<_>>(),
+                    "changes": changes.map(|it| {
+                        json!({"what": it.what, "link": it.link, "beside": it.beside})
+                    })
+                    .collect::<Vec<_>>(),
                 });
                 unless_closed(json::line(&mut io::stdout(), &line))?;
             }
@@ -91,7 +93,9 @@ fn text(rows: &[Row]) -> String {
         let _ = writeln!(out, "{release}  {live}, {recorded}");
         for change in &row.changes {
             out.push_str(&wrapped("      - ", change.what, columns()));
-            let _ = writeln!(out, "        {}", paint(DIM, change.link));
+            for link in change.links() {
+                let _ = writeln!(out, "        {}", paint(DIM, link));
+            }
         }
     }
     out
@@ -102,7 +106,13 @@ fn markdown(rows: &[Row]) -> String {
         String::from("| release | live | recorded | what changed in it |\n|---|---|---|---|\n");
     for row in rows {
         let live = row.live.as_deref().unwrap_or("no");
-        let changes = row.changes.iter().map(|it| format!("[{}]({})", it.what, it.link));
+        let beside = |change: &Change| {
+            let number = |link: &str| link.rsplit('/').next().unwrap_or_default().to_owned();
+            let links = change.beside.iter();
+            links.map(|link| format!(" ([#{}]({link}))", number(link))).collect::<String>()
+        };
+        let changes = row.changes.iter();
+        let changes = changes.map(|it| format!("[{}]({}){}", it.what, it.link, beside(it)));
         let changes: Vec<String> = changes.collect();
         let _ = writeln!(
             out,

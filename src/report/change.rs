@@ -40,9 +40,11 @@ pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns
     if more > 0 {
         let _ = writeln!(out, "    and {}", counted(more, "more field"));
     }
-    for Change { since, what, link, .. } in &changed.rows {
-        out.push_str(&hanging(&format!("  {since}  "), what, 0, columns));
-        let _ = writeln!(out, "        {}", paint(DIM, link));
+    for row in &changed.rows {
+        out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
+        for link in row.links() {
+            let _ = writeln!(out, "        {}", paint(DIM, link));
+        }
     }
     for Change { since, what, .. } in changed.also.iter().take(ALSO) {
         out.push_str(&hanging(&format!("  also {since}  "), what, 0, columns));
@@ -132,7 +134,8 @@ pub fn markdown(
     }
     rows.sort_by_key(|row| row.since);
     for row in rows {
-        let _ = writeln!(out, "## {}: {}\n\n<{}>\n", row.since, row.what, row.link);
+        let links: Vec<String> = row.links().map(|link| format!("<{link}>")).collect();
+        let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since, row.what, links.join(", "));
         let shows = |changed: &Changed| changed.rows.iter().any(|it| std::ptr::eq(*it, row));
         for (scenario, changed) in found.iter().filter(|(_, changed)| shows(changed)) {
             let _ = writeln!(out, "- `{}`{}", scenario.id, first(changed));

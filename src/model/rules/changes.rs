@@ -17,6 +17,8 @@ pub struct Change {
     pub what: &'static str,
     /// Where it was decided.
     pub link: &'static str,
+    /// Where parts of it were, if not there.
+    pub beside: &'static [&'static str],
     pub(super) apply: fn(&mut Rules),
 }
 
@@ -26,7 +28,19 @@ pub(super) const fn change(
     link: &'static str,
     apply: fn(&mut Rules),
 ) -> Change {
-    Change { since: Release { minor }, what, link, apply }
+    Change { since: Release { minor }, what, link, beside: &[], apply }
+}
+
+/// A change of which parts were decided elsewhere, too.
+pub(super) const fn beside(beside: &'static [&'static str], change: Change) -> Change {
+    Change { beside, ..change }
+}
+
+impl Change {
+    /// All places where it was decided.
+    pub fn links(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.link).chain(self.beside.iter().copied())
+    }
 }
 
 /// A link to a file of upstream's.

@@ -1,6 +1,6 @@
 //! The older rows of the table: up to the last release without autoscaling/v2.
 
-use super::changes::{Change, change, source};
+use super::changes::{Change, beside, change, source};
 use super::{
     AtZero, BehaviorWindows, ErrorOfMetrics, GateRule, MetricsFrom, MissingRequest, MissingScale,
     ObjectAverage, SizeLimits, Unready, Windows,
@@ -50,11 +50,14 @@ pub(super) const OLDER: [Change; 50] = [
         source!("v1.7.0", "staging/src/k8s.io/client-go/util/workqueue/delaying_queue.go"),
         |rules| rules.waiting_is_sorted = false,
     ),
-    change(
-        8,
-        "the size becomes no more than the largest size, and no less than the smallest (1.8.15)",
-        "https://github.com/kubernetes/kubernetes/pull/53690",
-        |rules| rules.size_limits = SizeLimits::RateFirst,
+    beside(
+        &["https://github.com/kubernetes/kubernetes/pull/48997"],
+        change(
+            8,
+            "the size becomes no more than the largest size, no less than the smallest (1.8.15)",
+            "https://github.com/kubernetes/kubernetes/pull/53690",
+            |rules| rules.size_limits = SizeLimits::RateFirst,
+        ),
     ),
     change(
         8,
@@ -134,14 +137,20 @@ pub(super) const OLDER: [Change; 50] = [
         "https://github.com/kubernetes/kubernetes/pull/68021",
         |rules| rules.default_flags.sync_period = Span::from_secs(15),
     ),
-    change(
-        12,
-        "the size follows the highest recommendation of a window; no window forbids a change",
-        "https://github.com/kubernetes/kubernetes/pull/68122",
-        |rules| {
-            rules.windows = Windows::Recommendations;
-            rules.flag(Flag::DownscaleStabilization, true);
-        },
+    beside(
+        &[
+            "https://github.com/kubernetes/kubernetes/pull/66615",
+            "https://github.com/kubernetes/kubernetes/pull/68831",
+        ],
+        change(
+            12,
+            "the size follows the highest recommendation of a window; no window forbids a change",
+            "https://github.com/kubernetes/kubernetes/pull/68122",
+            |rules| {
+                rules.windows = Windows::Recommendations;
+                rules.flag(Flag::DownscaleStabilization, true);
+            },
+        ),
     ),
     change(
         12,
