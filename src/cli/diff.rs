@@ -9,25 +9,33 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::run::parse_all;
-use super::{Source, WithMarkdown as Format, columns, exit, show, unless_closed};
-use crate::engine::recorded::{Traces, parse_snapshot};
+use super::upstreams::{Seen, Upstreams};
+use super::{Source, WithMarkdown as Format, columns, exit, release, show, unless_closed};
 use crate::model::rules::{Change, Release};
 use crate::report::{self, change};
 use crate::run::change::{Changed, changed};
 use crate::scenario::Scenario;
-use crate::trace::Trace;
+
+const HELP: &str = "\
+Exit codes:
+  0    nothing changed, or each change is explained
+  1    a change is unexplained
+  2    a wrong command line, or an invalid scenario
+  3    of a scenario it is not known what upstream does, and nothing is unexplained
+  4    there was nothing to compare: no scenarios, or none that can happen on two releases";
 
 /// The arguments of `diff`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 pub(super) struct Args {
     /// What to compare: ids, folders, globs, or files [default: every fixture]
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// The older release
-    #[arg(long, value_name = "RELEASE", value_parser = Release::known)]
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
     from: Release,
     /// The newer release
-    #[arg(long, value_name = "RELEASE", value_parser = Release::known)]
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
     #[arg(default_value_t = Release::newest())]
     to: Release,
     /// How results are shown
@@ -39,10 +47,19 @@ pub(super) struct Args {
 
 /// The arguments of `bisect`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 pub(super) struct BisectArgs {
     /// The scenario: an id or a file
     #[arg(value_name = "SCENARIO")]
     name: String,
+    /// The oldest release that is looked at
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    #[arg(default_value_t = Release::OLDEST)]
+    from: Release,
+    /// The newest one
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    #[arg(default_value_t = Release::newest())]
+    to: Release,
     /// How results are shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -54,66 +71,78 @@ pub(super) struct BisectArgs {
 enum Compared {
     Same,
     Changed(Changed),
-    Skipped(String),
+    Not(NotCompared),
 }
 
-/// The recorded trace that holds for a release.
-fn trace(
-    traces: &Traces,
-    scenario: &Scenario,
-    release: Release,
-) -> Result<Result<Trace, String>, Failure> {
-    if let Some(why) = scenario.lacking(release) {
-        return Ok(Err(why));
-    }
-    let broken = |why: String| Failure::engine(format!("{}: {why}", scenario.id));
-    match traces.find(&scenario.id, release).map_err(broken)? {
-        None => Ok(Err(format!("no trace of it is recorded on {release}"))),
-        Some((_, text)) => {
-            let trace = parse_snapshot(&text).map_err(broken)?;
-            let stale = trace.hash != scenario.hash;
-            Ok(if stale { Err("its recorded trace is stale".to_owned()) } else { Ok(trace) })
-        }
-    }
+/// Why a scenario was not compared.
+struct NotCompared {
+    why: String,
+    /// It can happen on both releases, but what upstream does there is not known.
+    unknown: bool,
 }
 
 fn compare(
-    traces: &Traces,
+    upstreams: &mut Upstreams,
     scenario: &Arc<Scenario>,
-    from: Release,
-    to: Release,
+    (from, to): (Release, Release),
 ) -> Result<Compared, Failure> {
-    let before = match trace(traces, scenario, from)? {
-        Ok(trace) => trace,
-        Err(why) => return Ok(Compared::Skipped(why)),
-    };
-    let after = match trace(traces, scenario, to)? {
-        Ok(trace) => trace,
-        Err(why) => return Ok(Compared::Skipped(why)),
-    };
-    Ok(match changed(scenario, (from, &before), (to, &after)) {
+    // What can't happen on one of them is not run on the other.
+    if let Some(why) = scenario.lacking(from).or_else(|| scenario.lacking(to)) {
+        return Ok(Compared::Not(NotCompared { why, unknown: false }));
+    }
+    let mut seen = Vec::with_capacity(2);
+    for release in [from, to] {
+        match upstreams.see(scenario, release)? {
+            Seen::Trace(trace) => seen.push((release, trace)),
+            Seen::Lacking(why) => {
+                return Ok(Compared::Not(NotCompared { why, unknown: false }));
+            }
+            Seen::Unknown(why) => return Ok(Compared::Not(NotCompared { why, unknown: true })),
+        }
+    }
+    let [(from, before), (to, after)] = &seen[..] else { return Ok(Compared::Same) };
+    Ok(match changed(scenario, (*from, before), (*to, after)) {
         None => Compared::Same,
         Some(changed) => Compared::Changed(changed),
     })
 }
 
+/// The first release must be the older one.
+fn in_order(from: Release, to: Release) -> Result<(), Failure> {
+    if from < to {
+        return Ok(());
+    }
+    let what = format!("--from {from} --to {to}: the first is the older release");
+    Err(Failure::usage(what))
+}
+
+/// The exit code.
+fn code(unexplained: bool, unknown: bool, compared: usize) -> u8 {
+    match (unexplained, unknown) {
+        (true, _) => exit::DIVERGES,
+        (false, true) => exit::ENGINE,
+        (false, false) if compared == 0 => exit::NOTHING,
+        (false, false) => exit::CONFORMS,
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let (from, to) = (args.from, args.to);
-    if from >= to {
-        let what = format!("--from {from} --to {to}: the first is the older release");
-        return Err(Failure::usage(what).into());
-    }
+    in_order(from, to)?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?;
-    let traces = fixtures.traces();
+    let mut upstreams = Upstreams::new(fixtures.traces());
     let mut found: Vec<(Arc<Scenario>, Changed)> = Vec::new();
     let mut skipped: Vec<(String, String)> = Vec::new();
-    let mut same = 0;
+    let (mut same, mut unknown) = (0, false);
     for scenario in scenarios {
-        match compare(&traces, &scenario, from, to)? {
+        match compare(&mut upstreams, &scenario, (from, to))? {
             Compared::Same => same += 1,
             Compared::Changed(changed) => found.push((scenario, changed)),
-            Compared::Skipped(why) => skipped.push((scenario.id.clone(), why)),
+            Compared::Not(not) => {
+                unknown |= not.unknown;
+                skipped.push((scenario.id.clone(), not.why));
+            }
         }
     }
     let unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).count();
@@ -144,28 +173,32 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
         Format::Markdown => show(&change::markdown((from, to), &found, same, &skipped))?,
     }
-    Ok(if unexplained > 0 { exit::DIVERGES } else { exit::CONFORMS })
+    Ok(code(unexplained > 0, unknown, found.len() + same))
 }
 
 pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
+    in_order(args.from, args.to)?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenario = fixtures.one(&args.name)?.parse()?;
-    let traces = fixtures.traces();
-    let releases: Vec<Release> = Release::supported().collect();
+    let mut upstreams = Upstreams::new(fixtures.traces());
+    let meant = |release: &Release| (args.from..=args.to).contains(release);
+    let releases: Vec<Release> = Release::supported().filter(meant).collect();
     let mut text = String::new();
-    let mut unexplained = false;
-    let mut compared = 0;
+    let (mut unexplained, mut compared) = (false, 0);
+    let mut not_compared: Option<NotCompared> = None;
     for pair in releases.windows(2) {
         let &[from, to] = pair else { continue };
-        let changed = match compare(&traces, &scenario, from, to)? {
+        let changed = match compare(&mut upstreams, &scenario, (from, to))? {
             Compared::Same => {
                 compared += 1;
                 continue;
             }
-            Compared::Skipped(why) => {
+            Compared::Not(not) => {
                 if args.format != Format::Json {
-                    let _ = writeln!(text, "{from} -> {to}: not compared: {why}");
+                    let _ = writeln!(text, "{from} -> {to}: not compared: {}", not.why);
                 }
+                let worse = not_compared.as_ref().is_none_or(|it| !it.unknown && not.unknown);
+                not_compared = if worse { Some(not) } else { not_compared };
                 continue;
             }
             Compared::Changed(changed) => changed,
@@ -186,16 +219,17 @@ pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
             }
         }
     }
-    if compared == 0 {
-        let what = format!("{} has no recorded traces of two releases", scenario.id);
-        return Err(Failure::nothing(what).into());
+    let unknown = not_compared.as_ref().is_some_and(|not| not.unknown);
+    if let Some(NotCompared { why, .. }) = not_compared.filter(|_| compared == 0) {
+        let what = format!("{} can't be compared on two releases: {why}", scenario.id);
+        let failure = if unknown { Failure::engine(what) } else { Failure::nothing(what) };
+        return Err(failure.into());
     }
     if text.is_empty() && args.format != Format::Json {
-        let (oldest, newest) = (Release::OLDEST, Release::newest());
-        let _ = writeln!(text, "{} is the same from {oldest} to {newest}", scenario.id);
+        let _ = writeln!(text, "{} is the same from {} to {}", scenario.id, args.from, args.to);
     }
     show(&text)?;
-    Ok(if unexplained { exit::DIVERGES } else { exit::CONFORMS })
+    Ok(code(unexplained, unknown, compared))
 }
 
 fn line(id: &str, from: Release, to: Release, changed: &Changed) -> Value {
@@ -204,8 +238,14 @@ fn line(id: &str, from: Release, to: Release, changed: &Changed) -> Value {
         .fields
         .iter()
         .map(|field| json!({"field": field.field, "from": field.model, "to": field.upstream}));
-    let row =
-        |row: &&Change| json!({"since": row.since.to_string(), "what": row.what, "link": row.link});
+    let row = |row: &&Change| {
+        json!({
+            "since": row.since.to_string(),
+            "what": row.what,
+            "link": row.link,
+            "beside": row.beside,
+        })
+    };
     json!({
         "id": id,
         "from": from.to_string(),

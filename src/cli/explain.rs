@@ -10,12 +10,19 @@ use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
-use crate::report::{self, explain};
+use crate::report::{self, explain, table};
 use crate::run::{FreeRun, FreeTick, Setting, Verdict, free_run, run_one};
 use crate::scenario::Scenario;
 
+const HELP: &str = "\
+Exit codes:
+  0    the tick is explained; with --upstream-path, whatever the checkout does
+  2    a wrong command line, an invalid scenario, or no such tick
+  3    the checkout can't be built";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture
@@ -58,6 +65,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
     let index = index(args, &run)?;
+    if scenario.lacking(release).is_some() {
+        show(&table::other_release(&scenario, release, columns()))?;
+    }
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
     show(&text.unwrap_or_default())?;
     if let Some(checkout) = checkout {
@@ -74,7 +84,8 @@ fn beside(
     tick: usize,
 ) -> Result<String, Failure> {
     let mut preparing = TellPreparing::default();
-    let program = checkout.build(&AtomicBool::new(false), &mut |what, _| preparing.tell(what))?;
+    let mut progress = |what: &str, done| preparing.tell(what, done);
+    let program = checkout.build(&AtomicBool::new(false), &mut progress)?;
     let name = checkout.name();
     let mut engine = Upstream::of_checkout(program, name.as_str().into(), release);
     let outcome = run_one(scenario, &mut engine, &[]);

@@ -161,7 +161,7 @@ fn engine(
         return Ok(Box::new(move || Box::new(Model::new(release))));
     }
     let mut preparing = TellPreparing::default();
-    let mut progress = |what: &str, _| preparing.tell(what);
+    let mut progress = |what: &str, done| preparing.tell(what, done);
     if let Some(checkout) = checkout {
         let program = checkout.build(stop, &mut progress).map_err(Failure::from)?;
         let name: Arc<str> = checkout.name().into();

@@ -19,15 +19,18 @@ mod releases;
 mod report;
 mod run;
 mod schema;
+mod upstreams;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
+use crate::engine::upstream::build;
 use crate::engine::upstream::checkout::{Checkout, CheckoutError};
 use crate::model::rules::{Release, Releases};
 use crate::report::style::{BAD, WARN, paint};
@@ -71,9 +74,14 @@ enum Command {
     Explain(explain::Args),
     /// Show what changed between two releases, and why: an executable changelog
     ///
-    /// Compares upstream's recorded traces. Exits with 1 if a change is unexplained.
+    /// Compares upstream's recorded traces; what has none is run live, where upstream can run. Each
+    /// change comes with the rows of the model that account for the first field that differs, and
+    /// apart from them those that change something else.
     Diff(diff::Args),
     /// Show in which releases the behaviour in a scenario changed
+    ///
+    /// By upstream's recorded traces; a scenario that has none is run live on each release, the
+    /// first time of which builds its engine (minutes each): `--from` and `--to` name fewer.
     Bisect(diff::BisectArgs),
     /// Join the JSON results of runs that were made on several machines
     Report(report::Args),
@@ -84,8 +92,6 @@ enum Command {
     /// Print the JSON Schema of scenario files
     Schema,
     /// Show what this machine has, which engines can run here, and why others can't
-    ///
-    /// Exits with 3 if upstream's controller can't.
     Doctor(doctor::Args),
     /// Remove what is stale from the cache folder: engines of other versions, and leftovers
     ///
@@ -138,12 +144,32 @@ struct Source {
     fixtures: Option<PathBuf>,
 }
 
+/// Reads a release. One that is named with its patch must be the one that there is.
+fn release(text: &str) -> Result<Release, String> {
+    let release = Release::known(text)?;
+    let plain = text.trim_start_matches('v');
+    let there = build::version(release).unwrap_or_default();
+    let there = there.trim_start_matches('v');
+    if plain.matches('.').count() > 1 && plain != there {
+        return Err(format!("of {release} there is {there} only: did you mean {release}?"));
+    }
+    Ok(release)
+}
+
+/// Reads several, each as [`release`] does.
+fn releases(text: &str) -> Result<Releases, String> {
+    let releases = text.parse::<Releases>()?;
+    let parts = text.split([',', '-']).map(str::trim);
+    parts.filter(|part| *part != "all").try_for_each(|part| release(part).map(|_| ()))?;
+    Ok(releases)
+}
+
 /// The release whose behaviour is meant.
 #[derive(clap::Args, Debug)]
 struct OfRelease {
     /// The Kubernetes release whose behaviour is meant
     #[arg(long, value_name = "RELEASE", default_value_t = Release::newest())]
-    #[arg(value_parser = Release::known)]
+    #[arg(value_parser = release)]
     release: Release,
 }
 
@@ -152,7 +178,7 @@ struct OfRelease {
 struct OfReleaseOrCheckout {
     /// The Kubernetes release whose behaviour is meant [default: the newest, or that of
     /// --upstream-path]
-    #[arg(long, value_name = "RELEASE", value_parser = Release::known)]
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
     #[command(flatten)]
     local: OfCheckout,
@@ -170,7 +196,7 @@ impl OfReleaseOrCheckout {
 struct OfReleases {
     /// The Kubernetes releases whose behaviour is meant: one, several (`1.30,1.35-1.37`), or `all`
     /// [default: the newest, or that of --upstream-path]
-    #[arg(long = "release", value_name = "RELEASES")]
+    #[arg(long = "release", value_name = "RELEASES", value_parser = releases)]
     releases: Option<Releases>,
 }
 
@@ -280,21 +306,34 @@ fn program_and_engine() -> Failure {
     Failure::usage(what).hint("leave out --engine")
 }
 
-/// Tells, once for each engine, that it is being made: one line for a log, so that minutes of
-/// silence are understood.
+/// Tells of each engine that it is being made, and every so often how far that is: lines for a log,
+/// so that minutes are understood.
 #[derive(Debug, Default)]
 struct TellPreparing {
-    told: BTreeSet<String>,
+    told: BTreeMap<String, Instant>,
 }
 
+/// So long nothing more is told of an engine.
+const QUIET: Duration = Duration::from_secs(20);
+
 impl TellPreparing {
-    fn tell(&mut self, what: &str) {
-        let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
-        if self.told.insert(engine.to_owned()) {
-            let text = format!("note: {what} (this takes minutes the first time)\n");
+    fn tell(&mut self, what: &str, done: Option<f64>) {
+        if let Some(text) = self.line(what, done, Instant::now()) {
             // A note that can't be written is no reason to stop.
             let _ = anstream::stderr().write_all(text.as_bytes());
         }
+    }
+
+    fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
+        let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
+        let text = match (self.told.get(engine), done) {
+            (None, _) => format!("note: {what} (one to four minutes, the first time)\n"),
+            (Some(last), _) if now.duration_since(*last) < QUIET => return None,
+            (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
+            (Some(_), None) => format!("note: {what}\n"),
+        };
+        self.told.insert(engine.to_owned(), now);
+        Some(text)
     }
 }
 
@@ -357,4 +396,42 @@ fn help(command: clap::Command, name: &str) -> String {
     let help = command.render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_is_made_is_told_of_every_so_often() {
+        let mut preparing = TellPreparing::default();
+        let begin = Instant::now();
+        let mut line = |what: &str, done, seconds| {
+            preparing.line(what, done, begin + Duration::from_secs(seconds))
+        };
+        let first = line("upstream v1.37: resolving modules", None, 0).unwrap_or_default();
+        assert!(first.starts_with("note: upstream v1.37: resolving modules (one to "), "{first}");
+        assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
+        assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
+        let later = line("upstream v1.37: compiling b", Some(0.42), 20);
+        assert_eq!(later.as_deref(), Some("note: upstream v1.37: 42 % compiled\n"));
+        assert_eq!(line("upstream v1.37: compiling c", Some(0.43), 21), None);
+    }
+
+    #[test]
+    fn a_patch_that_is_not_there_is_no_release() {
+        let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
+        assert_eq!(release("1.18"), Ok(minor));
+        assert_eq!(release("v1.37.0"), Ok(patch));
+        let there = build::version(minor).unwrap_or_default();
+        assert_eq!(release(&there), Ok(minor));
+        for wrong in ["1.18.3", "1.9.99", "v1.37.00"] {
+            let error = release(wrong).expect_err(wrong);
+            assert!(error.contains("did you mean 1."), "{error}");
+            assert!(releases(&format!("1.30,{wrong}")).is_err(), "{wrong}");
+            assert!(releases(&format!("{wrong}-1.37")).is_err(), "{wrong}");
+        }
+        assert_eq!(releases("all").map(|it| it.iter().count()), Ok(Release::supported().count()));
+        assert!(releases("1.30, 1.35 - 1.37.0").is_ok());
+    }
 }

@@ -45,10 +45,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let unmet = expect::evaluate((expected, release), &run.trace.ticks, &sizes, &run.outside);
     match args.format {
         Format::Text => {
-            let mut text = table::free_run(&scenario, &run, &release.to_string(), columns());
+            let mut text = String::new();
             if !spoken_of {
                 text.push_str(&table::other_release(&scenario, release, columns()));
             }
+            text.push_str(&table::free_run(&scenario, &run, &release.to_string(), columns()));
             let here = expected.iter().filter(|it| it.releases.contains(release));
             let (path, expected) = (&scenario.path, here.count());
             if whole {
@@ -56,7 +57,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             }
             show(&text)?;
         }
-        Format::Json => unless_closed(json::free_run(&mut io::stdout(), &run, &unmet))?,
+        Format::Json => {
+            let skipped = scenario.lacking(release);
+            unless_closed(json::free_run(&mut io::stdout(), &run, &unmet, skipped.as_deref()))?;
+        }
     }
     if let Some(why) = &run.unplayable {
         anyhow::bail!("{}: {why}", scenario.path);

@@ -38,7 +38,7 @@ struct MergeArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Releases of which there must be results: one, several (`1.30,1.35-1.37`), or `all`
-    #[arg(long, value_name = "RELEASES")]
+    #[arg(long, value_name = "RELEASES", value_parser = super::releases)]
     release: Option<Releases>,
     /// How results are shown
     #[arg(long, value_enum, default_value_t)]

@@ -153,10 +153,10 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let mut broken: Option<io::Error> = None;
     let done = interrupt::listen(plan.runs())?;
     let summary = run_all(plan, &mut |event| {
-        if let Event::Preparing { what, .. } = &event
+        if let Event::Preparing { what, fraction } = &event
             && quiet
         {
-            preparing.tell(what);
+            preparing.tell(what, *fraction);
         }
         if matches!(event, Event::Finished(_)) {
             done.fetch_add(1, Ordering::Relaxed);

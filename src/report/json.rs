@@ -61,11 +61,17 @@ pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// A free run of the model: one line a tick, the summary last.
+/// A free run of the model: one line a tick, the summary last, which says why a run on an engine
+/// would be `skipped`.
 ///
 /// # Errors
 /// If it can't be written.
-pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Result<()> {
+pub fn free_run(
+    out: &mut dyn Write,
+    run: &FreeRun,
+    unmet: &[Unmet],
+    skipped: Option<&str>,
+) -> io::Result<()> {
     for (index, tick) in run.ticks.iter().enumerate() {
         line(out, &tick_line(index + 1, tick))?;
     }
@@ -77,6 +83,9 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, unmet: &[Unmet]) -> io::Resu
         "rescales": rescales.count(),
         "unmet": unmet_lines(unmet),
     });
+    if let Some(why) = skipped {
+        summary["skipped"] = json!(why);
+    }
     if let Some(why) = &run.unplayable {
         summary["unplayable"] = json!(why);
     }

@@ -100,7 +100,10 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 #[must_use]
 pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
     let text = match scenario.lacking(release) {
-        Some(why) => format!("{why}: its expectations are not looked at"),
+        Some(why) => format!(
+            "{why}: `run` skips this scenario. What follows is what the model's rules would make \
+             of it; its expectations are not looked at"
+        ),
         None => format!(
             "the scenario speaks of releases {}, not of {release}: its expectations are not \
              looked at",

@@ -1,0 +1,96 @@
+//! What upstream does in a scenario, for `diff` and `bisect`: by its recorded trace, or else live.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::TellPreparing;
+use super::failure::Failure;
+use crate::engine::recorded::{Traces, parse_snapshot};
+use crate::engine::upstream::{Upstream, build};
+use crate::engine::{EngineError, upstream};
+use crate::model::rules::Release;
+use crate::run::{Verdict, run_one};
+use crate::scenario::Scenario;
+use crate::trace::Trace;
+
+/// What is known of a scenario on a release.
+pub(super) enum Seen {
+    /// What upstream did.
+    Trace(Trace),
+    /// It can't happen there, and why.
+    Lacking(String),
+    /// It is not known what upstream does, and why.
+    Unknown(String),
+}
+
+/// Upstream's controllers of all releases, as far as they are asked for.
+pub(super) struct Upstreams {
+    traces: Traces,
+    engines: BTreeMap<Release, Result<Upstream, String>>,
+    preparing: TellPreparing,
+    /// The scenario that was last told to run live.
+    told: String,
+}
+
+impl Upstreams {
+    pub(super) fn new(traces: Traces) -> Upstreams {
+        let preparing = TellPreparing::default();
+        Upstreams { traces, engines: BTreeMap::new(), preparing, told: String::new() }
+    }
+
+    /// What upstream does in a scenario on a release.
+    pub(super) fn see(
+        &mut self,
+        scenario: &Arc<Scenario>,
+        release: Release,
+    ) -> Result<Seen, Failure> {
+        if let Some(why) = scenario.lacking(release) {
+            return Ok(Seen::Lacking(why));
+        }
+        match self.recorded(scenario, release)? {
+            Some(trace) => Ok(Seen::Trace(trace)),
+            None => Ok(self.live(scenario, release)),
+        }
+    }
+
+    /// The recorded trace, unless it is of another scenario by now.
+    fn recorded(&self, scenario: &Scenario, release: Release) -> Result<Option<Trace>, Failure> {
+        let broken = |why: String| Failure::engine(format!("{}: {why}", scenario.id));
+        let found = self.traces.find(&scenario.id, release).map_err(broken)?;
+        let trace = found.map(|(_, text)| parse_snapshot(&text)).transpose().map_err(broken)?;
+        Ok(trace.filter(|trace| trace.hash == scenario.hash))
+    }
+
+    fn live(&mut self, scenario: &Arc<Scenario>, release: Release) -> Seen {
+        if self.told != scenario.id {
+            self.told.clone_from(&scenario.id);
+            let text = format!("note: {} is run live: no trace of it is recorded\n", scenario.id);
+            // A note that can't be written is no reason to stop.
+            let _ = anstream::stderr().write_all(text.as_bytes());
+        }
+        let engine = self.engines.entry(release).or_insert_with(|| {
+            let mut progress = |what: &str, done| self.preparing.tell(what, done);
+            let program = build::ensure(release, &AtomicBool::new(false), &mut progress);
+            program.map(|program| Upstream::new(program, release)).map_err(|error| match error {
+                EngineError::Unavailable { why, hint, .. } => {
+                    format!("{} {release} can't run here: {why}; {hint}", upstream::NAME)
+                }
+                error => error.to_string(),
+            })
+        });
+        let outcome = match engine {
+            Ok(engine) => run_one(scenario, engine, &[]),
+            Err(why) => return Seen::Unknown(why.clone()),
+        };
+        match outcome.verdict {
+            Verdict::Skipped { why } => Seen::Lacking(why),
+            Verdict::Inconclusive { why, .. } => Seen::Unknown(why),
+            // What the model says of it does not matter here.
+            Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unexpected => {
+                Seen::Trace(outcome.trace)
+            }
+        }
+    }
+}
