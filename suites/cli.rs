@@ -245,7 +245,13 @@ fn several_releases_are_run_in_order_and_summed_up() {
     assert_eq!(names, [Some("1.33"), Some("1.34"), Some("1.36")]);
     let sum: u64 = releases.iter().filter_map(|it| it["conforms"].as_u64()).sum();
     assert_eq!(summary["conforms"].as_u64(), Some(sum));
-    for wrong in ["1.5", "1.36-1.33", "1.30,x", ""] {
+    let options = ["run", "--engine", "recorded", "--release", "1.36,1.37", "-v", "tolerance"];
+    let text = stdout(&kube_lockstep(&options).assert().code(0));
+    for release in ["  v1.36, ", "  v1.37, "] {
+        let conforms = |line: &&str| line.starts_with("conforms  ") && line.contains(release);
+        assert!(text.lines().any(|line| conforms(&line)), "{release}: {text}");
+    }
+    for wrong in ["1.5", "1.36-1.33", "1.30,x", "1.18.3", "1.9.99", ""] {
         let run = kube_lockstep(&["run", "--release", wrong]).assert().code(2);
         assert!(stderr(&run).contains("--release"), "{wrong}: {}", stderr(&run));
     }
@@ -284,8 +290,50 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "markdown"];
     let text = stdout(&kube_lockstep(&options).assert().code(0));
     assert!(text.starts_with("# From 1.32 to 1.33") && text.contains(tolerance), "{text}");
+    for command in ["diff", "bisect"] {
+        let options = [command, "tolerance/docs-five-percent-of-100mi", "--from", "1.12"];
+        let run = kube_lockstep(&[&options[..], &["--to", "1.13"]].concat()).assert().code(4);
+        let said = stdout(&run) + &stderr(&run);
+        assert!(said.contains("no behavior on 1.12"), "{said}");
+    }
     let wrong = kube_lockstep(&["diff", "--from", "1.37", "--to", "1.33"]).assert().code(2);
     assert!(stderr(&wrong).contains("the first is the older release"), "{}", stderr(&wrong));
+}
+
+/// One who fails first is no reason for what is different before.
+#[test]
+fn diff_tells_the_rows_of_the_first_field_from_others() {
+    let id = "external-metric/on-target-pods-are-not-counted";
+    let options = ["diff", id, "--from", "1.15", "--to", "1.16", "--format", "json"];
+    let lines = json(&kube_lockstep(&options).assert().code(0));
+    assert_eq!(lines[0]["fields"][0]["field"], "status.desiredReplicas");
+    let rows = |of: &str| {
+        let rows = lines[0][of].as_array().expect("a list").iter();
+        rows.map(|row| row["what"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let ratio = "the ratio of an external metric is looked at before pods are counted";
+    assert_eq!(rows("rows"), [ratio]);
+    assert_eq!(
+        rows("also"),
+        ["the first of several metrics that fail is told, no longer the last"]
+    );
+}
+
+#[test]
+fn what_has_no_trace_is_not_compared_where_upstream_cannot_run() {
+    let (_folder, file) = folder("");
+    let empty = tempfile::tempdir().expect("a folder can be made");
+    let without_go = |arguments: &[&str]| {
+        let mut command = kube_lockstep(arguments);
+        command.env("PATH", empty.path()).env("KUBE_LOCKSTEP_CACHE", empty.path());
+        command.assert().code(3)
+    };
+    let (from, file) = (["--from", "1.36"], text(&file));
+    let diff = without_go(&[&["diff", file], &from[..]].concat());
+    assert!(stderr(&diff).contains("is run live: no trace of it is recorded"), "{}", stderr(&diff));
+    assert!(stdout(&diff).contains("upstream 1.36 can't run here: "), "{}", stdout(&diff));
+    let bisect = without_go(&[&["bisect", file], &from[..]].concat());
+    assert!(stderr(&bisect).contains("can't be compared on two releases: "), "{}", stderr(&bisect));
 }
 
 /// A program in place of an engine.
@@ -328,6 +376,13 @@ fn predict_does_not_judge_by_what_is_expected_of_other_releases() {
     let shown = stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0));
     assert!(shown.contains("note: the scenario speaks of releases <=1.30, not of 1.37"), "{shown}");
     assert!(!shown.contains("not met"), "{shown}");
+    let behavior = "tolerance/docs-five-percent-of-100mi";
+    let old = ["predict", behavior, "--release", "1.17"];
+    let shown = stdout(&kube_lockstep(&old).assert().code(0));
+    assert!(shown.starts_with("note: an HPA has no behavior on 1.17: `run` skips this"), "{shown}");
+    let lines = json(&kube_lockstep(&[&old[..], &["--format", "json"]].concat()).assert().code(0));
+    let summary = &lines.last().expect("a summary")["summary"];
+    assert_eq!(summary["skipped"], "an HPA has no behavior on 1.17");
 }
 
 #[test]

@@ -14,8 +14,15 @@ use crate::engine::{EngineError, model, recorded, upstream};
 use crate::model::rules::Release;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
+const HELP: &str = "\
+Exit codes:
+  0    upstream's controller can run here
+  2    a wrong command line
+  3    it can't";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 pub(super) struct Args {
     #[command(flatten)]
     release: OfRelease,

@@ -409,6 +409,11 @@ pub(super) fn nearest<'a>(
 ) -> Option<&'a str> {
     let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
     let likeness = |candidate: &str| {
+        // Whoever has typed the beginning has only not gone on.
+        let begins = |text: &str| !name.is_empty() && text.starts_with(name);
+        if begins(candidate) || begins(&last(candidate)) {
+            return 1.0;
+        }
         let whole = strsim::normalized_damerau_levenshtein(name, candidate);
         let tail = strsim::normalized_damerau_levenshtein(&last(name), &last(candidate));
         whole.max(tail)
@@ -416,7 +421,8 @@ pub(super) fn nearest<'a>(
     candidates
         .map(|candidate| (likeness(candidate), candidate))
         .filter(|(likeness, _)| *likeness >= 0.6)
-        .max_by(|one, other| one.0.total_cmp(&other.0))
+        // Of several that are as near, the first one.
+        .max_by(|one, other| one.0.total_cmp(&other.0).then_with(|| other.1.cmp(one.1)))
         .map(|(_, candidate)| candidate)
 }
 
@@ -431,6 +437,10 @@ mod tests {
         assert_eq!(nearest("tolerance/uper-edge"), Some("tolerance/upper-edge"));
         assert_eq!(nearest("lower-edge"), Some("tolerance/lower-edge"));
         assert_eq!(nearest("something-else-entirely"), None);
+        assert_eq!(nearest("tolerance/lo"), Some("tolerance/lower-edge"));
+        assert_eq!(nearest("up"), Some("tolerance/upper-edge"));
+        assert_eq!(nearest("tolerance/"), Some("tolerance/lower-edge"), "the first of both");
+        assert_eq!(nearest(""), None);
     }
 
     #[test]

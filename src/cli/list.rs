@@ -11,8 +11,15 @@ use super::{Format, Source, exit, show, unless_closed};
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{counted, json};
 
+const HELP: &str = "\
+Exit codes:
+  0    the scenarios are listed
+  2    a wrong command line, or an invalid scenario
+  4    there are none, or a glob matches none";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 pub(super) struct Args {
     /// What to list: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
     /// or files

@@ -8,8 +8,15 @@ use crate::engine::upstream::build::{self, Entry};
 use crate::report::counted;
 use crate::report::style::{DIM, STRONG, WARN, paint};
 
+const HELP: &str = "\
+Exit codes:
+  0    what can go is gone; what is in use was left
+  2    a wrong command line
+  3    there is no cache folder, or something in it can't be removed";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
 pub(super) struct Args {
     /// Also what this program would use again: it is built anew when it is needed
     #[arg(long)]

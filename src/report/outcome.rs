@@ -54,10 +54,11 @@ pub(super) fn is_block(outcome: &Outcome) -> bool {
     !matches!(outcome.verdict, Verdict::Skipped { .. })
 }
 
-/// One line for a scenario, whatever came of it.
-pub(super) fn short(outcome: &Outcome, columns: usize) -> String {
+/// One line for a scenario, whatever came of it; of several releases with the one that it is of.
+pub(super) fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
-    line("conforms", GOOD, &outcome.id, &ticks, columns)
+    let rest = if several { format!("v{}, {ticks}", outcome.release) } else { ticks };
+    line("conforms", GOOD, &outcome.id, &rest, columns)
 }
 
 /// One line for a scenario on which the engine failed as on another one before.

@@ -79,7 +79,11 @@ impl<W: Write> Terminal<W> {
             // Blocks of several lines are set apart.
             Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
             Some(text) => text,
-            None if self.layout.verbose => outcome::short(outcome, columns),
+            None if self.layout.verbose => {
+                let run = self.run.as_ref();
+                let several = run.is_some_and(|run| run.release != outcome.release);
+                outcome::short(outcome, several, columns)
+            }
             None => String::new(),
         };
         if let Some(bar) = &mut self.bar {

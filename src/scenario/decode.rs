@@ -39,6 +39,26 @@ pub(super) fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T
     })
 }
 
+/// How a field is written that can't be left out.
+fn example(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "apiVersion" => "for instance `apiVersion: kube-lockstep.dev/v1alpha1`",
+        "kind" => "a scenario begins with `kind: Scenario`; of an object, what it is",
+        "requirement" => "one sentence that says what has to hold: `requirement: It scales up.`",
+        "workload" => "what is scaled, for instance `workload: {replicas: 3}`",
+        "until" => "how long it is played, for instance `until: 5m`",
+        "at" => "the time since the start, for instance `at: 30s`",
+        "name" => "for instance `name: web`",
+        "replicas" => "a size, for instance `replicas: 3`",
+        "labels" => "for instance `labels: {app: web}`",
+        "type" => "of a policy Pods or Percent; of a condition for instance ScalingActive",
+        "value" => "for instance `value: 4`",
+        "periodSeconds" => "for instance `periodSeconds: 60`",
+        "reason" => "for instance `reason: SuccessfulRescale`",
+        _ => return None,
+    })
+}
+
 /// An error that may not know its place yet.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -95,7 +115,7 @@ impl serde::de::Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Fault {
-        Fault::new(format!("missing field `{field}`"), None)
+        Fault::new(format!("missing field `{field}`"), example(field).map(str::to_owned))
     }
 }
 

@@ -22,6 +22,8 @@ pub const CACHE_VARIABLE: &str = "KUBE_LOCKSTEP_CACHE";
 
 /// Where engines of releases lie in the cache folder.
 pub(super) const ENGINES: &str = "engines";
+/// Where links to modules without a go.mod lie in it.
+pub(super) const STAGING: &str = "staging";
 /// Where engines of local checkouts lie in it, each in a folder of its own.
 pub(super) const CHECKOUTS: &str = "checkouts";
 /// The file in such a folder that says where the checkout is.
@@ -183,10 +185,21 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
     };
     for path in entries(&cache.join(ENGINES)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Locks take no room, and somebody may be waiting for one.
         if !name.starts_with('.') {
             let stale = (!is_current(&name)).then_some("of another version of kube-lockstep or Go");
             add(path, stale);
+        } else if is_left_lock(&path, &name, is_current) {
+            add(path, Some("the lock of an engine that is not there"));
+        }
+    }
+    let left = left_by_builds(cache);
+    let is_build = |path: &PathBuf| starts_with(path, BUILDING) && !left.contains(path);
+    // A build that is under way may need a link at any time.
+    if !entries(cache).iter().any(is_build) {
+        let links = entries(&cache.join(STAGING)).into_iter().filter(|path| path.is_symlink());
+        for path in links {
+            let gone = !path.exists();
+            add(path, gone.then_some("a link to what is gone from Go's module cache"));
         }
     }
     for path in entries(&cache.join(CHECKOUTS)).into_iter().filter(|path| path.is_dir()) {
@@ -194,14 +207,31 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
         let there = !origin.is_empty() && Path::new(&origin).is_dir();
         add(path, (!there).then_some("of a checkout that is gone"));
     }
-    for path in left_by_builds(cache) {
+    for path in left {
         add(path, Some("left by a build that was killed"));
     }
     found
 }
 
+fn starts_with(path: &Path, begin: &str) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begin))
+}
+
+/// Whether it is the lock of an engine that is not there and would not be built again, and which
+/// nobody has. Those of places are few, and always the same.
+fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> bool {
+    let engine = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
+    let Some(engine) = engine.filter(|engine| !engine.starts_with("place-")) else { return false };
+    let free = || File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+    !path.with_file_name(engine).exists() && !is_current(engine) && free()
+}
+
 /// Removes a thing from the cache folder; says whether it did, or left it since it is in use.
 pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
+    // A link is removed, and never what it leads to.
+    if entry.path.is_symlink() {
+        return fs::remove_file(&entry.path).map(|()| true);
+    }
     if !entry.path.is_dir() {
         return remove_engine(&entry.path);
     }
@@ -229,7 +259,16 @@ pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
         other => other?,
     };
     match file.try_lock() {
-        Ok(()) => fs::remove_file(path).map(|()| true),
+        Ok(()) => {
+            fs::remove_file(path)?;
+            // Its lock goes with it, unless it is being built anew.
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let lock = path.with_file_name(format!(".{name}.lock"));
+            if File::open(&lock).is_ok_and(|file| file.try_lock().is_ok()) {
+                let _ = fs::remove_file(lock);
+            }
+            Ok(true)
+        }
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -239,7 +278,7 @@ pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
 pub(super) const ENGINE: &str = "engine-";
 
 pub(super) fn is_engine(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(ENGINE))
+    starts_with(path, ENGINE)
 }
 
 /// The bytes of a file, or of all below a folder. What can't be read counts as nothing; links are

@@ -14,6 +14,7 @@ use include_dir::Dir;
 use serde_json::{Map, Value, json};
 
 use super::build::{Progress, SOURCES, mod_file, not_usable, version};
+use super::cache::STAGING;
 use super::checkout::quoted;
 use super::go::{Build, go};
 use crate::engine::EngineError;
@@ -138,7 +139,7 @@ fn download(
 /// A name for the folder outside of Go's module cache, in which nothing may be laid over, and the
 /// same one for each build: Go compiles anew what has moved.
 fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
-    let links = cache.join("staging");
+    let links = cache.join(STAGING);
     fs::create_dir_all(&links)?;
     let link = links.join(version);
     if fs::read_link(&link).is_ok_and(|now| now == to) {

@@ -398,7 +398,19 @@ fn manifest(
 fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     let mut missing = |at: At<'_>, there: bool, field: &str| {
         if !there {
-            problems.plain(at, format!("missing field `{field}` of the HPA"));
+            let hint = match field.rsplit('.').next() {
+                Some("apiVersion") => "for instance `apiVersion: autoscaling/v2`",
+                Some("kind") if field == "kind" => "`kind: HorizontalPodAutoscaler`",
+                Some("kind") => "for instance `kind: Deployment`",
+                Some("name") => "for instance `name: web`",
+                Some("maxReplicas") => "for instance `maxReplicas: 10`",
+                Some("scaleTargetRef") => {
+                    "what it scales, for instance \
+                    `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`"
+                }
+                _ => "with at least `scaleTargetRef` and `maxReplicas`",
+            };
+            problems.hint(at, format!("missing field `{field}` of the HPA"), hint);
         }
     };
     missing(at, typed.api_version.is_some(), "apiVersion");
@@ -420,12 +432,16 @@ fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     }
 }
 
+/// What a metric can be.
+pub(super) const METRIC_TYPES: &str =
+    "Resource, ContainerResource, Pods, Object or External, as the field beside it";
+
 /// Without its type, nothing can be said of a metric.
 fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     let metrics = typed.spec.as_ref().and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
     for (index, metric) in metrics.iter().enumerate() {
         if metric.type_.is_none() {
-            problems.plain(at.index(index), "missing field `type` of the metric");
+            problems.hint(at.index(index), "missing field `type` of the metric", METRIC_TYPES);
         }
     }
 }
@@ -493,7 +509,9 @@ fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Targe
     };
     let wanted = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let found = reference.api_version.as_deref().unwrap_or_default();
-    if found != wanted {
+    // The controller finds a scale by group and kind: versions that are gone are as good.
+    let older = group == "apps" && matches!(found, "apps/v1beta1" | "apps/v1beta2");
+    if found != wanted && !older {
         let what = match found {
             "" => format!("missing apiVersion of the {kind}"),
             found => format!("a {kind} of apiVersion {found} is not supported"),

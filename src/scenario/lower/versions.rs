@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 
 use super::cursor::{At, Problems};
+use super::hpa::METRIC_TYPES;
 use super::values::quantity;
 use crate::model::hpa::{ROUND_TRIP_ANNOTATIONS, from_v2beta1};
 use crate::model::quantity::Quantity;
@@ -72,7 +73,7 @@ fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {
     for (index, metric) in metrics.enumerate() {
         let at = at.key("spec").key("metrics").index(index);
         if metric.type_.is_none() {
-            problems.plain(at, "missing field `type` of the metric");
+            problems.hint(at, "missing field `type` of the metric", METRIC_TYPES);
         }
         for (source, field, text) in metric.quantities() {
             quantity(&QuantityText(text.to_owned()), at.key(source).key(field), problems);
