@@ -102,7 +102,7 @@ pub(super) struct Spec {
 pub(super) struct Reference {
     /// Group and version, for instance `apps/v1`.
     #[schemars(extend("anyOf" = [
-        {"enum": ["apps/v1", "v1"]},
+        {"enum": ["apps/v1", "v1", "apps/v1beta2", "apps/v1beta1"]},
         {"pattern": r"^[^/]+\.[^/]+/[^/]+$"},
     ]))]
     pub(super) api_version: Option<String>,
