@@ -133,7 +133,7 @@ fn model(criterion: &mut Criterion) {
 }
 
 fn upstream(criterion: &mut Criterion) {
-    let program = match build::ensure(RELEASE, &AtomicBool::new(false), &mut |_, _| {}) {
+    let program = match build::ensure(build::What::Host, RELEASE, &AtomicBool::new(false), &mut |_, _| {}) {
         Ok(program) => program,
         Err(error) => {
             say(&format!("SKIPPED: upstream's engine: {error}"));

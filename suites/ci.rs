@@ -39,7 +39,7 @@ fn resolves(upstream: Result<PathBuf, EngineError>, listing: bool) -> Trial {
     let missing = support::is_missing(&upstream);
     let trial = Trial::test("a_release_is_added_by_one_command", move || {
         upstream?;
-        let version = build::version(Release::newest()).ok_or("no version")?;
+        let version = build::version(build::What::Host, Release::newest()).ok_or("no version")?;
         let folder = tempfile::tempdir()?;
         let output = Command::new(support::repository().join("ci/resolve"))
             .arg(version.trim_start_matches('v'))

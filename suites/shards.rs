@@ -54,6 +54,7 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
         checkout: None,
         shard,
         time_limit: TIME_LIMIT,
+        pace: kube_lockstep::run::Pace::default(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut report = Json::new(Vec::new());

@@ -174,10 +174,10 @@ fn scenarios(fixtures: &Fixtures) -> Option<Check> {
 
 fn upstream_engine(release: Release) -> Check {
     let name = format!("{} {release}", upstream::NAME);
-    if !build::supports(release) {
+    if !build::supports(build::What::Host, release) {
         return Check::new(State::Missing, name, "the hosts in this program can't build it");
     }
-    match build::built(release) {
+    match build::built(build::What::Host, release) {
         Ok(Some(program)) => {
             let bytes = fs::metadata(&program).map_or(0, |metadata| metadata.len());
             Check::new(State::Ok, name, format!("built, {}", size(bytes)))

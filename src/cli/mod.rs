@@ -3,6 +3,7 @@
 //! Here command lines become plans, and outcomes become exit codes. What is shown is made by
 //! [`crate::report`], what is done by [`crate::run`]. The only place of `anyhow`.
 
+mod cluster;
 mod completions;
 mod diff;
 mod doctor;
@@ -93,6 +94,8 @@ enum Command {
     Schema,
     /// Show what this machine has, which engines can run here, and why others can't
     Doctor(doctor::Args),
+    /// Start and stop real control planes for one's own use
+    Cluster(cluster::Args),
     /// Remove what is stale from the cache folder: engines of other versions, and leftovers
     ///
     /// What a running process uses is left. Engines that are removed are built anew when they are
@@ -273,6 +276,7 @@ pub fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Schema => schema::run(),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Prune(args) => prune::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     };

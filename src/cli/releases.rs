@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         });
         rows.push(Row {
             release,
-            live: build::version(release),
+            live: build::version(build::What::Host, release),
             kept: kept.count(),
             recorded: runs.count(),
             changes: CHANGES.iter().filter(|change| change.since == release).collect(),

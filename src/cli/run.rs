@@ -1,6 +1,7 @@
 //! `kube-lockstep run`.
 
 use std::io::{self, IsTerminal, Write as _};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
-use crate::run::{EngineChoice, Event, Plan, Summary, run_all};
+use crate::run::{EngineChoice, Event, Pace, Plan, Summary, run_all};
 use crate::scenario::Scenario;
 
 /// The arguments.
@@ -56,7 +57,16 @@ pub(super) struct Args {
     /// How long an engine may take for an answer, for instance 1m
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     time_limit: Option<std::time::Duration>,
+    /// How many times as fast as written scenarios are played on a real cluster [default: 15]
+    #[arg(long, value_name = "N")]
+    speed: Option<NonZero<u32>>,
+    /// Scenarios that take longer than this on a real cluster are skipped [default: 1m]
+    #[arg(long, value_name = "DURATION", value_parser = time_limit)]
+    longest: Option<std::time::Duration>,
 }
+
+/// How many scenarios are played on a real cluster at a time, unless the command line says so.
+const SIDE_BY_SIDE: usize = 24;
 
 /// The engines by name.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +77,8 @@ enum EngineName {
     Model,
     /// Recorded traces of upstream's controller
     Recorded,
+    /// A whole control plane of this machine's own: etcd, kube-apiserver, kube-controller-manager
+    Embedded,
 }
 
 pub(super) fn time_limit(text: &str) -> Result<std::time::Duration, String> {
@@ -97,7 +109,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
-    let other = matches!(args.engine, Some(EngineName::Model | EngineName::Recorded));
+    let other = !matches!(args.engine, None | Some(EngineName::Upstream));
     if args.program.is_some() && other {
         return Err(program_and_engine());
     }
@@ -119,15 +131,24 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             Some(EngineName::Upstream) => EngineChoice::Upstream,
             Some(EngineName::Model) => EngineChoice::Model,
             Some(EngineName::Recorded) => EngineChoice::Recorded,
+            Some(EngineName::Embedded) => EngineChoice::Embedded,
         },
         releases: args.releases.releases(checkout.as_ref())?,
-        jobs: workers(args.jobs),
+        jobs: match args.engine {
+            // They mostly wait.
+            Some(EngineName::Embedded) => args.jobs.map_or(SIDE_BY_SIDE, usize::from),
+            _ => workers(args.jobs),
+        },
         known: fixtures.known()?,
         traces: fixtures.traces(),
         program: args.program.clone(),
         checkout,
         shard: args.part.shard,
         time_limit: args.time_limit.unwrap_or(TIME_LIMIT),
+        pace: Pace {
+            speed: args.speed.unwrap_or(Pace::default().speed),
+            longest: args.longest.unwrap_or(Pace::default().longest),
+        },
         stop: Arc::new(AtomicBool::new(false)),
     })
 }

@@ -4,6 +4,10 @@
 //! small on purpose: any program that can be told of changes and of the passing of time can be an
 //! engine. No engine knows of the comparison, and the runner knows of no engine in particular.
 
+#[cfg(feature = "clusters")]
+pub(crate) mod cluster;
+#[cfg(feature = "clusters")]
+pub mod embedded;
 pub mod model;
 #[cfg(feature = "engines")]
 pub mod recorded;

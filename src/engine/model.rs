@@ -216,6 +216,13 @@ impl Simulation {
         self.controller.resyncs_at(instant)
     }
 
+    /// A reconcile that is due a little later is due by this instant: real clocks are not exact.
+    pub fn hurry(&mut self, now: Time) {
+        for served in &self.hpas {
+            self.controller.hurry(&served.key, now);
+        }
+    }
+
     /// Lets one reconcile that is due at this instant take its turn. Nothing if there is nothing to
     /// reconcile, or if it waits. The cluster is not changed by it: see
     /// [`Simulation::settle`].

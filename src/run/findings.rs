@@ -40,7 +40,7 @@ impl<'k> Findings<'k> {
     }
 
     /// Differences that no known disagreement explains are a divergence.
-    fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
+    pub(super) fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
         let mut open = Vec::new();
         for field in fields {
             match self.known.iter().find(|known| known.explains(&field)) {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::findings::Findings;
 use super::{KnownHit, Note, Outcome, Verdict};
@@ -345,7 +345,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable, notes }
 }
 
-fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {
+pub(super) fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {
     Trace {
         release: release.to_owned(),
         engine: engine.to_owned(),
@@ -374,25 +374,8 @@ pub fn run_watched(
 ) -> Outcome {
     let begin = Instant::now();
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
-    let trace = trace_of(scenario, &name, &release.to_string());
-    let mut outcome = Outcome {
-        id: scenario.id.clone(),
-        path: scenario.path.clone(),
-        line: scenario.line,
-        requirement: scenario.requirement.clone(),
-        engine: name,
-        release: release.to_string(),
-        verdict: Verdict::Conforms,
-        unplayable: false,
-        known: Vec::new(),
-        ticks: 0,
-        poisoned: 0,
-        trace: trace.clone(),
-        why: Vec::new(),
-        unmet: Vec::new(),
-        notes: Vec::new(),
-        elapsed: begin.elapsed(),
-    };
+    let mut outcome = unfinished(scenario, &name, release);
+    let trace = outcome.trace.clone();
     if let Some(why) = scenario.lacking(release) {
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
@@ -410,7 +393,29 @@ pub fn run_watched(
     outcome
 }
 
-fn inconclusive(error: EngineError) -> Verdict {
+/// What is known of a scenario before it is run.
+pub(super) fn unfinished(scenario: &Scenario, name: &Arc<str>, release: Release) -> Outcome {
+    Outcome {
+        id: scenario.id.clone(),
+        path: scenario.path.clone(),
+        line: scenario.line,
+        requirement: scenario.requirement.clone(),
+        engine: name.clone(),
+        release: release.to_string(),
+        verdict: Verdict::Conforms,
+        unplayable: false,
+        known: Vec::new(),
+        ticks: 0,
+        poisoned: 0,
+        trace: trace_of(scenario, name, &release.to_string()),
+        why: Vec::new(),
+        unmet: Vec::new(),
+        notes: Vec::new(),
+        elapsed: Duration::ZERO,
+    }
+}
+
+pub(super) fn inconclusive(error: EngineError) -> Verdict {
     let why = error.to_string();
     match error {
         EngineError::Broken { output, .. } => Verdict::Inconclusive { why, output },
@@ -420,7 +425,7 @@ fn inconclusive(error: EngineError) -> Verdict {
     }
 }
 
-fn conclude(
+pub(super) fn conclude(
     outcome: &mut Outcome,
     (scenario, release): (&Scenario, Release),
     findings: Findings<'_>,

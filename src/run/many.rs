@@ -35,6 +35,9 @@ pub enum EngineChoice {
     Model,
     /// Upstream's recorded traces.
     Recorded,
+    /// A whole control plane, with a real clock.
+    #[cfg(feature = "clusters")]
+    Embedded,
 }
 
 /// What is to be run, and how.
@@ -60,6 +63,9 @@ pub struct Plan {
     pub shard: Option<Shard>,
     /// How long an answer of the engine may take.
     pub time_limit: Duration,
+    /// How scenarios are played where time is real.
+    #[cfg(feature = "clusters")]
+    pub pace: super::Pace,
     /// Set from outside to end the run early: what is under way is ended, the rest is skipped.
     pub stop: Arc<AtomicBool>,
 }
@@ -197,12 +203,18 @@ fn choose(plan: &Plan, release: Release, sink: &mut dyn FnMut(Event)) -> Choice 
         if let Some(program) = &plan.program {
             return Ok(Chosen::Program(program.clone()));
         }
-        build::ensure(release, &plan.stop, &mut progress).map(Chosen::Upstream)
+        build::ensure(build::What::Host, release, &plan.stop, &mut progress).map(Chosen::Upstream)
     };
     match plan.engine {
         EngineChoice::Upstream => Ok((upstream()?, None)),
         EngineChoice::Model => Ok((Chosen::Model, None)),
         EngineChoice::Recorded => Ok((Chosen::Recorded, None)),
+        #[cfg(feature = "clusters")]
+        EngineChoice::Embedded => Err(EngineError::Unavailable {
+            engine: crate::engine::embedded::NAME.into(),
+            why: "it plays scenarios on a real clock".to_owned(),
+            hint: "`kube-lockstep run --engine embedded` does so".to_owned(),
+        }),
         EngineChoice::Best => match upstream() {
             Ok(chosen) => Ok((chosen, None)),
             // Only what is missing is a reason to take less; what is broken is to be seen.
@@ -268,6 +280,10 @@ impl Engines {
 /// engine can't have no verdicts. An engine that breaks later makes its scenario inconclusive.
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
     let parts = plan.parts();
+    #[cfg(feature = "clusters")]
+    if plan.engine == EngineChoice::Embedded {
+        return super::clusters::run_all(plan, &parts, sink);
+    }
     let releases: Vec<Release> = parts.iter().map(|(release, _)| *release).collect();
     let (next, (to, from)) = (AtomicUsize::new(0), mpsc::channel());
     let ready = releases.iter().map(|_| None).collect();
@@ -319,7 +335,7 @@ fn run_parts(
 }
 
 /// The event with which a run begins.
-fn start(plan: &Plan, engine: Arc<str>, note: Option<String>) -> Event {
+pub(super) fn start(plan: &Plan, engine: Arc<str>, note: Option<String>) -> Event {
     Event::Started {
         scenarios: plan.runs(),
         setting: Setting {
@@ -341,6 +357,8 @@ fn name_of_choice(plan: &Plan) -> Arc<str> {
         (Some(program), _) => name_of(program),
         (None, EngineChoice::Model) => crate::engine::model::NAME.into(),
         (None, EngineChoice::Recorded) => crate::engine::recorded::NAME.into(),
+        #[cfg(feature = "clusters")]
+        (None, EngineChoice::Embedded) => crate::engine::embedded::NAME.into(),
         (None, EngineChoice::Best | EngineChoice::Upstream) => match &plan.checkout {
             Some(checkout) => checkout.name().into(),
             None => crate::engine::upstream::NAME.into(),

@@ -3,6 +3,8 @@
 //! This is the only caller of the comparison. It prints nothing.
 
 pub mod change;
+#[cfg(feature = "clusters")]
+mod clusters;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
@@ -12,12 +14,18 @@ mod lockstep;
 #[cfg(feature = "engines")]
 mod many;
 pub mod merge;
+#[cfg(feature = "clusters")]
+mod recorder;
 mod shard;
+#[cfg(feature = "clusters")]
+mod wall;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "clusters")]
+pub use clusters::Pace;
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, of_program, run_all};

@@ -27,6 +27,7 @@ mod raise;
 mod releases;
 mod scalars;
 mod schema;
+mod speed;
 mod write;
 mod yaml;
 

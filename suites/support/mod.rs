@@ -81,7 +81,7 @@ pub fn upstream(suite: &str, release: Release, list: bool) -> Result<PathBuf, En
     }
     let mut last = String::new();
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let built = build::ensure(release, &stop, &mut |what, _| {
+    let built = build::ensure(build::What::Host, release, &stop, &mut |what, _| {
         // One line a stage, not one a package: this is read in logs.
         let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
         if stage != last {

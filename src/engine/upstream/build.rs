@@ -33,6 +33,53 @@ pub const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
 /// linker, leave others idle.
 const CORES_OF_A_BUILD: usize = 2;
 
+/// What is built of upstream's code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// The host of the HPA controller in virtual time.
+    Host,
+    /// etcd, kube-apiserver and kube-controller-manager in one program.
+    ControlPlane,
+}
+
+impl What {
+    const ALL: [What; 2] = [What::Host, What::ControlPlane];
+
+    /// How it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Host => NAME,
+            What::ControlPlane => "controlplane",
+        }
+    }
+
+    /// Where its package is.
+    fn package(self) -> &'static str {
+        match self {
+            What::Host => HOST,
+            What::ControlPlane => "./controlplane",
+        }
+    }
+
+    /// Its mod file of a release.
+    pub(super) fn mod_file(self, release: Release) -> String {
+        match self {
+            What::Host => mod_file(release),
+            What::ControlPlane => format!("controlplane/{}", mod_file(release)),
+        }
+    }
+
+    /// Whether a folder of the sources has to do with it.
+    fn needs(self, folder: &Path) -> bool {
+        let own = folder.starts_with("controlplane");
+        match self {
+            What::Host => !own,
+            What::ControlPlane => own,
+        }
+    }
+}
+
 /// Told what is being done, and which part of the whole is done if that is known.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
 
@@ -50,15 +97,19 @@ fn cores() -> usize {
 
 /// Whether the sources in this binary can build that release.
 #[must_use]
-pub fn supports(release: Release) -> bool {
-    SOURCES.contains(mod_file(release))
+pub fn supports(what: What, release: Release) -> bool {
+    SOURCES.contains(what.mod_file(release))
 }
 
 /// The releases that the sources in this binary can build, oldest first.
-pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
-    let minors: std::collections::BTreeSet<u32> = (SOURCES.get_dir("versions").into_iter())
+pub fn supported(what: What) -> impl DoubleEndedIterator<Item = Release> {
+    let folder = match what {
+        What::Host => "versions",
+        What::ControlPlane => "controlplane/versions",
+    };
+    let minors: std::collections::BTreeSet<u32> = (SOURCES.get_dir(folder).into_iter())
         .flat_map(|versions| versions.files())
-        .filter_map(|file| file.path().to_str()?.strip_prefix("versions/v1.")?.strip_suffix(".mod"))
+        .filter_map(|file| file.path().file_name()?.to_str()?.strip_prefix("v1.")?.strip_suffix(".mod"))
         .filter_map(|minor| minor.parse().ok())
         .collect();
     minors.into_iter().map(|minor| Release { minor })
@@ -66,8 +117,8 @@ pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
 
 /// The version of Kubernetes that is built for a release: `v1.36.3`. Nothing if none is known.
 #[must_use]
-pub fn version(release: Release) -> Option<String> {
-    let text = SOURCES.get_file(mod_file(release))?.contents_utf8()?;
+pub fn version(what: What, release: Release) -> Option<String> {
+    let text = SOURCES.get_file(what.mod_file(release))?.contents_utf8()?;
     let module = text.lines().find_map(|line| {
         line.trim_start_matches("require").trim().strip_prefix("k8s.io/kubernetes ")
     });
@@ -82,17 +133,19 @@ pub(super) fn mod_file(release: Release) -> String {
 ///
 /// # Errors
 /// As [`cache_folder`]; and as [`find_go`] if it was not.
-pub fn built(release: Release) -> Result<Option<PathBuf>, EngineError> {
+pub fn built(what: What, release: Release) -> Result<Option<PathBuf>, EngineError> {
     let cache = cache_folder()?;
     match find_go() {
-        Ok(go) => Ok(Some(program(&cache, release, &go)).filter(|program| cache::hold(program))),
-        Err(error) => built_before(&cache, release).map(Some).ok_or(error),
+        Ok(go) => {
+            Ok(Some(program(&cache, what, release, &go)).filter(|program| cache::hold(program)))
+        }
+        Err(error) => built_before(&cache, what, release).map(Some).ok_or(error),
     }
 }
 
 /// The newest program that some Go has built of these sources.
-fn built_before(cache: &Path, release: Release) -> Option<PathBuf> {
-    let name = name(release);
+fn built_before(cache: &Path, what: What, release: Release) -> Option<PathBuf> {
+    let name = name(what, release);
     let entries = fs::read_dir(cache.join(ENGINES)).ok()?.flatten();
     let ours = entries.filter(|entry| is_of(&entry.file_name().to_string_lossy(), &name));
     let modified = |entry: &fs::DirEntry| entry.metadata().and_then(|it| it.modified()).ok();
@@ -112,12 +165,14 @@ fn is_of(file: &str, name: &str) -> bool {
 pub fn contents() -> Result<Vec<Entry>, EngineError> {
     let cache = cache_folder()?;
     let go = find_go().ok();
-    let names: Vec<(String, Option<String>)> = supported()
-        .map(|release| {
-            let exact = go.as_ref().map(|go| program(&cache, release, go));
+    let all = What::ALL.into_iter();
+    let all = all.flat_map(|what| supported(what).map(move |release| (what, release)));
+    let names: Vec<(String, Option<String>)> = all
+        .map(|(what, release)| {
+            let exact = go.as_ref().map(|go| program(&cache, what, release, go));
             let exact = exact.filter(|program| program.is_file());
             let file = |path: PathBuf| path.file_name().map(|it| it.to_string_lossy().into_owned());
-            (name(release), exact.and_then(file))
+            (name(what, release), exact.and_then(file))
         })
         .collect();
     // One that another Go has built is of use as long as this Go has built none.
@@ -144,40 +199,48 @@ pub fn remove(entry: &Entry) -> io::Result<bool> {
 /// # Errors
 /// If there is no Go, the release is unknown, or the build fails (with what the compiler said).
 pub fn ensure(
+    what: What,
     release: Release,
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
-    if !supports(release) {
+    if !supports(what, release) {
         return Err(unavailable(
             format!("upstream's code of release {release} is not known to it"),
-            "`kube-lockstep doctor` lists the releases".to_owned(),
+            match what {
+                What::Host => "`kube-lockstep doctor` lists the releases".to_owned(),
+                What::ControlPlane => {
+                    let releases: Vec<String> =
+                        supported(what).map(|release| release.to_string()).collect();
+                    format!("there are control planes of {}", releases.join(", "))
+                }
+            },
         ));
     }
     let cache = cache_folder()?;
     let go = match find_go() {
         Ok(go) => go,
-        Err(error) => return built_before(&cache, release).ok_or(error),
+        Err(error) => return built_before(&cache, what, release).ok_or(error),
     };
-    let program = program(&cache, release, &go);
+    let program = program(&cache, what, release, &go);
     while !cache::hold(&program) {
-        build(&cache, &program, release, stop, progress)?;
+        build((&cache, &program), (what, release), stop, progress)?;
     }
     Ok(program)
 }
 
-fn program(cache: &Path, release: Release, go: &Go) -> PathBuf {
+fn program(cache: &Path, what: What, release: Release, go: &Go) -> PathBuf {
     // A Go from its own repository has spaces and the like in its version.
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let go: String = go.version.chars().map(plain).collect();
-    cache.join(ENGINES).join(format!("{}-{go}", name(release)))
+    cache.join(ENGINES).join(format!("{}-{go}", name(what, release)))
 }
 
 /// The name of what these sources build, up to the version of Go.
-fn name(release: Release) -> String {
+fn name(what: What, release: Release) -> String {
     let mut hash = Sha256::new();
-    hash_folder(&SOURCES, release, &mut hash);
-    format!("upstream-v{release}-{}", hex(&hash.finalize()))
+    hash_folder(&SOURCES, (what, release), &mut hash);
+    format!("{}-v{release}-{}", what.name(), hex(&hash.finalize()))
 }
 
 /// Enough of a hash to tell things apart.
@@ -185,10 +248,10 @@ pub(super) fn hex(hash: &[u8]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn hash_folder(folder: &Dir<'_>, release: Release, hash: &mut Sha256) {
+fn hash_folder(folder: &Dir<'_>, (what, release): (What, Release), hash: &mut Sha256) {
     for file in folder.files() {
         let path = file.path();
-        let of_a_release = path.starts_with("versions");
+        let of_a_release = path.components().any(|part| part.as_os_str() == "versions");
         if of_a_release && path.file_stem() != Path::new(&mod_file(release)).file_stem() {
             continue;
         }
@@ -197,8 +260,8 @@ fn hash_folder(folder: &Dir<'_>, release: Release, hash: &mut Sha256) {
         hash.update(file.contents());
         hash.update([0]);
     }
-    for folder in folder.dirs() {
-        hash_folder(folder, release, hash);
+    for folder in folder.dirs().filter(|folder| what.needs(folder.path())) {
+        hash_folder(folder, (what, release), hash);
     }
 }
 
@@ -221,9 +284,8 @@ pub(super) fn interrupted() -> EngineError {
 }
 
 fn build(
-    cache: &Path,
-    program: &Path,
-    release: Release,
+    (cache, program): (&Path, &Path),
+    (what, release): (What, Release),
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<(), EngineError> {
@@ -248,14 +310,23 @@ fn build(
         name: NAME,
         sources: scratch.path(),
         scratch: scratch.path(),
-        flags: flags(&mod_file(release), release, places, "readonly"),
-        of: HOST,
+        flags: flags(&what.mod_file(release), release, places, "readonly"),
+        of: what.package(),
         stop,
     };
-    let modules = staging::modules(cache, &build, release, progress)?;
-    build.flags.extend(modules);
     let output = scratch.path().join(OUTPUT);
-    compile(&build, &format!("{NAME} v{release}"), &output, progress)?;
+    let label = format!("{} v{release}", what.name());
+    match what {
+        What::Host => {
+            let modules = staging::modules(cache, &build, release, progress)?;
+            build.flags.extend(modules);
+            compile(&build, &label, &output, progress)?;
+        }
+        What::ControlPlane => {
+            let version = version(what, release).unwrap_or_default();
+            compile_control_plane(&build, &label, (&version, &output), progress)?;
+        }
+    }
     fs::rename(output, program)
         .map_err(|error| failed("the engine can't be put into place", &error))
 }
@@ -285,6 +356,34 @@ pub(super) fn compile(
     output: &Path,
     progress: Progress<'_>,
 ) -> Result<(), EngineError> {
+    compile_packages(build, label, &["build", "-v"], progress)?;
+    let output = output.to_string_lossy();
+    let command = ["test", "-c", "-vet=off", "-ldflags=-s -w", "-o", &*output];
+    go(build, &command, &mut |_, _| {})
+}
+
+/// Compiles a control plane, which says that it is of that version: clients can't read the one that
+/// it says otherwise.
+fn compile_control_plane(
+    build: &go::Build<'_>,
+    label: &str,
+    (version, output): (&str, &Path),
+    progress: Progress<'_>,
+) -> Result<(), EngineError> {
+    let output = output.to_string_lossy();
+    let says = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+    let says = says.map(|package| format!("-X {package}.gitVersion={version}"));
+    let flags = format!("-ldflags=-s -w {}", says.join(" "));
+    compile_packages(build, label, &["build", "-v", &*flags, "-o", &*output], progress)
+}
+
+/// Compiles all packages, one by one, since that tells the progress.
+fn compile_packages(
+    build: &go::Build<'_>,
+    label: &str,
+    command: &[&str],
+    progress: Progress<'_>,
+) -> Result<(), EngineError> {
     progress(&format!("{label}: resolving modules"), None);
     let mut packages = 0_usize;
     go(build, &["list", "-deps"], &mut |line, out| {
@@ -295,7 +394,7 @@ pub(super) fn compile(
         }
     })?;
     let mut compiled = 0_usize;
-    go(build, &["build", "-v"], &mut |line, _| {
+    go(build, command, &mut |line, _| {
         if !line.starts_with("go: ") {
             compiled += 1;
         }
@@ -303,7 +402,5 @@ pub(super) fn compile(
         progress(&format!("{label}: compiling {line}"), Some(fraction.min(0.99)));
     })?;
     progress(&format!("{label}: linking"), Some(0.99));
-    let output = output.to_string_lossy();
-    let command = ["test", "-c", "-vet=off", "-ldflags=-s -w", "-o", &*output];
-    go(build, &command, &mut |_, _| {})
+    Ok(())
 }

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::build::{
+    What,
     HOST, Progress, SOURCES, builds_at_a_time, cache_folder, compile, find_go, flags, hex,
     interrupted, mod_file, not_usable, supported,
 };
@@ -87,12 +88,12 @@ impl Checkout {
             }
         }
         let found = release(&folder);
-        let newest = supported().next_back().unwrap_or(Release::newest());
+        let newest = supported(What::Host).next_back().unwrap_or(Release::newest());
         let api = match &found {
             Some((release, _)) if *release < newest => *release,
             _ => newest,
         };
-        if !supported().any(|release| release == api) {
+        if !supported(What::Host).any(|release| release == api) {
             let says = found.map(|(_, file)| format!(", as {file} says")).unwrap_or_default();
             return Err(error(format!("release {api}{says}, can't be built"), &builds()));
         }
@@ -274,7 +275,7 @@ pub(super) fn quoted(path: &Path) -> String {
 
 /// What can be built, as a hint.
 fn builds() -> String {
-    let (oldest, newest) = (supported().next(), supported().next_back());
+    let (oldest, newest) = (supported(What::Host).next(), supported(What::Host).next_back());
     let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::newest()));
     format!("checkouts of {oldest} to {newest} can be built, and newer ones as long as they fit")
 }

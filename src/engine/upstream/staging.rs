@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use include_dir::Dir;
 use serde_json::{Map, Value, json};
 
-use super::build::{Progress, SOURCES, mod_file, not_usable, version};
+use super::build::{Progress, SOURCES, What, mod_file, not_usable, version};
 use super::cache::STAGING;
 use super::checkout::quoted;
 use super::go::{Build, go};
@@ -64,7 +64,7 @@ pub(super) fn modules(
     if !text.contains(MARK) {
         return Ok(Vec::new());
     }
-    let version = version(release).unwrap_or_default();
+    let version = version(What::Host, release).unwrap_or_default();
     progress(&format!("upstream v{release}: downloading {MODULE} {version}"), None);
     let tree = download(build, release, MODULE, &version)?.join("staging/src");
     let folder = link(cache, &version, &tree).map_err(failed)?;
@@ -182,7 +182,7 @@ fn lay_over(text: &str, places: &[Place], scratch: &Path) -> io::Result<(String,
 
 #[cfg(test)]
 mod tests {
-    use super::super::build::supported;
+    use super::super::build::{What, supported};
     use super::*;
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn what_is_laid_over_is_there() {
         let mut modules = 0;
-        for release in supported() {
+        for release in supported(What::Host) {
             let file = SOURCES.get_file(mod_file(release)).expect("a mod file");
             for (module, _) in laid_over(file.contents_utf8().expect("text")) {
                 assert_ne!(stand_ins(module).count(), 0, "{release}: {module}");

@@ -248,6 +248,11 @@ impl Controller {
         queued.into_iter().chain(self.next_by_resync()).min()
     }
 
+    /// A key that waits is ready by that instant: for callers that saw it processed.
+    pub fn hurry(&mut self, key: &str, now: Time) {
+        self.queue.hurry(key, now);
+    }
+
     /// The key that is processed first at that instant, if one is due by then.
     pub fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
         self.resync_until(now);

@@ -130,6 +130,21 @@ impl Queue {
         self.waiting.insert(index, (at, key));
     }
 
+    /// A key that waits does so no longer than until that instant.
+    pub(super) fn hurry(&mut self, key: &str, by: Time) {
+        if let Some(index) = self.waiting.iter().position(|(_, queued)| same_text(queued, key))
+            && self.waiting[index].0 > by
+        {
+            if self.sorted {
+                let (_, key) = self.waiting.remove(index);
+                return self.insert(by, key);
+            }
+            self.waiting[index].0 = by;
+            // Earlier than before: it can only go up.
+            self.up(index);
+        }
+    }
+
     /// Whether a key waits, is ready or is being processed.
     pub(super) fn holds(&self, key: &str) -> bool {
         let waiting = self.waiting.iter().map(|(_, key)| key);

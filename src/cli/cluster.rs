@@ -1,0 +1,328 @@
+//! `kube-lockstep cluster`: a real control plane for people's own use.
+//!
+//! The one who starts it waits until it is ready, and leaves it to a process of its own, which ends
+//! it when it is asked to. Each cluster has a folder: who holds its lock runs the cluster.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::failure::Failure;
+use super::{OfRelease, TellPreparing, exit, show};
+use crate::engine::embedded::{self, Options, Running};
+use crate::engine::upstream::build;
+use crate::model::rules::Release;
+use crate::model::time::Span;
+
+/// How often it is looked whether something has come about.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// How long a cluster may take to end.
+const END_LIMIT: Duration = Duration::from_secs(20);
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command_,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command_ {
+    /// Start a control plane: etcd, kube-apiserver and kube-controller-manager of a release
+    ///
+    /// It is built on first use, which takes minutes and needs Go and its module proxy. It listens
+    /// on loopback only, has no nodes (no pod ever runs), and goes on until `cluster stop`.
+    Start(StartArgs),
+    /// Stop a control plane, and remove all of it
+    Stop(Named),
+    /// Print where the kubeconfig of a running control plane is
+    Kubeconfig(Named),
+    /// List the control planes that run
+    List,
+}
+
+#[derive(clap::Args, Debug)]
+struct Named {
+    /// Which one: several can run at once
+    #[arg(long, default_value = "default", value_parser = name)]
+    name: String,
+}
+
+#[derive(clap::Args, Debug)]
+struct StartArgs {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    release: OfRelease,
+    /// The sync period of the HPA controller: kube-controller-manager's
+    /// --horizontal-pod-autoscaler-sync-period [default: 15s]
+    #[arg(long, value_name = "DURATION")]
+    sync_period: Option<Span>,
+    /// A feature gate of both programs; may be given several times
+    #[arg(long, value_name = "NAME=true|false", value_parser = gate)]
+    feature_gate: Vec<(String, bool)>,
+    /// Leave out upstream's HPA controller: another one is to take its place
+    #[arg(long)]
+    without_hpa_controller: bool,
+    /// Stay in the foreground, and end it with Ctrl-C
+    #[arg(long)]
+    foreground: bool,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match !text.is_empty() && text.len() <= 40 && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("a name has lower-case letters, digits and `-`, at most 40".to_owned()),
+    }
+}
+
+fn gate(text: &str) -> Result<(String, bool), String> {
+    let (name, value) = text.split_once('=').ok_or("it is NAME=true or NAME=false")?;
+    let value = value.parse().map_err(|_| format!("{value:?} is neither true nor false"))?;
+    Ok((name.to_owned(), value))
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    match &args.command {
+        Command_::Start(args) => start(args),
+        Command_::Stop(args) => stop(args),
+        Command_::Kubeconfig(args) => kubeconfig(args),
+        Command_::List => list(),
+    }
+}
+
+/// The folder of a cluster.
+struct Place {
+    name: String,
+    folder: PathBuf,
+}
+
+impl Place {
+    fn of(name: &str) -> Result<Place, Failure> {
+        let folder = build::cache_folder()?.join("clusters").join(name);
+        Ok(Place { name: name.to_owned(), folder })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.file("kubeconfig")
+    }
+
+    /// Beside the folder, since who takes it must not be the one who removes it.
+    fn lock_file(&self) -> PathBuf {
+        self.folder.with_extension("lock")
+    }
+
+    /// Takes it; nothing if it runs already.
+    fn take(&self) -> io::Result<Option<File>> {
+        if let Some(parent) = self.folder.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let file = File::create(self.lock_file())?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn runs(&self) -> io::Result<bool> {
+        Ok(self.lock_file().exists() && self.take()?.is_none())
+    }
+
+    /// Removes what is left of one that does not run.
+    fn clear(&self, _lock: &File) -> io::Result<()> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn not_running(&self) -> Failure {
+        let what = format!("no control plane `{}` is running", self.name);
+        Failure::nothing(what).hint("`kube-lockstep cluster start` starts one")
+    }
+}
+
+fn start(args: &StartArgs) -> anyhow::Result<u8> {
+    let place = Place::of(&args.named.name)?;
+    if place.runs()? {
+        let what = format!("the control plane `{}` is running already", place.name);
+        let hint = "--name starts another one; `kube-lockstep cluster stop` ends it";
+        return Err(Failure::usage(what).hint(hint).into());
+    }
+    let program = program(args.release.release)?;
+    if args.foreground {
+        return in_foreground(&place, &program, args);
+    }
+    let begin = Instant::now();
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .arg("--foreground")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log(&place)?)
+        // Ctrl-C in this terminal is not meant for it.
+        .process_group(0)
+        .spawn()?;
+    while !place.kubeconfig().exists() {
+        if let Some(status) = child.try_wait()? {
+            let said = fs::read_to_string(log_file(&place)).unwrap_or_default();
+            let _ = fs::remove_file(log_file(&place));
+            let what = format!("the control plane did not start ({status})\n{}", said.trim_end());
+            return Err(Failure::engine(what).into());
+        }
+        std::thread::sleep(GLANCE);
+    }
+    show(&format!(
+        "Kubernetes {} is ready after {:.1} s.\n\n  export KUBECONFIG={}\n\n\
+         `kube-lockstep cluster stop` ends it.\n",
+        args.release.release,
+        begin.elapsed().as_secs_f64(),
+        place.kubeconfig().display()
+    ))?;
+    Ok(exit::CONFORMS)
+}
+
+/// What it says while it starts, beside its folder.
+fn log_file(place: &Place) -> PathBuf {
+    place.folder.with_extension("log")
+}
+
+fn log(place: &Place) -> io::Result<File> {
+    if let Some(parent) = place.folder.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    File::create(log_file(place))
+}
+
+fn program(release: Release) -> Result<PathBuf, Failure> {
+    let stop = AtomicBool::new(false);
+    let mut telling = TellPreparing::default();
+    Ok(embedded::ensure(release, &stop, &mut |what, _| telling.tell(what))?)
+}
+
+/// Runs it until a signal comes.
+fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Result<u8> {
+    let Some(lock) = place.take()? else {
+        return Err(Failure::usage(format!("`{}` is running already", place.name)).into());
+    };
+    place.clear(&lock)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, ended.clone())?;
+    }
+    // It outlives the terminal that it was started in.
+    signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
+    let mut options = Options {
+        gates: args.feature_gate.iter().cloned().collect(),
+        without_hpa_controller: args.without_hpa_controller,
+        ..Options::default()
+    };
+    if let Some(period) = args.sync_period {
+        options.flags.sync_period = period;
+    }
+    let mut running = Running::start(program, &options).map_err(Failure::from)?;
+    fs::create_dir_all(&place.folder)?;
+    fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o700))?;
+    fs::write(place.file("pid"), std::process::id().to_string())?;
+    fs::write(place.file("server"), running.server())?;
+    fs::write(place.file("release"), args.release.release.to_string())?;
+    secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
+    if args.foreground && io::IsTerminal::is_terminal(&io::stdout()) {
+        show(&format!("export KUBECONFIG={}\n", place.kubeconfig().display()))?;
+    }
+    let mut broken = None;
+    while !ended.load(Ordering::Relaxed) && broken.is_none() {
+        std::thread::sleep(GLANCE);
+        broken = running.check().err();
+    }
+    running.stop();
+    place.clear(&lock)?;
+    let _ = fs::remove_file(log_file(place));
+    match broken {
+        Some(error) => Err(Failure::from(error).into()),
+        None => Ok(exit::CONFORMS),
+    }
+}
+
+/// Writes a file for the owner's eyes only, all at once: who waits for it finds it whole.
+fn secret(path: &Path, text: &str) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
+    fs::rename(part, path)
+}
+
+fn stop(args: &Named) -> anyhow::Result<u8> {
+    let place = Place::of(&args.name)?;
+    if let Some(lock) = place.take()? {
+        place.clear(&lock)?;
+        return Err(place.not_running().into());
+    }
+    let pid = fs::read_to_string(place.file("pid")).ok().and_then(|pid| pid.parse().ok());
+    let Some(pid) = pid.and_then(Pid::from_raw) else {
+        let what = format!("the control plane `{}` is only starting", place.name);
+        return Err(Failure::engine(what).hint("try again in a moment").into());
+    };
+    kill_process(pid, Signal::TERM)?;
+    let begin = Instant::now();
+    while place.take()?.is_none() {
+        if begin.elapsed() > END_LIMIT {
+            let what = format!("the control plane `{}` (process {pid:?}) does not end", place.name);
+            return Err(Failure::engine(what).into());
+        }
+        std::thread::sleep(GLANCE);
+    }
+    show(&format!("The control plane `{}` is stopped.\n", place.name))?;
+    Ok(exit::CONFORMS)
+}
+
+fn kubeconfig(args: &Named) -> anyhow::Result<u8> {
+    let place = Place::of(&args.name)?;
+    if !place.runs()? || !place.kubeconfig().exists() {
+        return Err(place.not_running().into());
+    }
+    show(&format!("{}\n", place.kubeconfig().display()))?;
+    Ok(exit::CONFORMS)
+}
+
+fn list() -> anyhow::Result<u8> {
+    let folder = build::cache_folder().map_err(Failure::from)?.join("clusters");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    let mut text = String::new();
+    for name in names {
+        let place = Place::of(&name)?;
+        if place.runs()? {
+            let read = |name: &str| fs::read_to_string(place.file(name)).unwrap_or_default();
+            text.push_str(&format!("{name:<20} {:<6} {}\n", read("release"), read("server")));
+        }
+    }
+    match text.is_empty() {
+        true => Err(Failure::nothing("no control plane is running").into()),
+        false => {
+            show(&text)?;
+            Ok(exit::CONFORMS)
+        }
+    }
+}

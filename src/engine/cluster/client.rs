@@ -1,0 +1,71 @@
+//! Clients of an API server, and what is asked of it in passing.
+
+use std::time::Duration;
+
+use axum::http::Request;
+use kube::api::{DeleteParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, Error};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// How long a request may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The rights that playing a scenario takes; `docs/engines/kubeconfig.md` shows them.
+const ROLE: &str = include_str!("role.json");
+
+/// A client by the text of a kubeconfig.
+pub(crate) async fn of_text(text: &str) -> Result<Client, String> {
+    let config = Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?;
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+    let config = config.map_err(|error| error.to_string())?;
+    of(config)
+}
+
+/// A client that gives up in time, and that tells of errors instead of trying again for long: a
+/// metrics API that is gone is answered with 503.
+fn of(mut config: Config) -> Result<Client, String> {
+    // The one provider that is compiled in; another call finds it there.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    config.default_retry = false;
+    config.connect_timeout = Some(LIMIT);
+    config.write_timeout = Some(LIMIT);
+    Client::try_from(config).map_err(|error| error.to_string())
+}
+
+/// GET of a path, as text.
+pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
+    let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
+    client.request_text(request).await
+}
+
+/// Lets a user play scenarios.
+pub(crate) async fn grant(client: &Client, user: &str) -> Result<(), String> {
+    let role: ClusterRole = object(serde_json::from_str(ROLE).map_err(|e| e.to_string())?)?;
+    let binding: ClusterRoleBinding = object(json!({
+        "metadata": { "name": "kube-lockstep" },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "kube-lockstep",
+        },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+    }))?;
+    let post = PostParams::default();
+    let created = Api::all(client.clone()).create(&post, &role).await;
+    created.map_err(|error| error.to_string())?;
+    let created = Api::all(client.clone()).create(&post, &binding).await;
+    created.map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// An object of the API by its JSON.
+pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// Deleted at once, without waiting for anything.
+pub(crate) fn at_once() -> DeleteParams {
+    DeleteParams::default().grace_period(0)
+}

@@ -1,0 +1,448 @@
+//! A control plane of this machine's own: etcd, kube-apiserver and kube-controller-manager of a
+//! release as child processes, in a folder that goes with them.
+//!
+//! Nothing of it can be reached but by loopback and with one of its own certificates: etcd listens
+//! on a socket in the folder, the API server knows no anonymous users, and each controller has the
+//! rights of its own service account.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::process::ChildStdout;
+use tokio::time::sleep;
+
+use super::client;
+use super::component::Component;
+use super::kubeconfig::kubeconfig;
+use super::pki::{Authority, Identity, signing_key};
+use crate::engine::EngineError;
+use crate::model::flags::{Flag, Flags};
+use crate::model::time::Span;
+
+/// How long it may take until the API server answers.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often it is asked whether it does.
+const GLANCE: Duration = Duration::from_millis(25);
+
+/// How often another port is tried when somebody else took one that was free a moment ago.
+const ATTEMPTS: usize = 4;
+
+/// The user that plays scenarios, with no more rights than that takes.
+pub(crate) const DRIVER: &str = "kube-lockstep";
+
+/// The controllers that run beside that of HPAs: those that make pods of workloads, and those that
+/// remove what belongs to something that is gone.
+const CONTROLLERS: [&str; 6] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "statefulset-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+];
+
+/// The controller of HPAs.
+const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
+
+/// The API server's addresses of Services. No traffic ever goes there.
+const SERVICES: &str = "10.43.0.0/16";
+
+/// What a control plane is to be like.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Settings {
+    /// Flags of the kube-controller-manager.
+    pub(crate) flags: Flags,
+    /// Feature gates of both, by name.
+    pub(crate) gates: BTreeMap<String, bool>,
+    /// Whether upstream's own controller of HPAs runs.
+    pub(crate) hpa_controller: bool,
+    /// Whose requests are told of, by user name; nobody's: none are.
+    pub(crate) observed: Vec<String>,
+}
+
+/// A control plane that runs.
+#[derive(Debug)]
+pub(crate) struct ControlPlane {
+    name: Arc<str>,
+    // Ended in this order when it is dropped, and only then the folder is removed.
+    controller_manager: Component,
+    api_server: Component,
+    etcd: Component,
+    program: PathBuf,
+    folder: TempDir,
+    server: String,
+    authority: Authority,
+    started: Duration,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authority")
+    }
+}
+
+/// Why a start did not succeed.
+enum Failed {
+    /// Somebody else has the port by now.
+    PortTaken,
+    Other(EngineError),
+}
+
+impl ControlPlane {
+    /// Starts one. Gives what the API server says of the requests of observed users, line by line,
+    /// if there are any.
+    ///
+    /// # Errors
+    /// If one of its programs ends or does not answer in time, with the tail of what it wrote.
+    pub(crate) async fn start(
+        name: &Arc<str>,
+        program: &Path,
+        settings: &Settings,
+    ) -> Result<(ControlPlane, Option<ChildStdout>), EngineError> {
+        for _ in 1..ATTEMPTS {
+            match ControlPlane::try_start(name, program, settings).await {
+                Err(Failed::PortTaken) => {}
+                Err(Failed::Other(error)) => return Err(error),
+                Ok(started) => return Ok(started),
+            }
+        }
+        match ControlPlane::try_start(name, program, settings).await {
+            Ok(started) => Ok(started),
+            Err(Failed::Other(error)) => Err(error),
+            Err(Failed::PortTaken) => {
+                Err(broken(name, "every port that was free a moment ago was taken by others", ""))
+            }
+        }
+    }
+
+    async fn try_start(
+        name: &Arc<str>,
+        program: &Path,
+        settings: &Settings,
+    ) -> Result<(ControlPlane, Option<ChildStdout>), Failed> {
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            Failed::Other(broken(name, &format!("{what}: {error}"), ""))
+        };
+        let begin = Instant::now();
+        let folder = tempfile::Builder::new().prefix("kube-lockstep-").tempdir();
+        let folder = folder.map_err(|error| failed("no folder for the control plane", &error))?;
+        let port = free_port().map_err(|error| failed("no free port", &error))?;
+        let healthz = free_port().map_err(|error| failed("no free port", &error))?;
+        let server = format!("https://127.0.0.1:{port}");
+        let authority = Authority::new().map_err(|error| failed("no certificates", &error))?;
+        let files = Files { folder: folder.path(), server: &server, authority: &authority };
+        files.write(settings).map_err(|error| failed("no certificates", &error))?;
+        let start = |program: &Path, component: &'static str, args: &[String], output: bool| {
+            Component::start(program, component, args, folder.path(), output)
+                .map_err(|error| failed(&format!("{component} can't be started"), &error))
+        };
+        let observes = !settings.observed.is_empty();
+        let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), false)?;
+        let args = api_server_args(folder.path(), port, settings);
+        let (mut api_server, audit) = start(program, "kube-apiserver", &args, observes)?;
+        let args = controller_manager_args(folder.path(), healthz, settings);
+        let admin = files.client("admin", Some("system:masters"));
+        let admin = admin.map_err(|error| failed("no certificates", &error))?;
+        let client = client::of_text(&admin).await;
+        let client = client.map_err(|error| failed("no client", &error))?;
+        let wait = async |etcd: &mut Component, api_server: &mut Component| loop {
+            if let Ok(answer) = client::get(&client, "/readyz").await
+                && answer == "ok"
+            {
+                return Ok(());
+            }
+            for component in [&mut *etcd, &mut *api_server] {
+                if let Some(status) = component.ended() {
+                    return Err(ended(name, component, &status.to_string()));
+                }
+            }
+            if begin.elapsed() > READY_LIMIT {
+                let why = format!("it was not ready within {} s", READY_LIMIT.as_secs());
+                return Err(Failed::Other(broken(name, &why, &api_server.tail())));
+            }
+            sleep(GLANCE).await;
+        };
+        wait(&mut etcd, &mut api_server).await?;
+        client::grant(&client, DRIVER)
+            .await
+            .map_err(|error| failed("rights can't be granted", &error))?;
+        let (controller_manager, _) = start(program, "kube-controller-manager", &args, false)?;
+        let mut control_plane = ControlPlane {
+            name: name.clone(),
+            controller_manager,
+            api_server,
+            etcd,
+            program: program.to_owned(),
+            server,
+            authority,
+            started: Duration::ZERO,
+            folder,
+        };
+        control_plane.wait_for_controllers(healthz, begin).await?;
+        control_plane.started = begin.elapsed();
+        Ok((control_plane, audit))
+    }
+
+    async fn wait_for_controllers(&mut self, port: u16, begin: Instant) -> Result<(), Failed> {
+        let server = format!("https://127.0.0.1:{port}");
+        let files = Files { server: &server, folder: self.folder(), authority: &self.authority };
+        let client = match files.client("admin", None) {
+            Ok(text) => client::of_text(&text).await,
+            Err(error) => Err(error.to_string()),
+        };
+        let client = client.map_err(|why| Failed::Other(broken(&self.name, &why, "")))?;
+        while !client::get(&client, "/healthz").await.is_ok_and(|answer| answer == "ok") {
+            if let Some(status) = self.controller_manager.ended() {
+                return Err(ended(&self.name, &self.controller_manager, &status.to_string()));
+            }
+            if begin.elapsed() > READY_LIMIT {
+                let why = "the kube-controller-manager was not healthy in time";
+                let tail = self.controller_manager.tail();
+                return Err(Failed::Other(broken(&self.name, why, &tail)));
+            }
+            sleep(GLANCE).await;
+        }
+        Ok(())
+    }
+
+    /// How long it took until it was ready.
+    pub(crate) fn started(&self) -> Duration {
+        self.started
+    }
+
+    /// Where the API server is.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// What a user needs to know to talk to it: `admin` may do all, others what they were granted.
+    pub(crate) fn kubeconfig(&self, user: &str, group: Option<&str>) -> io::Result<String> {
+        let (folder, server, authority) = (self.folder.path(), &*self.server, &self.authority);
+        Files { folder, server, authority }.client(user, group)
+    }
+
+    /// The folder that goes with it.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What it is made of.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Whether all of it still runs.
+    ///
+    /// # Errors
+    /// If not, with the tail of what the one wrote that does not.
+    pub(crate) fn check(&mut self) -> Result<(), EngineError> {
+        for component in [&mut self.etcd, &mut self.api_server, &mut self.controller_manager] {
+            if let Some(status) = component.ended() {
+                let why = format!("{} has ended ({status})", component.name());
+                return Err(broken(&self.name, &why, &component.tail()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub(crate) async fn stop(mut self) {
+        for component in [&mut self.controller_manager, &mut self.api_server, &mut self.etcd] {
+            component.end().await;
+        }
+        // Each of its programs has tried to remove the folder, too.
+        let _ = self.folder.close();
+    }
+}
+
+fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
+    EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
+}
+
+fn ended(name: &Arc<str>, component: &Component, status: &str) -> Failed {
+    let output = component.tail();
+    if output.contains("address already in use") {
+        return Failed::PortTaken;
+    }
+    Failed::Other(broken(name, &format!("{} has ended ({status})", component.name()), &output))
+}
+
+/// A port of loopback that nobody has now.
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// The files that the programs read.
+struct Files<'a> {
+    folder: &'a Path,
+    server: &'a str,
+    authority: &'a Authority,
+}
+
+impl Files<'_> {
+    fn write(&self, settings: &Settings) -> io::Result<()> {
+        let authority = self.authority;
+        let server = authority.server(
+            "kube-apiserver",
+            &["127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"],
+        );
+        self.identity("server", &server.map_err(io::Error::other)?)?;
+        let proxy = authority.client("kube-lockstep:proxy", None).map_err(io::Error::other)?;
+        self.identity("proxy", &proxy)?;
+        let (private, public) = signing_key().map_err(io::Error::other)?;
+        self.file("ca.crt", &authority.pem())?;
+        self.file("accounts.key", &private)?;
+        self.file("accounts.pub", &public)?;
+        let manager = self.client("system:kube-controller-manager", None)?;
+        self.file("controller-manager.kubeconfig", &manager)?;
+        self.file("audit-policy.yaml", &audit_policy(&settings.observed))
+    }
+
+    fn identity(&self, name: &str, identity: &Identity) -> io::Result<()> {
+        self.file(&format!("{name}.crt"), &identity.certificate)?;
+        self.file(&format!("{name}.key"), &identity.key)
+    }
+
+    /// A kubeconfig with a new certificate.
+    fn client(&self, user: &str, group: Option<&str>) -> io::Result<String> {
+        let identity = self.authority.client(user, group).map_err(io::Error::other)?;
+        Ok(kubeconfig("kube-lockstep", self.server, &self.authority.pem(), &identity))
+    }
+
+    fn file(&self, name: &str, text: &str) -> io::Result<()> {
+        let path = self.folder.join(name);
+        fs::write(&path, text)?;
+        // Keys are for nobody else's eyes; the folder is not either.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+    }
+}
+
+fn etcd_args(folder: &Path) -> Vec<String> {
+    let socket = |name: &str| format!("unix://{}", folder.join(name).display());
+    vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={}", socket("etcd.sock")),
+        format!("--listen-peer-urls={}", socket("peer.sock")),
+        // Told to members of a cluster of etcds; there are none, and nobody listens there.
+        "--advertise-client-urls=http://localhost:2379".to_owned(),
+        // The folder does not outlive the processes: nothing is to survive a loss of power.
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=error".to_owned(),
+    ]
+}
+
+fn api_server_args(folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    let mut args = vec![
+        format!("--etcd-servers=unix://{}", file("etcd.sock")),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", file("server.crt")),
+        format!("--tls-private-key-file={}", file("server.key")),
+        format!("--client-ca-file={}", file("ca.crt")),
+        "--anonymous-auth=false".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", file("accounts.pub")),
+        format!("--service-account-signing-key-file={}", file("accounts.key")),
+        // No controller gives each namespace its account, and no pod ever runs.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        format!("--service-cluster-ip-range={SERVICES}"),
+        // It would refuse to be an endpoint at loopback.
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--requestheader-client-ca-file={}", file("ca.crt")),
+        "--requestheader-allowed-names=kube-lockstep:proxy".to_owned(),
+        "--requestheader-username-headers=X-Remote-User".to_owned(),
+        "--requestheader-group-headers=X-Remote-Group".to_owned(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+        format!("--proxy-client-cert-file={}", file("proxy.crt")),
+        format!("--proxy-client-key-file={}", file("proxy.key")),
+        // Scenarios side by side must not wait for each other.
+        "--enable-priority-and-fairness=false".to_owned(),
+        "--max-requests-inflight=0".to_owned(),
+        "--max-mutating-requests-inflight=0".to_owned(),
+        "--profiling=false".to_owned(),
+    ];
+    if !settings.observed.is_empty() {
+        args.push(format!("--audit-policy-file={}", file("audit-policy.yaml")));
+        args.push("--audit-log-path=-".to_owned());
+        args.push("--audit-log-mode=blocking".to_owned());
+    }
+    args.extend(gates(&settings.gates));
+    args
+}
+
+fn controller_manager_args(folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
+    let config = folder.join("controller-manager.kubeconfig").display().to_string();
+    let own = settings.hpa_controller.then_some(HPA_CONTROLLER);
+    let controllers: Vec<&str> = CONTROLLERS.into_iter().chain(own).collect();
+    let mut args = vec![
+        format!("--kubeconfig={config}"),
+        format!("--authentication-kubeconfig={config}"),
+        format!("--authorization-kubeconfig={config}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", folder.join("server.crt").display()),
+        format!("--tls-private-key-file={}", folder.join("server.key").display()),
+        format!("--controllers={}", controllers.join(",")),
+        "--use-service-account-credentials=true".to_owned(),
+        "--leader-elect=false".to_owned(),
+        // Pods of many scenarios come and go at once.
+        "--kube-api-qps=2000".to_owned(),
+        "--kube-api-burst=4000".to_owned(),
+        "--concurrent-deployment-syncs=20".to_owned(),
+        "--concurrent-replicaset-syncs=20".to_owned(),
+    ];
+    args.extend(flags(&settings.flags));
+    args.extend(gates(&settings.gates));
+    args
+}
+
+/// The flags of the HPA controller. The number of its workers is not the scenario's: it has to be
+/// enough for all scenarios that run side by side, and of one HPA nobody can tell.
+fn flags(flags: &Flags) -> Vec<String> {
+    let duration = |span: Span| format!("{}ns", span.0);
+    let values = [
+        (Flag::SyncPeriod, duration(flags.sync_period)),
+        (Flag::DownscaleStabilization, duration(flags.downscale_stabilization)),
+        (Flag::Tolerance, flags.tolerance.to_string()),
+        (Flag::CpuInitializationPeriod, duration(flags.cpu_initialization_period)),
+        (Flag::InitialReadinessDelay, duration(flags.initial_readiness_delay)),
+        (Flag::ConcurrentSyncs, "20".to_owned()),
+    ];
+    values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
+}
+
+fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
+    let list: Vec<String> = gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect();
+    (!list.is_empty()).then(|| format!("--feature-gates={}", list.join(",")))
+}
+
+/// What the API server tells of: what the observed users read one by one, and write. Lists and
+/// watches are not of a reconcile; the answers of the metrics APIs are known to who gives them.
+fn audit_policy(users: &[String]) -> String {
+    let policy = serde_json::json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived", "ResponseStarted"],
+        "omitManagedFields": true,
+        "rules": [
+            {
+                "level": "RequestResponse",
+                "users": users,
+                "verbs": ["get", "create", "update", "patch"],
+            },
+            { "level": "None" },
+        ],
+    });
+    format!("{policy:#}\n")
+}

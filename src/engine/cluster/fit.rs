@@ -1,0 +1,66 @@
+//! Which scenarios a real cluster can play, and why it can't play the others.
+
+use crate::model::selector::Selector;
+use crate::scenario::Scenario;
+use crate::scenario::meant::{Victims, What};
+
+/// No more pods than this: each of them is an object that somebody has to write.
+const MOST_PODS: i32 = 200;
+
+/// Why a scenario can't be played on a cluster, if it can't: in a few words, for people.
+pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
+    let workload = &scenario.workload;
+    let target = (workload.group.as_str(), workload.kind.as_str());
+    if scenario.has_several_hpas() {
+        return Some("several HPAs, whose reconciles can't be told apart".to_owned());
+    }
+    if !matches!(target, ("apps", "Deployment" | "ReplicaSet")) || workload.version != "v1" {
+        let kind = &workload.kind;
+        return Some(format!("pods of a {kind}: only those of Deployments and ReplicaSets are played"));
+    }
+    if !scenario.other_targets.is_empty() {
+        return Some("targets without pods".to_owned());
+    }
+    if !scenario.other_pods.is_empty() {
+        return Some("pods that no target makes".to_owned());
+    }
+    if workload.status_replicas.is_some() {
+        return Some("a status.replicas that is not the number of pods".to_owned());
+    }
+    if workload.quota.is_some() {
+        return Some("a quota of pods".to_owned());
+    }
+    if workload.victims == Victims::Oldest {
+        return Some("another order of victims than a ReplicaSet's".to_owned());
+    }
+    if !workload.spec.overhead.is_empty() {
+        return Some("an overhead of pods, which needs a RuntimeClass".to_owned());
+    }
+    if match_labels(&workload.selector).is_none() {
+        return Some(format!("the selector {:?}, which is not a list of labels", workload.selector));
+    }
+    if workload.replicas > MOST_PODS {
+        return Some(format!("more than {MOST_PODS} pods"));
+    }
+    let too_much = scenario.timeline.iter().find_map(|happening| match &happening.what {
+        What::GetScaleError(_) | What::UpdateScaleError(_) | What::UpdateStatusError(_) => {
+            Some("the API server can't be made to fail")
+        }
+        What::MetricsSlow(_) => Some("slow answers are not played"),
+        What::RestartController => Some("the controller is that of all scenarios"),
+        What::RollingUpdate(_) => Some("rolling updates have their own order"),
+        What::TargetDeleted => Some("a target that is deleted takes its pods with it"),
+        What::Scale(size) if *size > MOST_PODS => Some("too many pods"),
+        _ => None,
+    });
+    too_much.map(str::to_owned)
+}
+
+/// A selector as `matchLabels`, if it is no more than that.
+pub(crate) fn match_labels(selector: &str) -> Option<Vec<(&str, &str)>> {
+    let labels: Option<Vec<_>> = selector.split(',').map(|part| part.split_once('=')).collect();
+    let labels = labels?;
+    let plain = |text: &&str| !text.is_empty() && !text.contains(['=', '!', ' ']);
+    let all = labels.iter().all(|(key, value)| plain(key) && !value.contains(['=', '!', ' ']));
+    (all && Selector::parse(selector).is_ok()).then_some(labels)
+}

@@ -1,0 +1,134 @@
+//! Scenarios on real clusters, where time is real, too.
+//!
+//! A control plane (`control_plane`), or any other cluster, is driven from outside: the objects of
+//! a scenario are made in a namespace of their own, pods get the status that a kubelet would give
+//! them, and the metrics APIs are served from here. What the HPA controller asks for and writes is
+//! what is observed. Deliberately no knowledge of what it should do.
+
+mod audit;
+pub(crate) mod client;
+pub(crate) mod component;
+pub(crate) mod control_plane;
+mod fit;
+pub(crate) mod kubeconfig;
+mod metrics_api;
+mod metrics_json;
+pub(crate) mod pki;
+mod registration;
+mod scene;
+mod warm_up;
+mod watching;
+
+use std::path::Path;
+use std::process::id;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+pub(crate) use audit::Did;
+pub(crate) use fit::unfit;
+pub(crate) use scene::{Scene, Tick};
+
+use super::EngineError;
+use crate::scenario::Scenario;
+use audit::Routes;
+use control_plane::{ControlPlane, DRIVER, Settings};
+use metrics_api::{Metrics, Server};
+use scene::Stage;
+use watching::Seen;
+
+/// The user as whom upstream's own HPA controller asks and writes.
+const UPSTREAM: &str = "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
+
+/// A cluster on which scenarios are played, several at a time.
+pub(crate) struct Cluster {
+    stage: Arc<Stage>,
+    // Ended by `stop`; when it is only dropped, each part still ends.
+    tasks: JoinSet<()>,
+    server: Server,
+    control_plane: Mutex<ControlPlane>,
+    started: Duration,
+    opened: AtomicUsize,
+}
+
+impl Cluster {
+    /// An embedded control plane, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If a part of it can't be started.
+    pub(crate) async fn embedded(
+        name: &Arc<str>,
+        program: &Path,
+        mut settings: Settings,
+    ) -> Result<Cluster, EngineError> {
+        settings.observed = vec![UPSTREAM.to_owned()];
+        let broken = |why: String| EngineError::Broken {
+            engine: name.clone(),
+            why,
+            output: String::new(),
+        };
+        let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
+        let kubeconfig = control_plane.kubeconfig(DRIVER, None);
+        let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
+        let client = client::of_text(&kubeconfig).await.map_err(broken)?;
+        let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
+        let server = Server::start(metrics.clone(), "127.0.0.1:0").await.map_err(broken)?;
+        registration::register(&client, &server).await.map_err(broken)?;
+        let mut tasks = JoinSet::new();
+        if let Some(log) = log {
+            tasks.spawn(routes.clone().read(log));
+        }
+        let seen = Arc::new(Seen::default());
+        seen.watch(&client, &mut tasks);
+        let started = control_plane.started();
+        let stage = Arc::new(Stage {
+            name: name.clone(),
+            client,
+            metrics,
+            routes,
+            seen,
+            is_disposable: true,
+        });
+        warm_up::warm_up(&stage).await.map_err(broken)?;
+        Ok(Cluster {
+            stage,
+            tasks,
+            server,
+            control_plane: Mutex::new(control_plane),
+            started,
+            opened: AtomicUsize::new(0),
+        })
+    }
+
+    /// How long it took until the control plane was ready.
+    pub(crate) fn started(&self) -> Duration {
+        self.started
+    }
+
+    /// Opens a scenario.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub(crate) async fn open(&self, scenario: &Scenario) -> Result<Scene, EngineError> {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        Scene::open(&self.stage, format!("kube-lockstep-{}-{number}", id()), scenario).await
+    }
+
+    /// Whether all of it still runs.
+    ///
+    /// # Errors
+    /// If not, with what the part said that does not.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        self.control_plane.lock().unwrap_or_else(PoisonError::into_inner).check()
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub(crate) async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        drop(self.server);
+        let control_plane = self.control_plane.into_inner();
+        control_plane.unwrap_or_else(PoisonError::into_inner).stop().await;
+    }
+}

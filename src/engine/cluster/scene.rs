@@ -1,0 +1,707 @@
+//! One scenario on the cluster: its namespace, its objects, and what is seen of its controller.
+//!
+//! What the world says becomes so in the cluster: a real workload makes real pods, and each pod of
+//! the world is one of these. Which one is decided anew when the workload's controller deletes
+//! another than the world did: a pod is what its status says, and that is written here.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::stream;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Error};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+use super::audit::{Did, Routes};
+use super::client::{at_once, object};
+use super::fit::match_labels;
+use super::metrics_api::Metrics;
+use super::watching::{PLAYED, RealPod, Seen};
+use crate::engine::EngineError;
+use crate::model::api::{ConditionStatus, HpaSpec, PodPhase, PodSpec};
+use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
+use crate::scenario::meant::What;
+use crate::trace::{ApiAnswer, ApiOutcome};
+use crate::world::{Change, PodState, ScaleTarget};
+
+/// What holds a pod that the world says is terminating.
+const HOLD: &str = "kube-lockstep.dev/hold";
+
+/// How long the cluster may take to become what the world says.
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long before t=0 its objects are made.
+const LEAD: SignedDuration = SignedDuration::from_secs(2);
+
+/// How much later than we a controller may hear of a change.
+const HEARSAY: Duration = Duration::from_millis(40);
+
+/// How many requests are made at a time.
+const AT_ONCE: usize = 16;
+
+/// What all scenarios of a cluster share.
+pub(crate) struct Stage {
+    pub(crate) name: Arc<str>,
+    pub(crate) client: Client,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) routes: Arc<Routes>,
+    pub(crate) seen: Arc<Seen>,
+    /// The cluster does not outlive the run.
+    pub(crate) is_disposable: bool,
+}
+
+impl Stage {
+    fn broken(&self, why: impl Into<String>) -> EngineError {
+        EngineError::Broken { engine: self.name.clone(), why: why.into(), output: String::new() }
+    }
+}
+
+/// A reconcile as it was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Tick {
+    /// When its first request came, and when its last one was answered.
+    pub(crate) began: Time,
+    pub(crate) ended: Time,
+    /// What it did, in the protocol's words, in order.
+    pub(crate) did: Vec<Did>,
+}
+
+/// A scenario that is being played.
+pub(crate) struct Scene {
+    stage: Arc<Stage>,
+    namespace: String,
+    /// The target's kind, and what its API calls it.
+    kind: &'static str,
+    resource: ApiResource,
+    name: Arc<str>,
+    hpas: Vec<Arc<str>>,
+    holds: bool,
+    epoch: Timestamp,
+    /// How long a reconcile may be silent before it counts as over.
+    quiet: Duration,
+    did: UnboundedReceiver<Did>,
+    /// Events so far.
+    events: Vec<Did>,
+    template: Option<(BTreeMap<String, String>, PodSpec)>,
+    /// The world's pods, and the names that they have in the cluster.
+    desired: BTreeMap<Arc<str>, PodState>,
+    assigned: BTreeMap<Arc<str>, String>,
+    /// The statuses that were written.
+    written: HashMap<String, Value>,
+    there: bool,
+    replicas: i32,
+    status_replicas: i32,
+    /// When the cluster was last changed, and had settled.
+    settled: Time,
+}
+
+impl Scene {
+    /// Opens a scenario in a namespace of that name.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub(crate) async fn open(
+        stage: &Arc<Stage>,
+        namespace: String,
+        scenario: &Scenario,
+    ) -> Result<Scene, EngineError> {
+        let (to, did) = unbounded_channel();
+        let epoch = start();
+        stage.metrics.open(&namespace, epoch, to.clone());
+        stage.routes.open(&namespace, to);
+        let kind = if scenario.workload.kind == "ReplicaSet" { "ReplicaSet" } else { "Deployment" };
+        let stuck = |what: &What| matches!(what, What::PodsStuckTerminating(_));
+        let period = Duration::from_nanos(scenario.flags.sync_period.0.unsigned_abs());
+        let scene = Scene {
+            stage: stage.clone(),
+            kind,
+            resource: ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind)),
+            name: scenario.workload.name.clone(),
+            hpas: scenario.hpas.iter().map(|hpa| hpa.name.clone()).collect(),
+            holds: scenario.workload.termination > Span::ZERO
+                || scenario.timeline.iter().any(|happening| stuck(&happening.what)),
+            epoch,
+            quiet: (period / 5).clamp(Duration::from_millis(50), Duration::from_millis(500)),
+            did,
+            events: Vec::new(),
+            template: None,
+            desired: BTreeMap::new(),
+            assigned: BTreeMap::new(),
+            written: HashMap::new(),
+            there: false,
+            replicas: 0,
+            status_replicas: 0,
+            settled: Time(i64::MIN),
+            namespace,
+        };
+        let object = object::<Namespace>(json!({ "metadata": { "name": scene.namespace } }));
+        let object = object.map_err(|why| stage.broken(why))?;
+        let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+        let created = namespaces.create(&PostParams::default(), &object).await;
+        created.map_err(|error| scene.refused("namespace", &error))?;
+        Ok(scene)
+    }
+
+    fn refused(&self, what: &str, error: &Error) -> EngineError {
+        self.stage.broken(format!("{what} of {}: {error}", self.namespace))
+    }
+
+    /// The time, in the scenario's terms.
+    pub(crate) fn now(&self) -> Time {
+        self.time(Timestamp::now())
+    }
+
+    fn time(&self, at: Timestamp) -> Time {
+        let nanos = at.as_nanosecond() - self.epoch.as_nanosecond();
+        Time(i64::try_from(nanos).unwrap_or(i64::MAX))
+    }
+
+    /// Which instant is t=0.
+    pub(crate) fn epoch(&self) -> Timestamp {
+        self.epoch
+    }
+
+    /// When the cluster had last become what the world says.
+    pub(crate) fn settled(&self) -> Time {
+        self.settled
+    }
+
+    /// Waits until an instant.
+    pub(crate) async fn wait_until(&self, at: Time) {
+        let left = at - self.now();
+        if left > Span::ZERO {
+            sleep(Duration::from_nanos(left.0.unsigned_abs())).await;
+        }
+    }
+
+    /// Makes what there is before t=0, and waits until t=0.
+    ///
+    /// # Errors
+    /// If the cluster does not become what the world says.
+    pub(crate) async fn begin(&mut self, changes: &[Change]) -> Result<(), EngineError> {
+        self.apply(changes).await?;
+        while self.now() > Time::ZERO {
+            // It took longer: everything happens that much later.
+            self.epoch = start();
+            self.stage.metrics.begin_at(&self.namespace, self.epoch);
+            self.written.clear();
+            self.settle().await?;
+        }
+        self.wait_until(Time::ZERO).await;
+        Ok(())
+    }
+
+    /// Makes these changes, and waits until the cluster is what the world says.
+    ///
+    /// # Errors
+    /// If it does not become so in time.
+    pub(crate) async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
+        let mut moved = false;
+        for change in changes {
+            match change {
+                Change::SetScale(target) => {
+                    moved = true;
+                    self.set_scale(target).await?;
+                }
+                Change::SetPods(pods) => {
+                    moved = true;
+                    self.desired.extend(pods.iter().map(|pod| (pod.name.clone(), pod.clone())));
+                }
+                Change::DeletePods(names) => {
+                    moved = true;
+                    names.iter().for_each(|name| drop(self.desired.remove(name)));
+                }
+                Change::PodTemplate { labels, spec, .. } => {
+                    self.template.get_or_insert((labels.clone(), spec.clone()));
+                    self.stage.metrics.apply(&self.namespace, change);
+                }
+                _ => self.stage.metrics.apply(&self.namespace, change),
+            }
+        }
+        if moved {
+            self.settle().await?;
+        }
+        Ok(())
+    }
+
+    /// The controller has scaled the target.
+    pub(crate) fn scaled(&mut self, replicas: i32) {
+        self.replicas = replicas;
+    }
+
+    async fn set_scale(&mut self, target: &ScaleTarget) -> Result<(), EngineError> {
+        self.status_replicas = target.status_replicas;
+        let Some(replicas) = target.replicas else { return Ok(()) };
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource);
+        let done = if self.there {
+            let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+            api.patch_scale(&self.name, &PatchParams::default(), &patch).await.map(|_| ())
+        } else {
+            let object = object(self.manifest(replicas, &target.selector));
+            let object: DynamicObject = object.map_err(|why| self.stage.broken(why))?;
+            api.create(&PostParams::default(), &object).await.map(|_| ())
+        };
+        done.map_err(|error| self.refused("the target", &error))?;
+        (self.there, self.replicas) = (true, replicas);
+        Ok(())
+    }
+
+    /// The target.
+    fn manifest(&self, replicas: i32, selector: &str) -> Value {
+        let labels: BTreeMap<&str, &str> =
+            match_labels(selector).unwrap_or_default().into_iter().collect();
+        let (mut of_pods, spec) = self.template.clone().unwrap_or_default();
+        of_pods.insert(PLAYED.to_owned(), "true".to_owned());
+        let mut metadata = json!({ "labels": of_pods });
+        if self.holds {
+            metadata["finalizers"] = json!([HOLD]);
+        }
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": self.kind,
+            "metadata": { "name": self.name },
+            "spec": {
+                "replicas": replicas,
+                "selector": { "matchLabels": labels },
+                "template": { "metadata": metadata, "spec": pod_spec(&spec) },
+            },
+        })
+    }
+
+    /// Waits until the cluster is what the world says, and does what a kubelet would.
+    async fn settle(&mut self) -> Result<(), EngineError> {
+        let begin = Instant::now();
+        let changed = self.stage.seen.changed(&self.namespace);
+        loop {
+            let notified = changed.notified();
+            let todo = self.todo();
+            if todo.is_empty() && self.is_settled() {
+                break;
+            }
+            if todo.is_empty() {
+                // Woken by the watch, or now and then: a watch may be late.
+                let _ = timeout(Duration::from_millis(100), notified).await;
+            } else {
+                self.carry_out(todo).await?;
+            }
+            if begin.elapsed() > SETTLE_LIMIT {
+                let why = format!(
+                    "the cluster did not become what the scenario says within {} s: {}",
+                    SETTLE_LIMIT.as_secs(),
+                    self.state()
+                );
+                return Err(self.stage.broken(why));
+            }
+        }
+        let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
+        self.stage.metrics.rename(&self.namespace, names.collect());
+        sleep(HEARSAY).await;
+        self.settled = self.now();
+        Ok(())
+    }
+
+    fn state(&self) -> String {
+        let real = self.stage.seen.pods(&self.namespace);
+        let active = real.values().filter(|pod| pod.is_active()).count();
+        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
+        format!(
+            "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
+             status.replicas {status:?} and should be {}",
+            self.desired.len(),
+            real.len(),
+            self.replicas,
+            self.status_replicas
+        )
+    }
+
+    /// What has to be done next, after pods were given their parts.
+    fn todo(&mut self) -> Vec<Todo> {
+        let real = self.stage.seen.pods(&self.namespace);
+        self.assign(&real);
+        let mut todo = Vec::new();
+        let at_rest = real.values().filter(|pod| pod.is_active()).count()
+            == usize::try_from(self.replicas).unwrap_or_default();
+        let parts: HashMap<&str, &Arc<str>> =
+            self.assigned.iter().map(|(world, real)| (real.as_str(), world)).collect();
+        for (name, pod) in &real {
+            let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
+            match part {
+                // Deleted, and the world has no more of it.
+                None if pod.deleting => {
+                    if self.holds {
+                        todo.push(Todo::Release(name.clone()));
+                    }
+                }
+                // The world's pod is gone, and nobody else will delete it.
+                None if at_rest && parts.contains_key(name.as_str()) => {
+                    todo.push(Todo::Delete(name.clone()));
+                }
+                None => {}
+                Some(wanted) => {
+                    if wanted.deletion_timestamp.is_some() && !pod.deleting && at_rest {
+                        todo.push(Todo::Delete(name.clone()));
+                    }
+                    let status = self.status(wanted);
+                    if self.written.get(name) != Some(&status) {
+                        todo.push(Todo::Write(name.clone(), status));
+                    }
+                }
+            }
+        }
+        todo
+    }
+
+    /// Gives each of the world's pods one of the cluster's.
+    fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
+        let Scene { assigned, desired, written, .. } = self;
+        assigned.retain(|_, name| real.contains_key(name));
+        written.retain(|name, _| real.contains_key(name));
+        let is_active = |pod: &PodState| {
+            pod.deletion_timestamp.is_none()
+                && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
+        };
+        let lives = |name: &String| real.get(name).is_some_and(RealPod::is_active);
+        // Those that should live, and of which the cluster's pod does not.
+        let robbed: Vec<Arc<str>> = desired
+            .values()
+            .filter(|pod| is_active(pod) && !assigned.get(&pod.name).is_some_and(lives))
+            .map(|pod| pod.name.clone())
+            .collect();
+        let mut robbed = robbed.into_iter();
+        // Those that should not, and of which it does: the workload's controller chose another one.
+        // One that has failed is none of them: nobody else makes it fail.
+        let spared: Vec<Arc<str>> = assigned
+            .iter()
+            .filter(|(world, name)| {
+                let over = desired.get(*world).is_some_and(|pod| pod.deletion_timestamp.is_none());
+                lives(name) && !over
+            })
+            .map(|(world, _)| world.clone())
+            .collect();
+        let mut free: VecDeque<String> = {
+            let taken: Vec<&String> = assigned.values().collect();
+            let free = real.iter().filter(|(name, pod)| pod.is_active() && !taken.contains(name));
+            free.map(|(name, _)| name.clone()).collect()
+        };
+        for world in robbed.by_ref() {
+            if let Some(name) = free.pop_front() {
+                assigned.insert(world, name);
+                continue;
+            }
+            let other = spared.iter().find(|other| assigned.get(*other).is_some_and(lives));
+            let Some(other) = other.filter(|_| free.is_empty()) else { continue };
+            let own = assigned.remove(&world);
+            if let Some(name) = assigned.remove(other) {
+                assigned.insert(world, name);
+            }
+            if let Some(own) = own {
+                assigned.insert(other.clone(), own);
+            }
+        }
+        // Pods that are being deleted without a part play those of the world that are.
+        let taken: Vec<String> = assigned.values().cloned().collect();
+        let mut leaving =
+            real.iter().filter(|(name, pod)| pod.deleting && !taken.contains(name));
+        for pod in desired.values().filter(|pod| pod.deletion_timestamp.is_some()) {
+            if !assigned.contains_key(&pod.name)
+                && let Some((name, _)) = leaving.next()
+            {
+                assigned.insert(pod.name.clone(), name.clone());
+            }
+        }
+    }
+
+    /// Whether nothing is left to wait for.
+    fn is_settled(&self) -> bool {
+        let real = self.stage.seen.pods(&self.namespace);
+        let plays = |pod: &PodState| {
+            let real = self.assigned.get(&pod.name).and_then(|name| real.get(name));
+            real.is_some_and(|real| {
+                let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
+                real.deleting == pod.deletion_timestamp.is_some() && real.over == over
+            })
+        };
+        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
+        real.len() == self.desired.len()
+            && self.desired.values().all(plays)
+            && (!self.there || status == Some(self.status_replicas))
+    }
+
+    async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
+        let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
+        let done = stream::iter(todo).map(|todo| {
+            let pods = pods.clone();
+            async move {
+                let params = PatchParams::default();
+                let done = match &todo {
+                    Todo::Release(name) => {
+                        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+                        pods.patch(name, &params, &patch).await.map(|_| ())
+                    }
+                    Todo::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
+                    Todo::Write(name, status) => {
+                        let patch = Patch::Merge(json!({ "status": status }));
+                        pods.patch_status(name, &params, &patch).await.map(|_| ())
+                    }
+                };
+                (todo, done)
+            }
+        });
+        let mut done = done.buffer_unordered(AT_ONCE);
+        while let Some((todo, done)) = done.next().await {
+            match (todo, done) {
+                (Todo::Write(name, status), Ok(())) => {
+                    self.written.insert(name, status);
+                }
+                // What is gone needs nothing done; the watch will say so.
+                (_, Err(Error::Api(status))) if status.code == 404 => {
+                    sleep(Duration::from_millis(5)).await;
+                }
+                (_, Err(error)) => {
+                    let why = format!("a pod of {}: {error}", self.namespace);
+                    return Err(self.stage.broken(why));
+                }
+                (Todo::Release(_) | Todo::Delete(_), Ok(())) => {
+                    // Until the watch tells of it, it is not done again at once.
+                    sleep(Duration::from_millis(10)).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The status that a kubelet would write.
+    fn status(&self, pod: &PodState) -> Value {
+        let conditions = pod.ready.map(|ready| {
+            let status = match ready.status {
+                ConditionStatus::True => "True",
+                ConditionStatus::False => "False",
+                ConditionStatus::Unknown => "Unknown",
+            };
+            let since = self.timestamp(ready.last_transition_time);
+            json!([{ "type": "Ready", "status": status, "lastTransitionTime": since }])
+        });
+        json!({
+            "phase": pod.phase,
+            "startTime": pod.start_time.map(|start| self.timestamp(start)),
+            "conditions": conditions,
+        })
+    }
+
+    fn timestamp(&self, at: Time) -> String {
+        let at = self.epoch.as_nanosecond() + i128::from(at.truncate_to_second().0);
+        Timestamp::from_nanosecond(at).unwrap_or(self.epoch).to_string()
+    }
+
+    /// Does what somebody does to the HPA. Gives the API server's answer.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) async fn act(&mut self, act: &Change) -> Result<Option<ApiAnswer>, EngineError> {
+        let at = self.now();
+        let Some(name) = act.hpa_name().map(Arc::<str>::from) else { return Ok(None) };
+        let hpas: Api<HorizontalPodAutoscaler> =
+            Api::namespaced(self.stage.client.clone(), &self.namespace);
+        let done: Result<Option<Value>, Error> = match act {
+            Change::CreateHpa(manifest) => self.create_hpa(manifest).await.map(Some),
+            Change::PatchHpa { patch, .. } => {
+                let patch = Patch::Merge(patch.clone());
+                let gvk = GroupVersionKind::gvk("autoscaling", "v2", "HorizontalPodAutoscaler");
+                let resource = ApiResource::from_gvk(&gvk);
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(self.stage.client.clone(), &self.namespace, &resource);
+                let patched = api.patch(&name, &PatchParams::default(), &patch).await;
+                patched.map(|object| Some(serde_json::to_value(object).unwrap_or_default()))
+            }
+            Change::DeleteHpa { .. } => hpas.delete(&name, &at_once()).await.map(|_| None),
+            _ => return Ok(None),
+        };
+        let outcome = match done {
+            Ok(None) => ApiOutcome::Deleted,
+            Ok(Some(object)) => {
+                let spec: Result<HpaSpec, _> = serde_json::from_value(object["spec"].clone());
+                let spec = spec.map_err(|error| self.stage.broken(error.to_string()))?;
+                let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+                ApiOutcome::Stored { generation, spec: Box::new(spec) }
+            }
+            Err(Error::Api(status)) if status.code < 500 => {
+                ApiOutcome::Refused(status.message.clone())
+            }
+            Err(error) => return Err(self.refused("the HPA", &error)),
+        };
+        Ok(Some(ApiAnswer { at, name, outcome }))
+    }
+
+    /// Creates the HPA as it is given, and reads it as the controller does.
+    async fn create_hpa(&self, manifest: &Value) -> Result<Value, Error> {
+        let mut manifest = manifest.clone();
+        manifest["metadata"]["namespace"] = self.namespace.as_str().into();
+        let version = manifest["apiVersion"].as_str().unwrap_or_default();
+        let version = version.strip_prefix("autoscaling/").unwrap_or("v2").to_owned();
+        let of = |version: &str| {
+            let gvk = GroupVersionKind::gvk("autoscaling", version, "HorizontalPodAutoscaler");
+            let resource = ApiResource::from_gvk(&gvk);
+            Api::<DynamicObject>::namespaced_with(
+                self.stage.client.clone(),
+                &self.namespace,
+                &resource,
+            )
+        };
+        let path = format!(
+            "/apis/autoscaling/{version}/namespaces/{}/horizontalpodautoscalers",
+            self.namespace
+        );
+        let body = serde_json::to_vec(&manifest).map_err(Error::SerdeError)?;
+        let request = axum::http::Request::post(path).header("Content-Type", "application/json");
+        let request = request.body(body).map_err(Error::HttpError)?;
+        let created: Value = self.stage.client.request(request).await?;
+        if version == "v2" {
+            return Ok(created);
+        }
+        let name = created["metadata"]["name"].as_str().unwrap_or_default();
+        let stored = of("v2").get(name).await?;
+        Ok(serde_json::to_value(stored).unwrap_or_default())
+    }
+
+    /// Waits for the next reconcile to begin, until an instant. Nothing if none began by then.
+    pub(crate) async fn next_tick(&mut self, until: Time) -> Option<Tick> {
+        let next = self.next_by(until).await?;
+        let (began, ended) = (self.time(next.at), self.time(next.done));
+        Some(Tick { began, ended, did: vec![next] })
+    }
+
+    /// What is told next, until an instant. Events are put aside: they are written by the way, and
+    /// may come much later than their reconcile.
+    async fn next_by(&mut self, until: Time) -> Option<Did> {
+        loop {
+            let left = (until - self.now()).0.max(0).unsigned_abs();
+            let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
+            if next.what != "event" {
+                return Some(next);
+            }
+            self.events.push(next);
+        }
+    }
+
+    /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
+    /// until an instant, and then for its silence. What it writes last is the status.
+    pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: usize, until: Time) {
+        let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
+        let mut last = tick.did.iter().any(is_last);
+        loop {
+            let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
+            let limit = match (tick.did.len() >= many, last) {
+                (true, true) => break,
+                (true, false) => silent,
+                (false, _) => silent.max(until),
+            };
+            match self.next_by(limit).await {
+                Some(next) => {
+                    last |= is_last(&next);
+                    tick.did.push(next);
+                }
+                None => break,
+            }
+        }
+        // Requests are told when they are answered, by two that know nothing of each other.
+        tick.did.sort_by_key(|it| it.at);
+        let began = tick.did.iter().map(|it| self.time(it.at)).min();
+        let ended = tick.did.iter().map(|it| self.time(it.done)).max();
+        (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
+    }
+
+    /// Waits until so many events were written since t=0, no longer than until an instant, and
+    /// gives all that were, in order.
+    pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[Did] {
+        while self.events.len() < many {
+            let left = (until - self.now()).0.max(0).unsigned_abs();
+            match timeout(Duration::from_nanos(left), self.did.recv()).await {
+                Ok(Some(next)) if next.what == "event" => self.events.push(next),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        &self.events
+    }
+
+    /// The names of pods in the cluster, and those that the world has for them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.assigned.iter().map(|(world, real)| (real.as_str(), &**world))
+    }
+
+    /// Ends it: the namespace goes, and all that is in it; or, where all of the cluster will go
+    /// soon, only what would go on working there.
+    pub(crate) async fn close(self) {
+        self.stage.metrics.close(&self.namespace);
+        self.stage.routes.close(&self.namespace);
+        if self.stage.is_disposable {
+            let client = self.stage.client.clone();
+            let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client, &self.namespace);
+            for name in &self.hpas {
+                let _ = hpas.delete(name, &at_once()).await;
+            }
+            return;
+        }
+        let client = &self.stage.client;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        // A cluster that is gone has no namespaces either.
+        let _ = namespaces.delete(&self.namespace, &at_once()).await;
+        if self.holds {
+            let todo = self.stage.seen.pods(&self.namespace).into_keys().map(Todo::Release);
+            let mut scene = self;
+            let _ = scene.carry_out(todo.collect()).await;
+            scene.stage.seen.forget(&scene.namespace);
+        } else {
+            self.stage.seen.forget(&self.namespace);
+        }
+    }
+}
+
+/// Something to be done to a pod.
+enum Todo {
+    /// Let go of one that is being deleted.
+    Release(String),
+    Delete(String),
+    /// Write its status.
+    Write(String, Value),
+}
+
+/// The next whole second that leaves time for what comes before it.
+fn start() -> Timestamp {
+    let at = Timestamp::now() + LEAD;
+    Timestamp::from_second(at.as_second() + 1).unwrap_or(at)
+}
+
+/// A pod's spec in the API's JSON. No scheduler looks at it, and no kubelet.
+fn pod_spec(spec: &PodSpec) -> Value {
+    let container = |container: &crate::model::api::Container| {
+        let mut json = json!({
+            "name": container.name,
+            "image": "none",
+            "resources": { "requests": container.requests },
+        });
+        if container.sidecar {
+            json["restartPolicy"] = "Always".into();
+        }
+        json
+    };
+    let mut json = json!({
+        "schedulerName": "kube-lockstep",
+        "terminationGracePeriodSeconds": 0,
+        "containers": spec.containers.iter().map(container).collect::<Vec<_>>(),
+        "initContainers": spec.init_containers.iter().map(container).collect::<Vec<_>>(),
+    });
+    if let Some(requests) = &spec.requests {
+        json["resources"] = json!({ "requests": requests });
+    }
+    json
+}

@@ -1,0 +1,153 @@
+//! What the cluster has of the scenarios' pods and targets, kept up to date by watches.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::TryStreamExt;
+use futures::stream::BoxStream;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+/// What pods of scenarios are marked with.
+pub(crate) const PLAYED: &str = "kube-lockstep.dev/played";
+
+/// A pod of the cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct RealPod {
+    /// It is being deleted.
+    pub(crate) deleting: bool,
+    /// It has failed or succeeded: no controller counts it.
+    pub(crate) over: bool,
+}
+
+impl RealPod {
+    /// Whether a ReplicaSet counts it.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.deleting && !self.over
+    }
+}
+
+/// What a namespace has.
+#[derive(Debug, Default)]
+struct Namespace {
+    pods: BTreeMap<String, RealPod>,
+    /// `status.replicas` of targets, by kind and name.
+    replicas: HashMap<(&'static str, String), i32>,
+    changed: Arc<Notify>,
+}
+
+/// What is known of all namespaces.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    namespaces: Mutex<HashMap<String, Namespace>>,
+}
+
+impl Seen {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Namespace>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, namespace: Option<String>, change: impl FnOnce(&mut Namespace)) {
+        let mut namespaces = self.lock();
+        let namespace = namespaces.entry(namespace.unwrap_or_default()).or_default();
+        change(namespace);
+        namespace.changed.notify_waiters();
+    }
+
+    /// The pods of a namespace.
+    pub(crate) fn pods(&self, namespace: &str) -> BTreeMap<String, RealPod> {
+        self.lock().get(namespace).map(|it| it.pods.clone()).unwrap_or_default()
+    }
+
+    /// `status.replicas` of a target.
+    pub(crate) fn replicas(&self, namespace: &str, kind: &'static str, name: &str) -> Option<i32> {
+        let namespaces = self.lock();
+        namespaces.get(namespace)?.replicas.get(&(kind, name.to_owned())).copied()
+    }
+
+    /// Told when something of a namespace changes.
+    pub(crate) fn changed(&self, namespace: &str) -> Arc<Notify> {
+        self.lock().entry(namespace.to_owned()).or_default().changed.clone()
+    }
+
+    pub(crate) fn forget(&self, namespace: &str) {
+        self.lock().remove(namespace);
+    }
+
+    /// Begins to watch. Ends with the set.
+    pub(crate) fn watch(self: &Arc<Seen>, client: &Client, tasks: &mut JoinSet<()>) {
+        let (pods, seen) = (events::<Pod>(client, Some(PLAYED)), self.clone());
+        tasks.spawn(follow(pods, move |pod, there| {
+            let status = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            let real = RealPod {
+                deleting: pod.metadata.deletion_timestamp.is_some(),
+                over: matches!(status, Some("Failed" | "Succeeded")),
+            };
+            let name = pod.name_any();
+            seen.change(pod.namespace(), |namespace| {
+                match there {
+                    true => namespace.pods.insert(name, real),
+                    false => namespace.pods.remove(&name),
+                };
+            });
+        }));
+        let (deployments, seen) = (events::<Deployment>(client, None), self.clone());
+        tasks.spawn(follow(deployments, move |object, there| {
+            let replicas = object.status.as_ref().and_then(|status| status.replicas);
+            seen.target(("Deployment", &object), replicas, there);
+        }));
+        let (sets, seen) = (events::<ReplicaSet>(client, None), self.clone());
+        tasks.spawn(follow(sets, move |object, there| {
+            let replicas = object.status.as_ref().map(|status| status.replicas);
+            seen.target(("ReplicaSet", &object), replicas, there);
+        }));
+    }
+
+    fn target<K: Resource<DynamicType = ()>>(
+        &self,
+        (kind, object): (&'static str, &K),
+        replicas: Option<i32>,
+        there: bool,
+    ) {
+        let key = (kind, object.name_any());
+        self.change(object.namespace(), |namespace| {
+            match there {
+                true => namespace.replicas.insert(key, replicas.unwrap_or_default()),
+                false => namespace.replicas.remove(&key),
+            };
+        });
+    }
+}
+
+type Events<K> = BoxStream<'static, Result<Event<K>, watcher::Error>>;
+
+fn events<K>(client: &Client, label: Option<&str>) -> Events<K>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    let config = watcher::Config::default();
+    let config = match label {
+        Some(label) => config.labels(label),
+        None => config,
+    };
+    Box::pin(watcher(Api::<K>::all(client.clone()), config))
+}
+
+/// Hands on each object, and whether it is there.
+async fn follow<K>(mut events: Events<K>, mut hand: impl FnMut(K, bool)) {
+    loop {
+        match events.try_next().await {
+            Ok(Some(Event::Apply(object) | Event::InitApply(object))) => hand(object, true),
+            Ok(Some(Event::Delete(object))) => hand(object, false),
+            Ok(Some(Event::Init | Event::InitDone)) => {}
+            Ok(None) => return,
+            // It is asked again; a cluster that is gone is told by others.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(200)).await,
+        }
+    }
+}

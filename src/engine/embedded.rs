@@ -1,0 +1,128 @@
+//! The embedded control plane: a real one of a release, built from upstream's modules and run as
+//! child processes, without containers, images or rights of an administrator.
+//!
+//! Here it is for people and for their own clusters of an afternoon; what scenarios do with it is
+//! `cluster`'s.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::EngineError;
+use super::cluster::control_plane::{ControlPlane, Settings};
+use super::upstream::build::{self, Progress, What};
+use crate::model::flags::Flags;
+use crate::model::rules::Release;
+
+/// The engine's name.
+pub const NAME: &str = "embedded";
+
+/// The releases of which there is a control plane, oldest first.
+pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
+    build::supported(What::ControlPlane)
+}
+
+/// The program of a release, built now if it was not built before.
+///
+/// # Errors
+/// If there is no Go, no control plane of that release, or the build fails.
+pub fn ensure(
+    release: Release,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<std::path::PathBuf, EngineError> {
+    build::ensure(What::ControlPlane, release, stop, progress)
+}
+
+/// What somebody's own control plane is to be like.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Options {
+    /// Flags of the kube-controller-manager.
+    pub flags: Flags,
+    /// Feature gates, by name.
+    pub gates: BTreeMap<String, bool>,
+    /// Upstream's controller of HPAs does not run: another one is to take its place.
+    pub without_hpa_controller: bool,
+}
+
+/// A control plane that runs until it is stopped or dropped.
+#[derive(Debug)]
+pub struct Running {
+    // Dropped before the runtime that its processes are waited for on.
+    control_plane: Option<ControlPlane>,
+    runtime: Runtime,
+}
+
+impl Running {
+    /// Starts a control plane.
+    ///
+    /// # Errors
+    /// If a part of it ends or is not ready in time.
+    pub fn start(program: &Path, options: &Options) -> Result<Running, EngineError> {
+        let name: Arc<str> = NAME.into();
+        let runtime = Builder::new_multi_thread().enable_all().worker_threads(1).build();
+        let runtime = runtime.map_err(|error| EngineError::Broken {
+            engine: name.clone(),
+            why: format!("no thread can be started: {error}"),
+            output: String::new(),
+        })?;
+        let settings = Settings {
+            flags: options.flags,
+            gates: options.gates.clone(),
+            hpa_controller: !options.without_hpa_controller,
+            observed: Vec::new(),
+        };
+        let started = runtime.block_on(ControlPlane::start(&name, program, &settings));
+        let (control_plane, _) = started?;
+        Ok(Running { control_plane: Some(control_plane), runtime })
+    }
+
+    /// A kubeconfig of somebody who may do everything.
+    ///
+    /// # Errors
+    /// If no certificate can be made.
+    pub fn admin_kubeconfig(&self) -> std::io::Result<String> {
+        match &self.control_plane {
+            Some(control_plane) => control_plane.kubeconfig("admin", Some("system:masters")),
+            None => Err(std::io::Error::other("it was stopped")),
+        }
+    }
+
+    /// Where the API server is.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.control_plane.as_ref().map_or("", ControlPlane::server)
+    }
+
+    /// How long it took until it was ready.
+    #[must_use]
+    pub fn started(&self) -> Duration {
+        self.control_plane.as_ref().map_or(Duration::ZERO, ControlPlane::started)
+    }
+
+    /// Whether all of it still runs.
+    ///
+    /// # Errors
+    /// If not, with the last lines of the part that does not.
+    pub fn check(&mut self) -> Result<(), EngineError> {
+        let _entered = self.runtime.enter();
+        self.control_plane.as_mut().map_or(Ok(()), ControlPlane::check)
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(control_plane) = self.control_plane.take() {
+            self.runtime.block_on(control_plane.stop());
+        }
+    }
+}

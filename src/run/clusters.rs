@@ -1,0 +1,226 @@
+//! Many scenarios on a real cluster of a release, side by side.
+//!
+//! The flags of the controller are the cluster's, so scenarios are played in groups that agree on
+//! them, one cluster after another.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::findings::Findings;
+use super::in_order::in_order;
+use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
+use super::many::{Plan, start};
+use super::wall;
+use super::{Event, Note, Outcome, Summary, Verdict};
+use crate::engine::cluster::control_plane::Settings;
+use crate::engine::cluster::{Cluster, unfit};
+use crate::engine::{EngineError, embedded};
+use crate::model::rules::{Release, Rules};
+use crate::model::time::Span;
+use crate::scenario::Scenario;
+
+/// How scenarios are played where time is real.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// How many times as fast as they are written.
+    pub speed: NonZero<u32>,
+    /// Those that then still take longer are skipped.
+    pub longest: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        // Sync periods of 15 s become 1 s: much longer than a reconcile takes.
+        let speed = NonZero::<u32>::MIN.saturating_add(14);
+        Pace { speed, longest: Duration::from_secs(60) }
+    }
+}
+
+/// A scenario of the plan: as it is written, and as it is played.
+struct Part {
+    written: Arc<Scenario>,
+    played: Result<Arc<Scenario>, String>,
+}
+
+impl Part {
+    fn of(scenario: &Arc<Scenario>, release: Release, pace: Pace) -> Part {
+        let played = play(scenario, release, pace).map(Arc::new);
+        Part { written: scenario.clone(), played }
+    }
+}
+
+/// The scenario at that pace, or why it can't be played.
+fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, String> {
+    if let Some(why) = scenario.lacking(release) {
+        return Err(why);
+    }
+    let on_a_cluster = |why: String| format!("on a real cluster: {why}");
+    if let Some(why) = unfit(scenario) {
+        return Err(on_a_cluster(why));
+    }
+    let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
+    let length = Duration::from_nanos(faster.until.0.unsigned_abs());
+    match length > pace.longest {
+        true => {
+            let (length, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
+            Err(on_a_cluster(format!("it takes {length}, and at most {longest} is wanted")))
+        }
+        false => Ok(faster),
+    }
+}
+
+/// What scenarios have to agree on to be played on one cluster.
+fn settings(scenario: &Scenario, release: Release) -> Settings {
+    let mut flags = scenario.flags_by(&Rules::of(release));
+    // Of one HPA nobody can tell how many workers there are.
+    flags.concurrent_syncs = 1;
+    Settings {
+        flags,
+        gates: scenario.gate_overrides.clone(),
+        hpa_controller: true,
+        observed: Vec::new(),
+    }
+}
+
+/// Runs all scenarios of a plan on embedded control planes.
+///
+/// # Errors
+/// If no control plane can be built or started.
+pub(super) fn run_all(
+    plan: &Plan,
+    parts: &[(Release, Vec<usize>)],
+    sink: &mut dyn FnMut(Event),
+) -> Result<Summary, EngineError> {
+    let name: Arc<str> = embedded::NAME.into();
+    let runtime = runtime(&name)?;
+    let mut summary = Summary::default();
+    let pace = format!("{} times as fast as written", plan.pace.speed);
+    sink(start(plan, name.clone(), Some(pace)));
+    for (release, part) in parts {
+        let begin = Instant::now();
+        let mut of_release = Summary::default();
+        let mut finished = |outcome: Outcome| {
+            of_release.add(&outcome);
+            sink_outcome(outcome)
+        };
+        let mut groups: Vec<(Settings, Vec<Part>)> = Vec::new();
+        let mut events: Vec<Event> = Vec::new();
+        for scenario in part.iter().filter_map(|index| plan.scenarios.get(*index)) {
+            let part = Part::of(scenario, *release, plan.pace);
+            match &part.played {
+                Err(why) => {
+                    let mut outcome = unfinished(scenario, &name, *release);
+                    outcome.verdict = Verdict::Skipped { why: why.clone() };
+                    events.push(finished(outcome));
+                }
+                Ok(played) => {
+                    let settings = settings(played, *release);
+                    match groups.iter_mut().find(|(other, _)| *other == settings) {
+                        Some((_, parts)) => parts.push(part),
+                        None => groups.push((settings, vec![part])),
+                    }
+                }
+            }
+        }
+        events.drain(..).for_each(&mut *sink);
+        if groups.is_empty() {
+            summary.join(&of_release);
+            continue;
+        }
+        // Most scenarios agree: what is long is begun first.
+        groups.sort_by_key(|(_, parts)| std::cmp::Reverse(parts.len()));
+        let mut preparing = |what: &str, fraction| {
+            events.push(Event::Preparing { what: what.to_owned(), fraction });
+        };
+        let program = embedded::ensure(*release, &plan.stop, &mut preparing)?;
+        events.drain(..).for_each(&mut *sink);
+        for (number, (settings, parts)) in groups.iter().enumerate() {
+            if plan.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let what = format!("control plane {} of {}", number + 1, groups.len());
+            sink(Event::Preparing { what, fraction: None });
+            let group = Group { plan, name: &name, release: *release, parts };
+            let cluster = Cluster::embedded(&name, &program, settings.clone());
+            let cluster = runtime.block_on(cluster)?;
+            group.play(&runtime, &cluster, &mut |outcome| {
+                of_release.add(&outcome);
+                sink(sink_outcome(outcome));
+            });
+            runtime.block_on(cluster.stop());
+        }
+        summary.join(&of_release);
+        of_release.elapsed = begin.elapsed();
+        summary.elapsed += of_release.elapsed;
+        if parts.len() > 1 {
+            summary.releases.push((*release, of_release));
+        }
+    }
+    sink(Event::Ended(summary.clone()));
+    Ok(summary)
+}
+
+fn sink_outcome(outcome: Outcome) -> Event {
+    Event::Finished(Box::new(outcome))
+}
+
+fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
+    Builder::new_multi_thread().enable_all().build().map_err(|error| EngineError::Broken {
+        engine: name.clone(),
+        why: format!("no thread can be started: {error}"),
+        output: String::new(),
+    })
+}
+
+/// Scenarios that are played on one cluster.
+struct Group<'a> {
+    plan: &'a Plan,
+    name: &'a Arc<str>,
+    release: Release,
+    parts: &'a [Part],
+}
+
+impl Group<'_> {
+    fn play(&self, runtime: &Runtime, cluster: &Cluster, done: &mut dyn FnMut(Outcome)) {
+        let workers = self.plan.jobs.clamp(1, self.parts.len().max(1));
+        let work = |(): &mut (), index: usize| {
+            let part = self.parts.get(index)?;
+            let stopped = self.plan.stop.load(Ordering::Relaxed);
+            (!stopped).then(|| runtime.block_on(self.one(part, cluster)))
+        };
+        in_order(workers, &|| (), &work, &mut |_, outcome| {
+            done(outcome);
+            true
+        });
+    }
+
+    async fn one(&self, part: &Part, cluster: &Cluster) -> Outcome {
+        let begin = Instant::now();
+        let mut outcome = unfinished(&part.written, self.name, self.release);
+        let Ok(played) = &part.played else { return outcome };
+        let trace = trace_of(&part.written, self.name, &self.release.to_string());
+        let findings = Findings::new(trace, &self.plan.known);
+        match wall::follow(played, self.release, cluster, findings).await {
+            Ok(followed) => {
+                conclude(&mut outcome, (played, self.release), followed.findings);
+                outcome.notes.extend(boundaries(&part.written, followed.boundaries, outcome.ticks));
+            }
+            Err(error) => outcome.verdict = inconclusive(error),
+        }
+        outcome.elapsed = begin.elapsed();
+        outcome
+    }
+}
+
+/// What has to be said of reconciles for which the clock allowed two outcomes.
+fn boundaries(scenario: &Scenario, boundaries: usize, ticks: usize) -> Option<Note> {
+    let what = format!(
+        "{boundaries} of {ticks} ticks fell on a boundary in time: two outcomes were right, and \
+         the one that was seen was followed"
+    );
+    (boundaries > 0).then_some(Note { line: scenario.line, what, of_reading: false })
+}

@@ -1,0 +1,371 @@
+//! A scenario on a real cluster: the clock is real, and the model follows it.
+//!
+//! The model says when the next reconcile is due. Before that, the cluster is made what the world
+//! then says; when the reconcile comes, the model is given the time at which it came. That is known
+//! only to within what the reconcile took: where a window's edge or a whole second falls into that,
+//! both outcomes are right, and the one that was seen is followed. That is counted, never silent.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::findings::Findings;
+use super::lockstep::Predicted;
+use super::recorder::{COMBINED, Recorder};
+use crate::compare::{self, Scope};
+use crate::engine::cluster::{Cluster, Did, Scene, Tick};
+use crate::engine::model::Simulation;
+use crate::engine::{EngineError, Step};
+use crate::model::hpa::Decision;
+use crate::model::observation::{Event, Observation};
+use crate::model::rules::{Release, Rules};
+use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
+use crate::trace::Stepped;
+use crate::trace::wire::{Log, SteppedJson};
+use crate::world::{Change, World};
+
+/// What a cluster shows of a reconcile. The controller's error log is not told by any API, and
+/// events are written later: they are compared when all is over.
+const SCOPE: Scope = Scope { reads: true, events: false, errors: false };
+
+/// The same of its events alone.
+const EVENTS: Scope = Scope { reads: false, events: true, errors: false };
+
+/// How long events may be on their way.
+const EVENTS_LIMIT: Span = Span::from_secs(5);
+
+/// Clocks of two processes of one machine, and the time from a clock's reading to a request.
+const UNCERTAINTY: Span = Span::from_millis(4);
+
+/// What came of a scenario.
+pub(super) struct Followed<'k> {
+    pub(super) findings: Findings<'k>,
+    /// Reconciles that fell on a boundary: two outcomes were right.
+    pub(super) boundaries: usize,
+}
+
+/// A run that is under way.
+struct Wall<'a> {
+    scenario: &'a Arc<Scenario>,
+    rules: Rules,
+    world: World,
+    simulation: Simulation,
+    recorder: Recorder,
+    /// How far from its time a reconcile may be.
+    slack: Span,
+    boundaries: usize,
+    /// The events that each reconcile should have written.
+    events: Vec<Vec<Event>>,
+}
+
+/// Plays a scenario to its end.
+///
+/// # Errors
+/// If the cluster is broken, or did not become in time what the scenario says.
+pub(super) async fn follow<'k>(
+    scenario: &Arc<Scenario>,
+    release: Release,
+    cluster: &Cluster,
+    mut findings: Findings<'k>,
+) -> Result<Followed<'k>, EngineError> {
+    let rules = Rules::of(release);
+    let mut wall = Wall {
+        scenario,
+        rules,
+        world: World::new(scenario),
+        simulation: Simulation::new(scenario, rules),
+        recorder: Recorder::new(),
+        slack: Span(scenario.flags.sync_period.0 / 3),
+        boundaries: 0,
+        events: Vec::new(),
+    };
+    let mut scene = cluster.open(scenario).await?;
+    let mut played = wall.play(&mut scene, &mut findings).await;
+    if played.is_ok() {
+        played = wall.compare_events(&mut scene, &mut findings).await;
+    }
+    scene.close().await;
+    // What a cluster that has died did last says more than what was not answered.
+    cluster.check()?;
+    played?;
+    Ok(Followed { findings, boundaries: wall.boundaries })
+}
+
+impl Wall<'_> {
+    async fn play(
+        &mut self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), EngineError> {
+        let start = self.world.advance(Time::ZERO);
+        let mut events: VecDeque<Change> = self.world.api_events(Time::ZERO).into();
+        scene.begin(&start).await?;
+        self.hear(&start, Time::ZERO);
+        let mut happened = Time::ZERO;
+        let end = self.scenario.until;
+        while findings.divergence.is_none() {
+            if let Some(event) = events.pop_front() {
+                self.act(scene, findings, &event).await?;
+                continue;
+            }
+            let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
+            let due = self.simulation.next_sync();
+            // A reconcile goes first where both fall together.
+            let before = |due: Time, event: Time| due <= event + self.slack;
+            match (next_event, due) {
+                (Some(event), due) if due.is_none_or(|due| !before(due, event)) => {
+                    self.change(scene, event).await?;
+                    scene.wait_until(event).await;
+                    events = self.world.api_events(event).into();
+                    happened = event;
+                }
+                (_, Some(due)) if due <= end + self.slack => {
+                    self.change(scene, due).await?;
+                    self.tick(scene, findings, due).await?;
+                }
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the cluster what the world says of an instant to come.
+    async fn change(&mut self, scene: &mut Scene, at: Time) -> Result<(), EngineError> {
+        let changes = self.world.advance(at);
+        self.hear(&changes, at);
+        scene.apply(&changes).await
+    }
+
+    fn hear(&mut self, changes: &[Change], at: Time) {
+        for change in changes {
+            self.simulation.apply(change, at);
+        }
+    }
+
+    /// Does what somebody does to the HPA, and compares the API server's answers.
+    async fn act(
+        &mut self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+        event: &Change,
+    ) -> Result<(), EngineError> {
+        let seen = scene.act(event).await?;
+        // The controller hears of it when it is done.
+        let at = scene.now();
+        let mut model = self.simulation.apply(event, at);
+        if let (Some(model), Some(seen)) = (&mut model, &seen) {
+            model.at = seen.at;
+        }
+        let step = Step { apply: Vec::new(), until: at };
+        let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
+        let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
+        findings.compare(&predicted, stepped, SCOPE);
+        Ok(())
+    }
+
+    /// Waits for the reconcile that is due, and compares it.
+    async fn tick(
+        &mut self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+        due: Time,
+    ) -> Result<(), EngineError> {
+        let limit = due + Span(self.scenario.flags.sync_period.0 * 3);
+        let Some(mut tick) = scene.next_tick(limit).await else {
+            let decisions: Vec<Decision> = self.at(due).map(|(_, it)| it).into_iter().collect();
+            let predicted = predicted(due, decisions);
+            findings.compare(&predicted, Stepped { now: due, ..Stepped::default() }, SCOPE);
+            return Ok(());
+        };
+        let patience = tick.began + Span(self.scenario.flags.sync_period.0 * 2);
+        let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation));
+        scene.rest_of(&mut tick, first, patience).await;
+        if tick.began < scene.settled() {
+            return Err(too_slow(format!(
+                "a reconcile began at {} while the cluster was changing until {}",
+                tick.began,
+                scene.settled()
+            )));
+        }
+        if tick.began + self.slack < due {
+            // Not because of a clock: it was not to come at all.
+            let seen = self.observation(scene, (tick.began, &tick.did))?;
+            let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
+            findings.compare(&predicted(due, Vec::new()), stepped, SCOPE);
+            return Ok(());
+        }
+        let mut candidates = self.candidates(&tick);
+        let seen = self.observation(scene, (tick.began, &tick.did))?;
+        for candidate in &mut candidates {
+            candidate.normalize(&seen, &tick);
+        }
+        let agrees = |it: &Candidate| {
+            compare::observations(&it.decision.observation, &seen, SCOPE).is_empty()
+        };
+        let chosen = candidates.iter().position(agrees);
+        self.boundaries += usize::from(chosen.is_some_and(|index| index > 0));
+        let Some(candidate) = candidates.into_iter().nth(chosen.unwrap_or_default()) else {
+            let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
+            findings.compare(&predicted(due, Vec::new()), stepped, SCOPE);
+            return Ok(());
+        };
+        let Candidate { simulation, recorder, decision } = candidate;
+        (self.simulation, self.recorder) = (simulation, recorder);
+        self.events.push(decision.observation.events.clone());
+        if let Some((target, replicas)) = self.simulation.settle(&seen, tick.ended) {
+            self.world.scaled(seen.at, target, replicas);
+            scene.scaled(replicas);
+        }
+        let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
+        findings.compare(&predicted(due, vec![decision]), stepped, SCOPE);
+        Ok(())
+    }
+
+    /// Compares the events of all reconciles with those that were written, in order.
+    async fn compare_events(
+        &self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), EngineError> {
+        let many = self.events.iter().map(Vec::len).sum();
+        let limit = scene.now() + EVENTS_LIMIT;
+        let did = scene.events(many, limit).await.to_vec();
+        let mut seen = match did.as_slice() {
+            [] => Vec::new(),
+            did => self.observation(scene, (Time::ZERO, did))?.events,
+        };
+        // Pods that are gone by now have lost their names.
+        let last = self.events.len().saturating_sub(1);
+        for (index, model) in self.events.iter().enumerate() {
+            let own = if index == last { seen.len() } else { model.len().min(seen.len()) };
+            let own: Vec<Event> = seen.drain(..own).collect();
+            let Some(tick) = findings.trace.ticks.get_mut(index) else { break };
+            tick.events = own;
+            let model = Observation { events: model.clone(), ..tick.clone() };
+            let (at, fields) = (tick.at, compare::observations(&model, tick, EVENTS));
+            findings.found(index + 1, at, fields);
+        }
+        Ok(())
+    }
+
+    /// What the model says of a reconcile at an instant, whether it is due then or nearly.
+    fn at(&self, at: Time) -> Option<(Simulation, Decision)> {
+        let mut simulation = self.simulation.clone();
+        simulation.hurry(at);
+        let decision = simulation.sync(at)?;
+        Some((simulation, decision))
+    }
+
+    /// What the model says, first for the middle of the time in which the reconcile happened.
+    fn candidates(&self, tick: &Tick) -> Vec<Candidate> {
+        let middle = Time(tick.began.0 + (tick.ended - tick.began).0 / 2);
+        let edges = [middle, tick.began - UNCERTAINTY, tick.ended + UNCERTAINTY];
+        let of = |at: Time| {
+            let (simulation, mut decision) = self.at(at)?;
+            let mut recorder = self.recorder.clone();
+            recorder.record(&mut decision.observation.events, at);
+            Some(Candidate { simulation, recorder, decision })
+        };
+        edges.into_iter().filter_map(of).collect()
+    }
+
+    /// What was seen, in the model's terms.
+    fn observation(
+        &self,
+        scene: &Scene,
+        (began, did): (Time, &[Did]),
+    ) -> Result<Observation, EngineError> {
+        let renamed = |text: &str| {
+            let rename = |text: String, (real, world): (&str, &str)| text.replace(real, world);
+            scene.names().fold(text.to_owned(), rename)
+        };
+        let entry = |did: &Did| {
+            let mut entry = did.entry.clone();
+            texts(&mut entry, &renamed);
+            json!({ "at": began, did.what: entry })
+        };
+        let log: Vec<Value> = did.iter().map(entry).collect();
+        let answer = json!({ "now": began, "log": log });
+        let not_understood = |why: String| {
+            too_slow(format!("what the controller did at {began} makes no sense: {why}"))
+        };
+        let answer: SteppedJson =
+            serde_json::from_value(answer).map_err(|error| not_understood(error.to_string()))?;
+        let hpas = self.scenario.hpas.iter().map(|hpa| hpa.name.clone());
+        let mut log = Log::new(scene.epoch(), hpas, false);
+        let stepped = log.stepped(answer, began).map_err(not_understood)?;
+        match <[Observation; 1]>::try_from(stepped.ticks) {
+            Ok([seen]) => Ok(seen),
+            Err(ticks) => {
+                Err(not_understood(format!("{} reconciles seem to be in it", ticks.len())))
+            }
+        }
+    }
+}
+
+/// What the model says of a reconcile at some instant.
+struct Candidate {
+    simulation: Simulation,
+    recorder: Recorder,
+    decision: Decision,
+}
+
+impl Candidate {
+    /// What is only known to within the time that the reconcile took is as it was seen: when it
+    /// began, and which whole second it was when a time was written.
+    fn normalize(&mut self, seen: &Observation, tick: &Tick) {
+        let own = self.decision.observation.at;
+        let observation = &mut self.decision.observation;
+        (observation.at, observation.took) = (seen.at, seen.took);
+        let (Some(model), Some(seen)) = (&mut observation.status_write, &seen.status_write) else {
+            return;
+        };
+        let second = own.truncate_to_second();
+        let seconds = [tick.began - UNCERTAINTY, tick.ended + UNCERTAINTY];
+        let possible = seconds.map(Time::truncate_to_second);
+        let adopt = |model: &mut Time, seen: Time| {
+            if *model == second && possible.contains(&seen) {
+                *model = seen;
+            }
+        };
+        if let (Some(model), Some(seen)) =
+            (&mut model.status.last_scale_time, seen.status.last_scale_time)
+        {
+            adopt(model, seen);
+        }
+        for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
+            adopt(&mut model.last_transition_time, seen.last_transition_time);
+        }
+    }
+}
+
+/// Every text of an entry, changed.
+fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => {
+            *text = change(text);
+            if let Some(rest) = text.strip_prefix(COMBINED) {
+                *text = rest.to_owned();
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| texts(value, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| texts(value, change)),
+        _ => {}
+    }
+}
+
+/// How many requests a reconcile makes.
+fn requests(tick: &Observation) -> usize {
+    tick.reads.len() + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
+}
+
+fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
+    Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
+}
+
+fn too_slow(why: String) -> EngineError {
+    EngineError::Broken { engine: "cluster".into(), why, output: String::new() }
+}

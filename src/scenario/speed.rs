@@ -1,0 +1,251 @@
+//! The same scenario, faster: for clusters on which time can't be anything but real.
+//!
+//! Every span of it is divided: the controller's sync period and windows, the periods of policies,
+//! how pods come up, signals, the timeline. What happens is then the same, sooner. Expectations are
+//! left out: they are of the scenario as it was written, and hold in virtual time.
+//!
+//! What the API keeps in whole seconds must stay so; a scenario of which that can't be is refused.
+
+use std::num::NonZero;
+
+use serde_json::{Value, json};
+
+use super::meant::{Metrics, Scenario, Signal, UsageSource, What};
+use crate::model::time::{Span, Time};
+
+/// Fields of an HPA that are spans of time, in seconds.
+const SECONDS: [&str; 2] = ["stabilizationWindowSeconds", "periodSeconds"];
+
+/// The period of the policies that the API server fills in.
+///
+/// Upstream: pkg/apis/autoscaling/v2/defaults.go
+const DEFAULT_PERIOD: i64 = 15;
+
+/// How the timeline of an older version is written, of which nothing is divided.
+const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
+
+impl Scenario {
+    /// This scenario, so many times as fast.
+    ///
+    /// # Errors
+    /// Why it can't be: a field that is kept in whole seconds does not divide.
+    pub fn faster(&self, times: NonZero<u32>) -> Result<Scenario, String> {
+        let speed = Speed(i64::from(times.get()));
+        let mut scenario = self.clone();
+        if speed.0 == 1 {
+            return Ok(scenario);
+        }
+        let flags = &mut scenario.flags;
+        for span in [
+            &mut flags.sync_period,
+            &mut flags.downscale_stabilization,
+            &mut flags.cpu_initialization_period,
+            &mut flags.initial_readiness_delay,
+            &mut flags.upscale_delay,
+            &mut flags.downscale_delay,
+        ] {
+            speed.span(span);
+        }
+        for hpa in &mut scenario.hpas {
+            speed.manifest(&mut hpa.manifest)?;
+        }
+        let workload = &mut scenario.workload;
+        speed.span(&mut workload.age);
+        speed.span(&mut workload.termination);
+        speed.span(&mut workload.startup.metrics);
+        workload.startup.pending.iter_mut().for_each(|span| speed.span(span));
+        workload.startup.ready.iter_mut().for_each(|span| speed.span(span));
+        speed.metrics(&mut scenario.metrics);
+        for happening in &mut scenario.timeline {
+            speed.time(&mut happening.at);
+            happening.lasts.iter_mut().for_each(|span| speed.span(span));
+            match &mut happening.what {
+                What::EditHpa(_, patch) => speed.seconds(patch)?,
+                What::MetricsSlow(span) => speed.span(span),
+                _ => {}
+            }
+        }
+        speed.time(&mut scenario.until);
+        scenario.expect.clear();
+        Ok(scenario)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Speed(i64);
+
+impl Speed {
+    fn span(self, span: &mut Span) {
+        span.0 /= self.0;
+    }
+
+    fn time(self, time: &mut Time) {
+        time.0 /= self.0;
+    }
+
+    fn manifest(self, manifest: &mut Value) -> Result<(), String> {
+        let annotations = &manifest["metadata"]["annotations"];
+        if annotations.get(BEHAVIOR_ANNOTATION).is_some() {
+            return Err(format!("its behavior is in the annotation {BEHAVIOR_ANNOTATION}"));
+        }
+        self.seconds(manifest)?;
+        if let Some(behavior) = manifest["spec"].get_mut("behavior") {
+            self.behavior(behavior);
+        }
+        Ok(())
+    }
+
+    /// What the API server would fill in is written, divided as well.
+    fn behavior(self, behavior: &mut Value) {
+        let period = (DEFAULT_PERIOD / self.0).max(1);
+        let percent = json!({ "type": "Percent", "value": 100, "periodSeconds": period });
+        let pods = json!({ "type": "Pods", "value": 4, "periodSeconds": period });
+        let defaults = [("scaleUp", json!([pods, percent])), ("scaleDown", json!([percent]))];
+        let Some(behavior) = behavior.as_object_mut() else { return };
+        for (direction, policies) in defaults {
+            let rules = behavior.entry(direction).or_insert(Value::Null);
+            if rules.is_null() {
+                *rules = json!({});
+            }
+            if let Some(rules) = rules.as_object_mut()
+                && rules.get("policies").is_none_or(Value::is_null)
+            {
+                rules.insert("policies".to_owned(), policies);
+            }
+        }
+    }
+
+    /// Divides what is in seconds, wherever it is.
+    fn seconds(self, value: &mut Value) -> Result<(), String> {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_i64().filter(|_| SECONDS.contains(&name.as_str())) {
+                        Some(seconds) if seconds % self.0 == 0 => *value = (seconds / self.0).into(),
+                        Some(seconds) => {
+                            return Err(format!("its {name}: {seconds} does not divide by {}", self.0));
+                        }
+                        None => self.seconds(value)?,
+                    }
+                }
+            }
+            Value::Array(values) => {
+                for value in values {
+                    self.seconds(value)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn metrics(self, metrics: &mut Metrics) {
+        let Metrics { resources, pods, objects, externals, sampling } = metrics;
+        for resource in resources {
+            self.source(&mut resource.source);
+            resource.exceptions.iter_mut().for_each(|(_, signal)| self.signal(signal));
+        }
+        for metric in pods {
+            self.source(&mut metric.source);
+            metric.exceptions.iter_mut().for_each(|(_, signal)| self.signal(signal));
+        }
+        let series = objects.iter_mut().flat_map(|metric| &mut metric.series);
+        let series = series.chain(externals.iter_mut().flat_map(|metric| &mut metric.series));
+        series.for_each(|(_, signal)| self.signal(signal));
+        // Windows cross the API in whole seconds.
+        sampling.window.0 = Span::from_secs((sampling.window.as_secs_f64() as i64 / self.0).max(1)).0;
+        self.span(&mut sampling.lag);
+        sampling.resolution.iter_mut().for_each(|span| self.span(span));
+    }
+
+    fn source(self, source: &mut UsageSource) {
+        match source {
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                self.signal(signal);
+            }
+            UsageSource::PerContainer(signals) => {
+                signals.iter_mut().for_each(|(_, signal)| self.signal(signal));
+            }
+        }
+    }
+
+    fn signal(self, signal: &mut Signal) {
+        match signal {
+            Signal::Constant(_) => {}
+            Signal::Steps(points) | Signal::Points(points) => {
+                points.iter_mut().for_each(|(at, _)| self.time(at));
+            }
+            Signal::Sine { period, offset, .. } => {
+                self.span(period);
+                self.span(offset);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    maxReplicas: 10
+    metrics:
+    - type: Resource
+      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+    behavior:
+      scaleDown: {stabilizationWindowSeconds: 300}
+workload:
+  replicas: 3
+  containers: [{name: app, requests: {cpu: 1}}]
+  startup: {pending: 15s, ready: 30s}
+metrics:
+  cpu: {steps: {0s: 500m, 45s: '1'}}
+timeline:
+- {at: 30s, podsUnready: all, for: 1m}
+until: 2m
+";
+
+    fn scenario(text: &str) -> Scenario {
+        let none = |_: &str| Err("there is none".to_owned());
+        crate::scenario::parse("x.yaml", text, &none).expect("it makes sense")
+    }
+
+    #[test]
+    fn every_span_is_divided() {
+        let faster = scenario(TEXT).faster(NonZero::new(15).expect("15")).expect("it divides");
+        assert_eq!(faster.flags.sync_period, Span::from_secs(1));
+        assert_eq!(faster.flags.downscale_stabilization, Span::from_secs(20));
+        assert_eq!(faster.until, Time::from_secs(8));
+        assert_eq!(faster.timeline[0].at, Time::from_secs(2));
+        assert_eq!(faster.timeline[0].lasts, Some(Span::from_secs(4)));
+        assert_eq!(faster.workload.startup.ready, Some(Span::from_secs(2)));
+        let behavior = &faster.hpas[0].manifest["spec"]["behavior"];
+        assert_eq!(behavior["scaleDown"]["stabilizationWindowSeconds"], 20);
+        // The API server would have filled in 15 s.
+        assert_eq!(behavior["scaleDown"]["policies"][0]["periodSeconds"], 1);
+        assert_eq!(behavior["scaleUp"]["policies"][1]["periodSeconds"], 1);
+    }
+
+    #[test]
+    fn at_its_own_speed_it_is_the_same() {
+        let scenario = scenario(TEXT);
+        let same = scenario.faster(NonZero::<u32>::MIN).expect("1 divides all");
+        assert_eq!(format!("{same:?}"), format!("{scenario:?}"));
+    }
+
+    #[test]
+    fn what_does_not_divide_is_refused() {
+        let text = TEXT.replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
+        let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
+        assert_eq!(error, "its stabilizationWindowSeconds: 50 does not divide by 15");
+    }
+}
