@@ -213,7 +213,7 @@ fn log(place: &Place) -> io::Result<File> {
 fn program(release: Release) -> Result<PathBuf, Failure> {
     let stop = AtomicBool::new(false);
     let mut telling = TellPreparing::default();
-    Ok(embedded::ensure(release, &stop, &mut |what, _| telling.tell(what))?)
+    Ok(embedded::ensure(release, &stop, &mut |what, done| telling.tell(what, done))?)
 }
 
 /// Runs it until a signal comes.

@@ -151,7 +151,7 @@ struct Source {
 fn release(text: &str) -> Result<Release, String> {
     let release = Release::known(text)?;
     let plain = text.trim_start_matches('v');
-    let there = build::version(release).unwrap_or_default();
+    let there = build::version(build::What::Host, release).unwrap_or_default();
     let there = there.trim_start_matches('v');
     if plain.matches('.').count() > 1 && plain != there {
         return Err(format!("of {release} there is {there} only: did you mean {release}?"));
