@@ -427,7 +427,7 @@ mod tests {
         let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
         assert_eq!(release("1.18"), Ok(minor));
         assert_eq!(release("v1.37.0"), Ok(patch));
-        let there = build::version(minor).unwrap_or_default();
+        let there = build::version(build::What::Host, minor).unwrap_or_default();
         assert_eq!(release(&there), Ok(minor));
         for wrong in ["1.18.3", "1.9.99", "v1.37.00"] {
             let error = release(wrong).expect_err(wrong);

@@ -23,6 +23,9 @@ use crate::model::rules::{Release, Rules};
 use crate::model::time::Span;
 use crate::scenario::Scenario;
 
+/// How many are played at a time that had no verdict at first.
+const AGAIN: usize = 4;
+
 /// How scenarios are played where time is real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
@@ -186,14 +189,36 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn play(&self, runtime: &Runtime, cluster: &Cluster, done: &mut dyn FnMut(Outcome)) {
-        let workers = self.plan.jobs.clamp(1, self.parts.len().max(1));
+        let mut again = Vec::new();
+        let all: Vec<usize> = (0..self.parts.len()).collect();
+        self.side_by_side((self.plan.jobs, &all), (runtime, cluster), &mut |index, outcome| {
+            match outcome.verdict {
+                // A machine that was too busy has the time when the others are done.
+                Verdict::Inconclusive { .. } => again.push(index),
+                _ => done(outcome),
+            }
+        });
+        self.side_by_side((AGAIN, &again), (runtime, cluster), &mut |_, mut outcome| {
+            let what = "it was played again, with less beside it: the first time gave no verdict";
+            let line = outcome.line;
+            outcome.notes.push(Note { line, what: what.to_owned(), of_reading: false });
+            done(outcome);
+        });
+    }
+
+    fn side_by_side(
+        &self,
+        (jobs, parts): (usize, &[usize]),
+        (runtime, cluster): (&Runtime, &Cluster),
+        done: &mut dyn FnMut(usize, Outcome),
+    ) {
         let work = |(): &mut (), index: usize| {
-            let part = self.parts.get(index)?;
+            let part = self.parts.get(*parts.get(index)?)?;
             let stopped = self.plan.stop.load(Ordering::Relaxed);
             (!stopped).then(|| runtime.block_on(self.one(part, cluster)))
         };
-        in_order(workers, &|| (), &work, &mut |_, outcome| {
-            done(outcome);
+        in_order(jobs.clamp(1, parts.len().max(1)), &|| (), &work, &mut |index, outcome| {
+            done(parts.get(index).copied().unwrap_or_default(), outcome);
             true
         });
     }

@@ -53,6 +53,8 @@ struct Wall<'a> {
     world: World,
     simulation: Simulation,
     recorder: Recorder,
+    /// Until when the world was asked.
+    advanced: Time,
     /// How far from its time a reconcile may be.
     slack: Span,
     boundaries: usize,
@@ -77,6 +79,7 @@ pub(super) async fn follow<'k>(
         world: World::new(scenario),
         simulation: Simulation::new(scenario, rules),
         recorder: Recorder::new(),
+        advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3),
         boundaries: 0,
         events: Vec::new(),
@@ -106,12 +109,18 @@ impl Wall<'_> {
         let mut happened = Time::ZERO;
         let end = self.scenario.until;
         while findings.divergence.is_none() {
+            let due = self.simulation.next_sync();
+            // What is done has its whole effect before anything else is done.
+            if let Some(due) = due.filter(|due| *due <= scene.now()) {
+                self.change(scene, due).await?;
+                self.tick(scene, findings, due).await?;
+                continue;
+            }
             if let Some(event) = events.pop_front() {
                 self.act(scene, findings, &event).await?;
                 continue;
             }
             let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
-            let due = self.simulation.next_sync();
             // A reconcile goes first where both fall together.
             let before = |due: Time, event: Time| due <= event + self.slack;
             match (next_event, due) {
@@ -133,7 +142,9 @@ impl Wall<'_> {
 
     /// Makes the cluster what the world says of an instant to come.
     async fn change(&mut self, scene: &mut Scene, at: Time) -> Result<(), EngineError> {
-        let changes = self.world.advance(at);
+        // Its time only goes forward.
+        self.advanced = self.advanced.max(at);
+        let changes = self.world.advance(self.advanced);
         self.hear(&changes, at);
         scene.apply(&changes).await
     }
@@ -215,7 +226,8 @@ impl Wall<'_> {
         (self.simulation, self.recorder) = (simulation, recorder);
         self.events.push(decision.observation.events.clone());
         if let Some((target, replicas)) = self.simulation.settle(&seen, tick.ended) {
-            self.world.scaled(seen.at, target, replicas);
+            self.advanced = self.advanced.max(seen.at);
+            self.world.scaled(self.advanced, target, replicas);
             scene.scaled(replicas);
         }
         let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };

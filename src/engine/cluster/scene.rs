@@ -41,6 +41,9 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 /// How long before t=0 its objects are made.
 const LEAD: SignedDuration = SignedDuration::from_secs(2);
 
+/// It is doubled when it was not enough, up to this.
+const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
+
 /// How much later than we a controller may hear of a change.
 const HEARSAY: Duration = Duration::from_millis(40);
 
@@ -88,7 +91,10 @@ pub(crate) struct Scene {
     /// How long a reconcile may be silent before it counts as over.
     quiet: Duration,
     did: UnboundedReceiver<Did>,
-    /// Events so far.
+    /// More than this lies between two reconciles, and less between two requests of one.
+    apart: Span,
+    /// What was told too early, and events so far.
+    ahead: Option<Did>,
     events: Vec<Did>,
     template: Option<(BTreeMap<String, String>, PodSpec)>,
     /// The world's pods, and the names that they have in the cluster.
@@ -114,7 +120,7 @@ impl Scene {
         scenario: &Scenario,
     ) -> Result<Scene, EngineError> {
         let (to, did) = unbounded_channel();
-        let epoch = start();
+        let epoch = start(LEAD);
         stage.metrics.open(&namespace, epoch, to.clone());
         stage.routes.open(&namespace, to);
         let kind = if scenario.workload.kind == "ReplicaSet" { "ReplicaSet" } else { "Deployment" };
@@ -131,6 +137,8 @@ impl Scene {
             epoch,
             quiet: (period / 5).clamp(Duration::from_millis(50), Duration::from_millis(500)),
             did,
+            apart: Span(scenario.flags.sync_period.0 / 2),
+            ahead: None,
             events: Vec::new(),
             template: None,
             desired: BTreeMap::new(),
@@ -188,9 +196,15 @@ impl Scene {
     /// If the cluster does not become what the world says.
     pub(crate) async fn begin(&mut self, changes: &[Change]) -> Result<(), EngineError> {
         self.apply(changes).await?;
+        let mut lead = LEAD;
         while self.now() > Time::ZERO {
             // It took longer: everything happens that much later.
-            self.epoch = start();
+            lead = lead * 2;
+            if lead > LONGEST_LEAD {
+                let why = "the objects of its start could not be made in time".to_owned();
+                return Err(self.stage.broken(why));
+            }
+            self.epoch = start(lead);
             self.stage.metrics.begin_at(&self.namespace, self.epoch);
             self.written.clear();
             self.settle().await?;
@@ -582,6 +596,9 @@ impl Scene {
     /// What is told next, until an instant. Events are put aside: they are written by the way, and
     /// may come much later than their reconcile.
     async fn next_by(&mut self, until: Time) -> Option<Did> {
+        if let Some(next) = self.ahead.take() {
+            return Some(next);
+        }
         loop {
             let left = (until - self.now()).0.max(0).unsigned_abs();
             let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
@@ -605,7 +622,13 @@ impl Scene {
                 (false, _) => silent.max(until),
             };
             match self.next_by(limit).await {
+                // The next reconcile, when this one should have done more.
+                Some(next) if self.time(next.at) - tick.ended > self.apart => {
+                    self.ahead = Some(next);
+                    break;
+                }
                 Some(next) => {
+                    tick.ended = tick.ended.max(self.time(next.done));
                     last |= is_last(&next);
                     tick.did.push(next);
                 }
@@ -676,8 +699,8 @@ enum Todo {
 }
 
 /// The next whole second that leaves time for what comes before it.
-fn start() -> Timestamp {
-    let at = Timestamp::now() + LEAD;
+fn start(lead: SignedDuration) -> Timestamp {
+    let at = Timestamp::now() + lead;
     Timestamp::from_second(at.as_second() + 1).unwrap_or(at)
 }
 
