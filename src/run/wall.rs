@@ -33,6 +33,9 @@ const SCOPE: Scope = Scope { reads: true, events: false, errors: false };
 /// The same of its events alone.
 const EVENTS: Scope = Scope { reads: false, events: true, errors: false };
 
+/// No more than this is a reconcile early or late, however long the sync period.
+const LONGEST_SLACK: Span = Span::from_secs(1);
+
 /// How long events may be on their way.
 const EVENTS_LIMIT: Span = Span::from_secs(5);
 
@@ -49,7 +52,6 @@ pub(super) struct Followed<'k> {
 /// A run that is under way.
 struct Wall<'a> {
     scenario: &'a Arc<Scenario>,
-    rules: Rules,
     world: World,
     simulation: Simulation,
     recorder: Recorder,
@@ -75,12 +77,11 @@ pub(super) async fn follow<'k>(
     let rules = Rules::of(release);
     let mut wall = Wall {
         scenario,
-        rules,
         world: World::new(scenario),
         simulation: Simulation::new(scenario, rules),
         recorder: Recorder::new(),
         advanced: Time::ZERO,
-        slack: Span(scenario.flags.sync_period.0 / 3),
+        slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
         boundaries: 0,
         events: Vec::new(),
     };
@@ -183,14 +184,20 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
         due: Time,
     ) -> Result<(), EngineError> {
-        let limit = due + Span(self.scenario.flags.sync_period.0 * 3);
+        if self.at(due).is_none() {
+            // The HPA is gone: the controller takes note of that without a word.
+            self.simulation.hurry(due);
+            self.simulation.sync(due);
+            return Ok(());
+        }
+        let limit = due + Span(self.slack.0 * 9);
         let Some(mut tick) = scene.next_tick(limit).await else {
             let decisions: Vec<Decision> = self.at(due).map(|(_, it)| it).into_iter().collect();
             let predicted = predicted(due, decisions);
             findings.compare(&predicted, Stepped { now: due, ..Stepped::default() }, SCOPE);
             return Ok(());
         };
-        let patience = tick.began + Span(self.scenario.flags.sync_period.0 * 2);
+        let patience = tick.began + Span(self.slack.0 * 6);
         let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation));
         scene.rest_of(&mut tick, first, patience).await;
         if tick.began < scene.settled() {

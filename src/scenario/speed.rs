@@ -121,9 +121,14 @@ impl Speed {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match value.as_i64().filter(|_| SECONDS.contains(&name.as_str())) {
-                        Some(seconds) if seconds % self.0 == 0 => *value = (seconds / self.0).into(),
+                        Some(seconds) if seconds % self.0 == 0 => {
+                            *value = (seconds / self.0).into()
+                        }
                         Some(seconds) => {
-                            return Err(format!("its {name}: {seconds} does not divide by {}", self.0));
+                            return Err(format!(
+                                "its {name}: {seconds} does not divide by {}",
+                                self.0
+                            ));
                         }
                         None => self.seconds(value)?,
                     }
@@ -153,7 +158,8 @@ impl Speed {
         let series = series.chain(externals.iter_mut().flat_map(|metric| &mut metric.series));
         series.for_each(|(_, signal)| self.signal(signal));
         // Windows cross the API in whole seconds.
-        sampling.window.0 = Span::from_secs((sampling.window.as_secs_f64() as i64 / self.0).max(1)).0;
+        sampling.window.0 =
+            Span::from_secs((sampling.window.as_secs_f64() as i64 / self.0).max(1)).0;
         self.span(&mut sampling.lag);
         sampling.resolution.iter_mut().for_each(|span| self.span(span));
     }
@@ -244,7 +250,8 @@ until: 2m
 
     #[test]
     fn what_does_not_divide_is_refused() {
-        let text = TEXT.replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
+        let text =
+            TEXT.replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
         let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
         assert_eq!(error, "its stabilizationWindowSeconds: 50 does not divide by 15");
     }

@@ -18,9 +18,6 @@ import (
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
-// folderVariable names a folder that is removed when the input ends.
-const folderVariable = "KUBE_LOCKSTEP_FOLDER"
-
 func main() {
 	if len(os.Args) < 2 {
 		fail("usage: controlplane etcd|kube-apiserver|kube-controller-manager|all …")
@@ -47,13 +44,9 @@ func main() {
 	}
 }
 
-// endWithInput ends this process, as hard as it would be ended from outside, and takes the folder
-// with it.
+// endWithInput ends this process, as hard as it would be ended from outside.
 func endWithInput() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	if folder := os.Getenv(folderVariable); folder != "" {
-		_ = os.RemoveAll(folder)
-	}
 	os.Exit(1)
 }
 

@@ -102,21 +102,27 @@ fn did(event: Event) -> Option<Did> {
     let asked = event.request_object.unwrap_or_default();
     let resource = crate::model::api::with_group(&of.resource, &of.api_group);
     let (what, entry) = match (event.verb.as_str(), &*of.resource, &*of.subresource) {
-        ("get", _, "scale") => ("getScale", match failed {
-            Some(error) => json!({ "resource": resource, "name": of.name, "error": error }),
-            None => json!({
+        ("get", _, "scale") => (
+            "getScale",
+            match failed {
+                Some(error) => json!({ "resource": resource, "name": of.name, "error": error }),
+                None => json!({
+                    "resource": resource,
+                    "name": of.name,
+                    "replicas": answer["spec"]["replicas"].as_i64().unwrap_or_default(),
+                    "statusReplicas": answer["status"]["replicas"].as_i64().unwrap_or_default(),
+                }),
+            },
+        ),
+        ("update", _, "scale") => (
+            "updateScale",
+            json!({
                 "resource": resource,
                 "name": of.name,
-                "replicas": answer["spec"]["replicas"].as_i64().unwrap_or_default(),
-                "statusReplicas": answer["status"]["replicas"].as_i64().unwrap_or_default(),
+                "replicas": asked["spec"]["replicas"].as_i64().unwrap_or_default(),
+                "error": failed,
             }),
-        }),
-        ("update", _, "scale") => ("updateScale", json!({
-            "resource": resource,
-            "name": of.name,
-            "replicas": asked["spec"]["replicas"].as_i64().unwrap_or_default(),
-            "error": failed,
-        })),
+        ),
         ("update", "horizontalpodautoscalers", "status") => {
             let stored = if failed.is_some() { &asked } else { &answer };
             let entry = json!({ "name": of.name, "status": stored["status"], "error": failed });

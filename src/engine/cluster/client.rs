@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use axum::http::Request;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, Error};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -32,6 +32,8 @@ fn of(mut config: Config) -> Result<Client, String> {
     config.default_retry = false;
     config.connect_timeout = Some(LIMIT);
     config.write_timeout = Some(LIMIT);
+    // A watch hears of its bookmarks within a minute.
+    config.read_timeout = Some(2 * LIMIT);
     Client::try_from(config).map_err(|error| error.to_string())
 }
 

@@ -1,9 +1,13 @@
 //! A program of a control plane: a child process that lives as long as this one holds its input.
 
-use std::fs::{File, OpenOptions};
+use std::collections::hash_map::RandomState;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -15,8 +19,58 @@ const TAIL: u64 = 4096;
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The variable that names the folder that a program removes when its input ends.
-const FOLDER_VARIABLE: &str = "KUBE_LOCKSTEP_FOLDER";
+/// Removes a folder when its input ends: when this process is gone, however that came about. It
+/// looks again, since others may only be ending, and write there.
+const GUARD: &str = r#"
+cat >/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  rm -rf -- "$1" 2>/dev/null
+  sleep 0.3
+  [ -e "$1" ] || exit 0
+done
+"#;
+
+/// A folder that goes with this process.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    guard: Child,
+}
+
+impl Folder {
+    /// A new one, for nobody else's eyes.
+    pub(crate) fn new() -> io::Result<Folder> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let mut hash = RandomState::new().build_hasher();
+        hash.write_u32(MADE.fetch_add(1, Ordering::Relaxed));
+        // Sockets in it have paths of a hundred bytes at most.
+        let name = format!("kube-lockstep-{:x}", hash.finish() as u32);
+        let path = std::env::temp_dir().join(name);
+        // First the one who removes it.
+        let guard = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Folder { path, guard })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it.
+    pub(crate) async fn close(mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait().await;
+    }
+}
 
 /// A running program.
 #[derive(Debug)]
@@ -45,7 +99,6 @@ impl Component {
             .arg(name)
             .args(args)
             .current_dir(folder)
-            .env(FOLDER_VARIABLE, folder)
             .env("TMPDIR", folder)
             .stdin(Stdio::piped())
             .stdout(stdout)

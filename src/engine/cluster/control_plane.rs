@@ -10,16 +10,15 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
 use tokio::process::ChildStdout;
 use tokio::time::sleep;
 
 use super::client;
-use super::component::Component;
+use super::component::{Component, Folder};
 use super::kubeconfig::kubeconfig;
 use super::pki::{Authority, Identity, signing_key};
 use crate::engine::EngineError;
@@ -76,8 +75,7 @@ pub(crate) struct ControlPlane {
     controller_manager: Component,
     api_server: Component,
     etcd: Component,
-    program: PathBuf,
-    folder: TempDir,
+    folder: Folder,
     server: String,
     authority: Authority,
     started: Duration,
@@ -132,7 +130,7 @@ impl ControlPlane {
             Failed::Other(broken(name, &format!("{what}: {error}"), ""))
         };
         let begin = Instant::now();
-        let folder = tempfile::Builder::new().prefix("kube-lockstep-").tempdir();
+        let folder = Folder::new();
         let folder = folder.map_err(|error| failed("no folder for the control plane", &error))?;
         let port = free_port().map_err(|error| failed("no free port", &error))?;
         let healthz = free_port().map_err(|error| failed("no free port", &error))?;
@@ -180,7 +178,6 @@ impl ControlPlane {
             controller_manager,
             api_server,
             etcd,
-            program: program.to_owned(),
             server,
             authority,
             started: Duration::ZERO,
@@ -234,11 +231,6 @@ impl ControlPlane {
         self.folder.path()
     }
 
-    /// What it is made of.
-    pub(crate) fn program(&self) -> &Path {
-        &self.program
-    }
-
     /// Whether all of it still runs.
     ///
     /// # Errors
@@ -258,8 +250,7 @@ impl ControlPlane {
         for component in [&mut self.controller_manager, &mut self.api_server, &mut self.etcd] {
             component.end().await;
         }
-        // Each of its programs has tried to remove the folder, too.
-        let _ = self.folder.close();
+        self.folder.close().await;
     }
 }
 
@@ -292,7 +283,13 @@ impl Files<'_> {
         let authority = self.authority;
         let server = authority.server(
             "kube-apiserver",
-            &["127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"],
+            &[
+                "127.0.0.1",
+                "localhost",
+                "kubernetes",
+                "kubernetes.default",
+                "kubernetes.default.svc",
+            ],
         );
         self.identity("server", &server.map_err(io::Error::other)?)?;
         let proxy = authority.client("kube-lockstep:proxy", None).map_err(io::Error::other)?;

@@ -16,7 +16,9 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     }
     if !matches!(target, ("apps", "Deployment" | "ReplicaSet")) || workload.version != "v1" {
         let kind = &workload.kind;
-        return Some(format!("pods of a {kind}: only those of Deployments and ReplicaSets are played"));
+        return Some(format!(
+            "pods of a {kind}: only those of Deployments and ReplicaSets are played"
+        ));
     }
     if !scenario.other_targets.is_empty() {
         return Some("targets without pods".to_owned());
@@ -37,7 +39,10 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
         return Some("an overhead of pods, which needs a RuntimeClass".to_owned());
     }
     if match_labels(&workload.selector).is_none() {
-        return Some(format!("the selector {:?}, which is not a list of labels", workload.selector));
+        return Some(format!(
+            "the selector {:?}, which is not a list of labels",
+            workload.selector
+        ));
     }
     if workload.replicas > MOST_PODS {
         return Some(format!("more than {MOST_PODS} pods"));

@@ -152,6 +152,8 @@ impl Server {
     }
 }
 
+/// An answer that is no success; on the heap, since it is rare and large.
+type Refused = Box<Response>;
 type Shared = State<Arc<Metrics>>;
 type Params = Query<BTreeMap<String, String>>;
 
@@ -221,9 +223,9 @@ fn resources(metrics: &Metrics, group: &str, version: &str) -> Value {
             _ => {
                 names.extend(known.pods.keys().map(|name| format!("pods/{name}")));
                 let of_objects = known.objects.keys();
-                names.extend(of_objects.map(|(metric, kind, _)| {
-                    format!("{}/{metric}", resource_of(kind))
-                }));
+                names.extend(
+                    of_objects.map(|(metric, kind, _)| format!("{}/{metric}", resource_of(kind))),
+                );
             }
         }
     }
@@ -249,7 +251,7 @@ async fn all_pods(metrics: Shared, params: Params) -> Response {
         let served = &namespaces[namespace];
         match selected(served, &params) {
             Ok(found) => items.extend(found.map(|pod| pod_json(served, namespace, pod))),
-            Err(refused) => return refused,
+            Err(refused) => return *refused,
         }
     }
     Json(body::pod_list(&items)).into_response()
@@ -259,17 +261,17 @@ async fn all_pods(metrics: Shared, params: Params) -> Response {
 fn selected<'a>(
     served: &'a Served,
     params: &Params,
-) -> Result<impl Iterator<Item = &'a PodMetrics>, Response> {
+) -> Result<impl Iterator<Item = &'a PodMetrics>, Refused> {
     let selector = selector(params, "labelSelector")?;
     let pods = served.cluster.pod_metrics().unwrap_or_default();
     Ok(pods.iter().filter(move |pod| selector.matches(&pod.labels)))
 }
 
-fn selector(params: &Params, name: &str) -> Result<Selector, Response> {
+fn selector(params: &Params, name: &str) -> Result<Selector, Refused> {
     let text = params.get(name).map_or("", String::as_str);
     Selector::parse(text).map_err(|why| {
         let why = format!("unable to parse requirement: {why}");
-        failure(&error(400, "BadRequest", &why))
+        Box::new(failure(&error(400, "BadRequest", &why)))
     })
 }
 
@@ -282,7 +284,8 @@ async fn pods(metrics: Shared, Path(namespace): Path<String>, params: Params) ->
     let Some(served) = namespaces.get(&namespace) else {
         return Json(body::pod_list(&[])).into_response();
     };
-    let (selector, at) = (params.get("labelSelector").cloned().unwrap_or_default(), Timestamp::now());
+    let (selector, at) =
+        (params.get("labelSelector").cloned().unwrap_or_default(), Timestamp::now());
     let tell = |answer: Value| {
         let mut entry = json!({ "selector": selector });
         merge(&mut entry, answer);
@@ -299,7 +302,7 @@ async fn pods(metrics: Shared, Path(namespace): Path<String>, params: Params) ->
             tell(json!({ "items": items.len() }));
             Json(body::pod_list(&items)).into_response()
         }
-        Err(refused) => refused,
+        Err(refused) => *refused,
     }
 }
 
@@ -360,7 +363,7 @@ fn pods_metric(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params)
         .and_then(|pods| Ok((pods, selector(params, "metricLabelSelector")?)));
     let (of_pods, of_series) = match selectors {
         Ok(selectors) => selectors,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     let values = known.filter(|known| of_series.matches(&known.labels));
     let values = values.into_iter().flat_map(|known| &known.values);
@@ -416,7 +419,7 @@ fn object(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params) -> R
     }
     let found = match series(answer, params, "metricLabelSelector") {
         Ok(found) => found,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     tell(match found.as_slice() {
         [only] => json!({ "value": only.value }),
@@ -444,7 +447,7 @@ fn series<'a>(
     answer: &'a SeriesAnswer,
     params: &Params,
     name: &str,
-) -> Result<Vec<&'a Series>, Response> {
+) -> Result<Vec<&'a Series>, Refused> {
     let selector = selector(params, name)?;
     Ok(answer.series.iter().filter(|series| selector.matches(&series.labels)).collect())
 }
@@ -485,7 +488,7 @@ async fn external(
                 .collect();
             Json(body::external_list(&items)).into_response()
         }
-        Err(refused) => refused,
+        Err(refused) => *refused,
     }
 }
 

@@ -10,9 +10,8 @@ use crate::model::time::Span;
 
 /// A group and its versions, the preferred one first.
 pub(super) fn group(name: &str, versions: &[&str]) -> Value {
-    let version = |version: &&str| {
-        json!({ "groupVersion": format!("{name}/{version}"), "version": version })
-    };
+    let version =
+        |version: &&str| json!({ "groupVersion": format!("{name}/{version}"), "version": version });
     json!({
         "kind": "APIGroup",
         "apiVersion": "v1",
@@ -36,9 +35,7 @@ pub(super) fn resources(group: &str, version: &str, metrics: &[String]) -> Value
             resource("pods", "", true, "PodMetrics", &["get", "list"]),
         ],
         "external.metrics.k8s.io" => {
-            let one = |name: &String| {
-                resource(name, "", true, "ExternalMetricValueList", &["get"])
-            };
+            let one = |name: &String| resource(name, "", true, "ExternalMetricValueList", &["get"]);
             metrics.iter().map(one).collect()
         }
         _ => {

@@ -23,7 +23,6 @@ use std::path::Path;
 use std::process::id;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::task::JoinSet;
 
@@ -49,7 +48,6 @@ pub(crate) struct Cluster {
     tasks: JoinSet<()>,
     server: Server,
     control_plane: Mutex<ControlPlane>,
-    started: Duration,
     opened: AtomicUsize,
 }
 
@@ -64,11 +62,8 @@ impl Cluster {
         mut settings: Settings,
     ) -> Result<Cluster, EngineError> {
         settings.observed = vec![UPSTREAM.to_owned()];
-        let broken = |why: String| EngineError::Broken {
-            engine: name.clone(),
-            why,
-            output: String::new(),
-        };
+        let broken =
+            |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
         let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
         let kubeconfig = control_plane.kubeconfig(DRIVER, None);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
@@ -82,7 +77,6 @@ impl Cluster {
         }
         let seen = Arc::new(Seen::default());
         seen.watch(&client, &mut tasks);
-        let started = control_plane.started();
         let stage = Arc::new(Stage {
             name: name.clone(),
             client,
@@ -97,14 +91,8 @@ impl Cluster {
             tasks,
             server,
             control_plane: Mutex::new(control_plane),
-            started,
             opened: AtomicUsize::new(0),
         })
-    }
-
-    /// How long it took until the control plane was ready.
-    pub(crate) fn started(&self) -> Duration {
-        self.started
     }
 
     /// Opens a scenario.

@@ -199,7 +199,7 @@ impl Scene {
         let mut lead = LEAD;
         while self.now() > Time::ZERO {
             // It took longer: everything happens that much later.
-            lead = lead * 2;
+            lead *= 2;
             if lead > LONGEST_LEAD {
                 let why = "the objects of its start could not be made in time".to_owned();
                 return Err(self.stage.broken(why));
@@ -350,11 +350,8 @@ impl Scene {
             let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
             match part {
                 // Deleted, and the world has no more of it.
-                None if pod.deleting => {
-                    if self.holds {
-                        todo.push(Todo::Release(name.clone()));
-                    }
-                }
+                None if pod.deleting && self.holds => todo.push(Todo::Release(name.clone())),
+                None if pod.deleting => {}
                 // The world's pod is gone, and nobody else will delete it.
                 None if at_rest && parts.contains_key(name.as_str()) => {
                     todo.push(Todo::Delete(name.clone()));
@@ -423,8 +420,7 @@ impl Scene {
         }
         // Pods that are being deleted without a part play those of the world that are.
         let taken: Vec<String> = assigned.values().cloned().collect();
-        let mut leaving =
-            real.iter().filter(|(name, pod)| pod.deleting && !taken.contains(name));
+        let mut leaving = real.iter().filter(|(name, pod)| pod.deleting && !taken.contains(name));
         for pod in desired.values().filter(|pod| pod.deletion_timestamp.is_some()) {
             if !assigned.contains_key(&pod.name)
                 && let Some((name, _)) = leaving.next()

@@ -109,7 +109,9 @@ pub fn supported(what: What) -> impl DoubleEndedIterator<Item = Release> {
     };
     let minors: std::collections::BTreeSet<u32> = (SOURCES.get_dir(folder).into_iter())
         .flat_map(|versions| versions.files())
-        .filter_map(|file| file.path().file_name()?.to_str()?.strip_prefix("v1.")?.strip_suffix(".mod"))
+        .filter_map(|file| {
+            file.path().file_name()?.to_str()?.strip_prefix("v1.")?.strip_suffix(".mod")
+        })
         .filter_map(|minor| minor.parse().ok())
         .collect();
     minors.into_iter().map(|minor| Release { minor })

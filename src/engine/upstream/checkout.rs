@@ -16,8 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::build::{
-    What,
-    HOST, Progress, SOURCES, builds_at_a_time, cache_folder, compile, find_go, flags, hex,
+    HOST, Progress, SOURCES, What, builds_at_a_time, cache_folder, compile, find_go, flags, hex,
     interrupted, mod_file, not_usable, supported,
 };
 use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch};
