@@ -36,6 +36,9 @@ const EVENTS: Scope = Scope { reads: false, events: true, errors: false };
 /// No more than this is a reconcile early or late, however long the sync period.
 const LONGEST_SLACK: Span = Span::from_secs(1);
 
+/// How long a request that should come is waited for.
+const PATIENCE: Span = Span::from_secs(10);
+
 /// How long events may be on their way.
 const EVENTS_LIMIT: Span = Span::from_secs(5);
 
@@ -60,8 +63,9 @@ struct Wall<'a> {
     /// How far from its time a reconcile may be.
     slack: Span,
     boundaries: usize,
-    /// The events that each reconcile should have written.
-    events: Vec<Vec<Event>>,
+    /// The events that each reconcile should have written, and its place in the trace if it was
+    /// seen.
+    events: Vec<(Option<usize>, Vec<Event>)>,
 }
 
 /// Plays a scenario to its end.
@@ -118,6 +122,7 @@ impl Wall<'_> {
                 continue;
             }
             if let Some(event) = events.pop_front() {
+                self.change(scene, scene.now()).await?;
                 self.act(scene, findings, &event).await?;
                 continue;
             }
@@ -184,10 +189,14 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
         due: Time,
     ) -> Result<(), EngineError> {
-        if self.at(due).is_none() {
-            // The HPA is gone: the controller takes note of that without a word.
+        let asks = self.at(due).is_some_and(|(_, it)| requests(&it.observation) > 0);
+        if !asks {
+            // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             self.simulation.hurry(due);
-            self.simulation.sync(due);
+            if let Some(mut decision) = self.simulation.sync(due) {
+                self.recorder.record(&mut decision.observation.events, due);
+                self.events.push((None, decision.observation.events));
+            }
             return Ok(());
         }
         let limit = due + Span(self.slack.0 * 9);
@@ -197,7 +206,7 @@ impl Wall<'_> {
             findings.compare(&predicted, Stepped { now: due, ..Stepped::default() }, SCOPE);
             return Ok(());
         };
-        let patience = tick.began + Span(self.slack.0 * 6);
+        let patience = tick.began + PATIENCE;
         let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation));
         scene.rest_of(&mut tick, first, patience).await;
         if tick.began < scene.settled() {
@@ -231,7 +240,8 @@ impl Wall<'_> {
         };
         let Candidate { simulation, recorder, decision } = candidate;
         (self.simulation, self.recorder) = (simulation, recorder);
-        self.events.push(decision.observation.events.clone());
+        let index = findings.trace.ticks.len();
+        self.events.push((Some(index), decision.observation.events.clone()));
         if let Some((target, replicas)) = self.simulation.settle(&seen, tick.ended) {
             self.advanced = self.advanced.max(seen.at);
             self.world.scaled(self.advanced, target, replicas);
@@ -248,22 +258,23 @@ impl Wall<'_> {
         scene: &mut Scene,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
-        let many = self.events.iter().map(Vec::len).sum();
+        let many = self.events.iter().map(|(_, events)| events.len()).sum();
         let limit = scene.now() + EVENTS_LIMIT;
         let did = scene.events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events,
         };
-        // Pods that are gone by now have lost their names.
         let last = self.events.len().saturating_sub(1);
-        for (index, model) in self.events.iter().enumerate() {
-            let own = if index == last { seen.len() } else { model.len().min(seen.len()) };
+        for (number, (index, model)) in self.events.iter().enumerate() {
+            let own = if number == last { seen.len() } else { model.len().min(seen.len()) };
             let own: Vec<Event> = seen.drain(..own).collect();
+            let index = index.unwrap_or(findings.trace.ticks.len().saturating_sub(1));
             let Some(tick) = findings.trace.ticks.get_mut(index) else { break };
-            tick.events = own;
             let model = Observation { events: model.clone(), ..tick.clone() };
-            let (at, fields) = (tick.at, compare::observations(&model, tick, EVENTS));
+            let seen = Observation { events: own, ..tick.clone() };
+            let (at, fields) = (tick.at, compare::observations(&model, &seen, EVENTS));
+            tick.events.extend(seen.events);
             findings.found(index + 1, at, fields);
         }
         Ok(())

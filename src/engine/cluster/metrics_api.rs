@@ -44,6 +44,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
 #[derive(Debug)]
 struct Served {
     cluster: Cluster,
+    /// What the scenario calls it.
+    called: Arc<str>,
     /// Which instant is t=0.
     epoch: Timestamp,
     /// The names that the scenario's pods have in the cluster.
@@ -77,9 +79,15 @@ impl Metrics {
     }
 
     /// From now on a namespace is served. Queries are told to `log`.
-    pub(crate) fn open(&self, namespace: &str, epoch: Timestamp, log: UnboundedSender<Did>) {
-        let (cluster, names) = (Cluster::default(), HashMap::new());
-        self.lock().insert(namespace.to_owned(), Served { cluster, epoch, names, log });
+    pub(crate) fn open(
+        &self,
+        namespace: &str,
+        called: &Arc<str>,
+        epoch: Timestamp,
+        log: UnboundedSender<Did>,
+    ) {
+        let (cluster, names, called) = (Cluster::default(), HashMap::new(), called.clone());
+        self.lock().insert(namespace.to_owned(), Served { cluster, called, epoch, names, log });
     }
 
     /// Its t=0 is another instant.
@@ -389,8 +397,13 @@ fn object(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params) -> R
     let namespaces = metrics.lock();
     let served = namespaces.get(namespace);
     let objects = served.map(|served| &served.cluster.custom_metrics().objects);
+    // A namespace is asked for by its name in the cluster.
+    let wanted = match (of.resource, served) {
+        ("namespaces", Some(served)) => &*served.called,
+        _ => of.name,
+    };
     let known = objects.into_iter().flatten().find(|((metric, kind, name), _)| {
-        **metric == *of.metric && **name == *of.name && resource_of(kind) == of.resource
+        **metric == *of.metric && **name == *wanted && resource_of(kind) == of.resource
     });
     let Some((served, ((_, kind, _), answer))) = served.zip(known) else {
         let what = format!("{} {}", of.resource, of.name);

@@ -14,6 +14,7 @@ pub(crate) mod kubeconfig;
 mod metrics_api;
 mod metrics_json;
 pub(crate) mod pki;
+mod pods;
 mod registration;
 mod scene;
 mod warm_up;

@@ -4,15 +4,13 @@
 //! the world is one of these. Which one is decided anew when the workload's controller deletes
 //! another than the world did: a pod is what its status says, and that is written here.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Error};
 use serde_json::{Value, json};
@@ -23,9 +21,10 @@ use super::audit::{Did, Routes};
 use super::client::{at_once, object};
 use super::fit::match_labels;
 use super::metrics_api::Metrics;
-use super::watching::{PLAYED, RealPod, Seen};
+use super::pods::Todo;
+use super::watching::{PLAYED, Seen};
 use crate::engine::EngineError;
-use crate::model::api::{ConditionStatus, HpaSpec, PodPhase, PodSpec};
+use crate::model::api::{HpaSpec, PodSpec};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::meant::What;
@@ -35,20 +34,11 @@ use crate::world::{Change, PodState, ScaleTarget};
 /// What holds a pod that the world says is terminating.
 const HOLD: &str = "kube-lockstep.dev/hold";
 
-/// How long the cluster may take to become what the world says.
-const SETTLE_LIMIT: Duration = Duration::from_secs(20);
-
 /// How long before t=0 its objects are made.
 const LEAD: SignedDuration = SignedDuration::from_secs(2);
 
 /// It is doubled when it was not enough, up to this.
 const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
-
-/// How much later than we a controller may hear of a change.
-const HEARSAY: Duration = Duration::from_millis(40);
-
-/// How many requests are made at a time.
-const AT_ONCE: usize = 16;
 
 /// What all scenarios of a cluster share.
 pub(crate) struct Stage {
@@ -62,7 +52,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    fn broken(&self, why: impl Into<String>) -> EngineError {
+    pub(super) fn broken(&self, why: impl Into<String>) -> EngineError {
         EngineError::Broken { engine: self.name.clone(), why: why.into(), output: String::new() }
     }
 }
@@ -79,34 +69,38 @@ pub(crate) struct Tick {
 
 /// A scenario that is being played.
 pub(crate) struct Scene {
-    stage: Arc<Stage>,
-    namespace: String,
+    pub(super) stage: Arc<Stage>,
+    pub(super) namespace: String,
+    /// What the scenario calls it.
+    pub(super) called: Arc<str>,
     /// The target's kind, and what its API calls it.
-    kind: &'static str,
-    resource: ApiResource,
-    name: Arc<str>,
-    hpas: Vec<Arc<str>>,
-    holds: bool,
-    epoch: Timestamp,
+    pub(super) kind: &'static str,
+    pub(super) resource: ApiResource,
+    pub(super) name: Arc<str>,
+    pub(super) hpas: Vec<Arc<str>>,
+    pub(super) holds: bool,
+    pub(super) epoch: Timestamp,
     /// How long a reconcile may be silent before it counts as over.
-    quiet: Duration,
-    did: UnboundedReceiver<Did>,
+    pub(super) quiet: Duration,
+    pub(super) did: UnboundedReceiver<Did>,
     /// More than this lies between two reconciles, and less between two requests of one.
-    apart: Span,
+    pub(super) apart: Span,
     /// What was told too early, and events so far.
-    ahead: Option<Did>,
-    events: Vec<Did>,
-    template: Option<(BTreeMap<String, String>, PodSpec)>,
+    pub(super) ahead: Option<Did>,
+    pub(super) events: Vec<Did>,
+    pub(super) template: Option<(BTreeMap<String, String>, PodSpec)>,
     /// The world's pods, and the names that they have in the cluster.
-    desired: BTreeMap<Arc<str>, PodState>,
-    assigned: BTreeMap<Arc<str>, String>,
+    pub(super) desired: BTreeMap<Arc<str>, PodState>,
+    pub(super) assigned: BTreeMap<Arc<str>, String>,
+    /// Those that once had one.
+    pub(super) played: BTreeSet<Arc<str>>,
     /// The statuses that were written.
-    written: HashMap<String, Value>,
-    there: bool,
-    replicas: i32,
-    status_replicas: i32,
+    pub(super) written: HashMap<String, Value>,
+    pub(super) there: bool,
+    pub(super) replicas: i32,
+    pub(super) status_replicas: i32,
     /// When the cluster was last changed, and had settled.
-    settled: Time,
+    pub(super) settled: Time,
 }
 
 impl Scene {
@@ -121,13 +115,14 @@ impl Scene {
     ) -> Result<Scene, EngineError> {
         let (to, did) = unbounded_channel();
         let epoch = start(LEAD);
-        stage.metrics.open(&namespace, epoch, to.clone());
+        stage.metrics.open(&namespace, &scenario.namespace, epoch, to.clone());
         stage.routes.open(&namespace, to);
         let kind = if scenario.workload.kind == "ReplicaSet" { "ReplicaSet" } else { "Deployment" };
         let stuck = |what: &What| matches!(what, What::PodsStuckTerminating(_));
         let period = Duration::from_nanos(scenario.flags.sync_period.0.unsigned_abs());
         let scene = Scene {
             stage: stage.clone(),
+            called: scenario.namespace.clone(),
             kind,
             resource: ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind)),
             name: scenario.workload.name.clone(),
@@ -143,6 +138,7 @@ impl Scene {
             template: None,
             desired: BTreeMap::new(),
             assigned: BTreeMap::new(),
+            played: BTreeSet::new(),
             written: HashMap::new(),
             there: false,
             replicas: 0,
@@ -291,227 +287,6 @@ impl Scene {
         })
     }
 
-    /// Waits until the cluster is what the world says, and does what a kubelet would.
-    async fn settle(&mut self) -> Result<(), EngineError> {
-        let begin = Instant::now();
-        let changed = self.stage.seen.changed(&self.namespace);
-        loop {
-            let notified = changed.notified();
-            let todo = self.todo();
-            if todo.is_empty() && self.is_settled() {
-                break;
-            }
-            if todo.is_empty() {
-                // Woken by the watch, or now and then: a watch may be late.
-                let _ = timeout(Duration::from_millis(100), notified).await;
-            } else {
-                self.carry_out(todo).await?;
-            }
-            if begin.elapsed() > SETTLE_LIMIT {
-                let why = format!(
-                    "the cluster did not become what the scenario says within {} s: {}",
-                    SETTLE_LIMIT.as_secs(),
-                    self.state()
-                );
-                return Err(self.stage.broken(why));
-            }
-        }
-        let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
-        self.stage.metrics.rename(&self.namespace, names.collect());
-        sleep(HEARSAY).await;
-        self.settled = self.now();
-        Ok(())
-    }
-
-    fn state(&self) -> String {
-        let real = self.stage.seen.pods(&self.namespace);
-        let active = real.values().filter(|pod| pod.is_active()).count();
-        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
-        format!(
-            "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
-             status.replicas {status:?} and should be {}",
-            self.desired.len(),
-            real.len(),
-            self.replicas,
-            self.status_replicas
-        )
-    }
-
-    /// What has to be done next, after pods were given their parts.
-    fn todo(&mut self) -> Vec<Todo> {
-        let real = self.stage.seen.pods(&self.namespace);
-        self.assign(&real);
-        let mut todo = Vec::new();
-        let at_rest = real.values().filter(|pod| pod.is_active()).count()
-            == usize::try_from(self.replicas).unwrap_or_default();
-        let parts: HashMap<&str, &Arc<str>> =
-            self.assigned.iter().map(|(world, real)| (real.as_str(), world)).collect();
-        for (name, pod) in &real {
-            let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
-            match part {
-                // Deleted, and the world has no more of it.
-                None if pod.deleting && self.holds => todo.push(Todo::Release(name.clone())),
-                None if pod.deleting => {}
-                // The world's pod is gone, and nobody else will delete it.
-                None if at_rest && parts.contains_key(name.as_str()) => {
-                    todo.push(Todo::Delete(name.clone()));
-                }
-                None => {}
-                Some(wanted) => {
-                    if wanted.deletion_timestamp.is_some() && !pod.deleting && at_rest {
-                        todo.push(Todo::Delete(name.clone()));
-                    }
-                    let status = self.status(wanted);
-                    if self.written.get(name) != Some(&status) {
-                        todo.push(Todo::Write(name.clone(), status));
-                    }
-                }
-            }
-        }
-        todo
-    }
-
-    /// Gives each of the world's pods one of the cluster's.
-    fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
-        let Scene { assigned, desired, written, .. } = self;
-        assigned.retain(|_, name| real.contains_key(name));
-        written.retain(|name, _| real.contains_key(name));
-        let is_active = |pod: &PodState| {
-            pod.deletion_timestamp.is_none()
-                && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
-        };
-        let lives = |name: &String| real.get(name).is_some_and(RealPod::is_active);
-        // Those that should live, and of which the cluster's pod does not.
-        let robbed: Vec<Arc<str>> = desired
-            .values()
-            .filter(|pod| is_active(pod) && !assigned.get(&pod.name).is_some_and(lives))
-            .map(|pod| pod.name.clone())
-            .collect();
-        let mut robbed = robbed.into_iter();
-        // Those that should not, and of which it does: the workload's controller chose another one.
-        // One that has failed is none of them: nobody else makes it fail.
-        let spared: Vec<Arc<str>> = assigned
-            .iter()
-            .filter(|(world, name)| {
-                let over = desired.get(*world).is_some_and(|pod| pod.deletion_timestamp.is_none());
-                lives(name) && !over
-            })
-            .map(|(world, _)| world.clone())
-            .collect();
-        let mut free: VecDeque<String> = {
-            let taken: Vec<&String> = assigned.values().collect();
-            let free = real.iter().filter(|(name, pod)| pod.is_active() && !taken.contains(name));
-            free.map(|(name, _)| name.clone()).collect()
-        };
-        for world in robbed.by_ref() {
-            if let Some(name) = free.pop_front() {
-                assigned.insert(world, name);
-                continue;
-            }
-            let other = spared.iter().find(|other| assigned.get(*other).is_some_and(lives));
-            let Some(other) = other.filter(|_| free.is_empty()) else { continue };
-            let own = assigned.remove(&world);
-            if let Some(name) = assigned.remove(other) {
-                assigned.insert(world, name);
-            }
-            if let Some(own) = own {
-                assigned.insert(other.clone(), own);
-            }
-        }
-        // Pods that are being deleted without a part play those of the world that are.
-        let taken: Vec<String> = assigned.values().cloned().collect();
-        let mut leaving = real.iter().filter(|(name, pod)| pod.deleting && !taken.contains(name));
-        for pod in desired.values().filter(|pod| pod.deletion_timestamp.is_some()) {
-            if !assigned.contains_key(&pod.name)
-                && let Some((name, _)) = leaving.next()
-            {
-                assigned.insert(pod.name.clone(), name.clone());
-            }
-        }
-    }
-
-    /// Whether nothing is left to wait for.
-    fn is_settled(&self) -> bool {
-        let real = self.stage.seen.pods(&self.namespace);
-        let plays = |pod: &PodState| {
-            let real = self.assigned.get(&pod.name).and_then(|name| real.get(name));
-            real.is_some_and(|real| {
-                let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
-                real.deleting == pod.deletion_timestamp.is_some() && real.over == over
-            })
-        };
-        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
-        real.len() == self.desired.len()
-            && self.desired.values().all(plays)
-            && (!self.there || status == Some(self.status_replicas))
-    }
-
-    async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
-        let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
-        let done = stream::iter(todo).map(|todo| {
-            let pods = pods.clone();
-            async move {
-                let params = PatchParams::default();
-                let done = match &todo {
-                    Todo::Release(name) => {
-                        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-                        pods.patch(name, &params, &patch).await.map(|_| ())
-                    }
-                    Todo::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
-                    Todo::Write(name, status) => {
-                        let patch = Patch::Merge(json!({ "status": status }));
-                        pods.patch_status(name, &params, &patch).await.map(|_| ())
-                    }
-                };
-                (todo, done)
-            }
-        });
-        let mut done = done.buffer_unordered(AT_ONCE);
-        while let Some((todo, done)) = done.next().await {
-            match (todo, done) {
-                (Todo::Write(name, status), Ok(())) => {
-                    self.written.insert(name, status);
-                }
-                // What is gone needs nothing done; the watch will say so.
-                (_, Err(Error::Api(status))) if status.code == 404 => {
-                    sleep(Duration::from_millis(5)).await;
-                }
-                (_, Err(error)) => {
-                    let why = format!("a pod of {}: {error}", self.namespace);
-                    return Err(self.stage.broken(why));
-                }
-                (Todo::Release(_) | Todo::Delete(_), Ok(())) => {
-                    // Until the watch tells of it, it is not done again at once.
-                    sleep(Duration::from_millis(10)).await;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The status that a kubelet would write.
-    fn status(&self, pod: &PodState) -> Value {
-        let conditions = pod.ready.map(|ready| {
-            let status = match ready.status {
-                ConditionStatus::True => "True",
-                ConditionStatus::False => "False",
-                ConditionStatus::Unknown => "Unknown",
-            };
-            let since = self.timestamp(ready.last_transition_time);
-            json!([{ "type": "Ready", "status": status, "lastTransitionTime": since }])
-        });
-        json!({
-            "phase": pod.phase,
-            "startTime": pod.start_time.map(|start| self.timestamp(start)),
-            "conditions": conditions,
-        })
-    }
-
-    fn timestamp(&self, at: Time) -> String {
-        let at = self.epoch.as_nanosecond() + i128::from(at.truncate_to_second().0);
-        Timestamp::from_nanosecond(at).unwrap_or(self.epoch).to_string()
-    }
-
     /// Does what somebody does to the HPA. Gives the API server's answer.
     ///
     /// # Errors
@@ -652,9 +427,11 @@ impl Scene {
         &self.events
     }
 
-    /// The names of pods in the cluster, and those that the world has for them.
+    /// The names of pods and of the namespace in the cluster, and those that the world has for
+    /// them.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.assigned.iter().map(|(world, real)| (real.as_str(), &**world))
+        let pods = self.assigned.iter().map(|(world, real)| (real.as_str(), &**world));
+        pods.chain([(self.namespace.as_str(), &*self.called)])
     }
 
     /// Ends it: the namespace goes, and all that is in it; or, where all of the cluster will go
@@ -683,15 +460,6 @@ impl Scene {
             self.stage.seen.forget(&self.namespace);
         }
     }
-}
-
-/// Something to be done to a pod.
-enum Todo {
-    /// Let go of one that is being deleted.
-    Release(String),
-    Delete(String),
-    /// Write its status.
-    Write(String, Value),
 }
 
 /// The next whole second that leaves time for what comes before it.

@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// If the API server refuses.
 pub(crate) async fn warm_up(stage: &Stage) -> Result<(), String> {
     let (to, mut did) = unbounded_channel();
-    stage.metrics.open(NAMESPACE, jiff::Timestamp::now(), to);
+    stage.metrics.open(NAMESPACE, &NAMESPACE.into(), jiff::Timestamp::now(), to);
     let post = PostParams::default();
     let refused = |error: kube::Error| error.to_string();
     let namespaces: Api<Namespace> = Api::all(stage.client.clone());

@@ -1,0 +1,274 @@
+//! The scenario's pods: what the world says of them becomes so.
+//!
+//! A workload's controller makes and deletes pods as it likes; which of them is which of the
+//! world's is decided here, and what a kubelet would say of each is written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::stream;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Error};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::client::at_once;
+use super::scene::Scene;
+use super::watching::RealPod;
+use crate::engine::EngineError;
+use crate::model::api::{ConditionStatus, PodPhase};
+use crate::model::time::Time;
+use crate::world::PodState;
+
+/// How long the cluster may take to become what the world says.
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How much later than we a controller may hear of a change.
+const HEARSAY: Duration = Duration::from_millis(40);
+
+/// How many requests are made at a time.
+const AT_ONCE: usize = 16;
+
+/// Something to be done to a pod.
+pub(super) enum Todo {
+    /// Let go of one that is being deleted.
+    Release(String),
+    Delete(String),
+    /// Write its status.
+    Write(String, Value),
+}
+
+/// Whether a ReplicaSet would count it.
+fn is_active(pod: &PodState) -> bool {
+    pod.deletion_timestamp.is_none() && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
+}
+
+impl Scene {
+    /// Waits until the cluster is what the world says, and does what a kubelet would.
+    pub(super) async fn settle(&mut self) -> Result<(), EngineError> {
+        let begin = Instant::now();
+        let changed = self.stage.seen.changed(&self.namespace);
+        loop {
+            let notified = changed.notified();
+            let todo = self.todo();
+            if todo.is_empty() && self.is_settled() {
+                break;
+            }
+            if todo.is_empty() {
+                // Woken by the watch, or now and then: a watch may be late.
+                let _ = timeout(Duration::from_millis(100), notified).await;
+            } else {
+                self.carry_out(todo).await?;
+            }
+            if begin.elapsed() > SETTLE_LIMIT {
+                let why = format!(
+                    "the cluster did not become what the scenario says within {} s: {}",
+                    SETTLE_LIMIT.as_secs(),
+                    self.state()
+                );
+                return Err(self.stage.broken(why));
+            }
+        }
+        let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
+        self.stage.metrics.rename(&self.namespace, names.collect());
+        sleep(HEARSAY).await;
+        self.settled = self.now();
+        Ok(())
+    }
+
+    fn state(&self) -> String {
+        let real = self.stage.seen.pods(&self.namespace);
+        let active = real.values().filter(|pod| pod.is_active()).count();
+        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
+        format!(
+            "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
+             status.replicas {status:?} and should be {}",
+            self.desired.len(),
+            real.len(),
+            self.replicas,
+            self.status_replicas
+        )
+    }
+
+    /// What has to be done next, after pods were given their parts.
+    fn todo(&mut self) -> Vec<Todo> {
+        let real = self.stage.seen.pods(&self.namespace);
+        self.assign(&real);
+        let mut todo = Vec::new();
+        let at_rest = self.is_at_rest(&real);
+        let parts: HashMap<&str, &Arc<str>> =
+            self.assigned.iter().map(|(world, real)| (real.as_str(), world)).collect();
+        for (name, pod) in &real {
+            let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
+            match part {
+                // Deleted, and the world has no more of it.
+                None if pod.deleting && self.holds => todo.push(Todo::Release(name.clone())),
+                None if pod.deleting => {}
+                // The world's pod is gone, and nobody else will delete it.
+                None if at_rest && parts.contains_key(name.as_str()) => {
+                    todo.push(Todo::Delete(name.clone()));
+                }
+                None => {}
+                Some(wanted) => {
+                    if wanted.deletion_timestamp.is_some() && !pod.deleting && at_rest {
+                        todo.push(Todo::Delete(name.clone()));
+                    }
+                    let status = self.status(wanted);
+                    if self.written.get(name) != Some(&status) {
+                        todo.push(Todo::Write(name.clone(), status));
+                    }
+                }
+            }
+        }
+        todo
+    }
+
+    /// Whether the workload's controller has made and deleted what it wants.
+    fn is_at_rest(&self, real: &BTreeMap<String, RealPod>) -> bool {
+        let active = real.values().filter(|pod| pod.is_active()).count();
+        active == usize::try_from(self.replicas).unwrap_or_default()
+    }
+
+    /// Gives each of the world's pods one of the cluster's. While the workload's controller is at
+    /// work, it is left alone: in the order of their names, pods of the same moment are the same.
+    fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
+        let at_rest = self.is_at_rest(real);
+        let Scene { assigned, desired, written, played, .. } = self;
+        assigned.retain(|_, name| real.contains_key(name));
+        written.retain(|name, _| real.contains_key(name));
+        if !at_rest {
+            return;
+        }
+        let lives = |name: &String| real.get(name).is_some_and(RealPod::is_active);
+        let taken: BTreeSet<String> = assigned.values().cloned().collect();
+        let others = real.iter().filter(|(name, _)| !taken.contains(*name));
+        let free = others.clone().filter(|(_, pod)| pod.is_active());
+        let mut free: VecDeque<String> = free.map(|(name, _)| name.clone()).collect();
+        let leaving = others.filter(|(_, pod)| pod.deleting);
+        let mut leaving: VecDeque<String> = leaving.map(|(name, _)| name.clone()).collect();
+        // Those that are to be deleted, or to fail, are so from living ones: others replace them.
+        for pod in desired.values().filter(|pod| !is_active(pod)) {
+            if assigned.contains_key(&pod.name) {
+                continue;
+            }
+            let mut deleted = || leaving.pop_front().filter(|_| pod.deletion_timestamp.is_some());
+            if let Some(name) = deleted().or_else(|| free.pop_front()) {
+                assigned.insert(pod.name.clone(), name);
+            }
+        }
+        // Those that should not live, and of which the cluster's pod does: its controller chose
+        // another one. One that has failed is none of them: nobody else makes it fail.
+        let is_spared = |world: &Arc<str>, name: &String| {
+            let wanted = desired.get(world);
+            lives(name) && wanted.is_none_or(|pod| pod.deletion_timestamp.is_some())
+        };
+        for pod in desired.values().filter(|pod| is_active(pod)) {
+            if assigned.get(&pod.name).is_some_and(lives) {
+                continue;
+            }
+            if let Some(name) = free.pop_front() {
+                assigned.insert(pod.name.clone(), name);
+                continue;
+            }
+            if !played.contains(&pod.name) {
+                continue;
+            }
+            let other = assigned.iter().find(|(world, name)| is_spared(world, name));
+            let Some((other, name)) = other.map(|(world, name)| (world.clone(), name.clone()))
+            else {
+                continue;
+            };
+            assigned.remove(&other);
+            if let Some(own) = assigned.insert(pod.name.clone(), name) {
+                assigned.insert(other, own);
+            }
+        }
+        played.extend(assigned.keys().cloned());
+    }
+
+    /// Whether nothing is left to wait for.
+    fn is_settled(&self) -> bool {
+        let real = self.stage.seen.pods(&self.namespace);
+        let plays = |pod: &PodState| {
+            let real = self.assigned.get(&pod.name).and_then(|name| real.get(name));
+            real.is_some_and(|real| {
+                let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
+                real.deleting == pod.deletion_timestamp.is_some() && real.over == over
+            })
+        };
+        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
+        real.len() == self.desired.len()
+            && self.desired.values().all(plays)
+            && (!self.there || status == Some(self.status_replicas))
+    }
+
+    pub(super) async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
+        let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
+        let done = stream::iter(todo).map(|todo| {
+            let pods = pods.clone();
+            async move {
+                let params = PatchParams::default();
+                let done = match &todo {
+                    Todo::Release(name) => {
+                        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+                        pods.patch(name, &params, &patch).await.map(|_| ())
+                    }
+                    Todo::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
+                    Todo::Write(name, status) => {
+                        let patch = Patch::Merge(json!({ "status": status }));
+                        pods.patch_status(name, &params, &patch).await.map(|_| ())
+                    }
+                };
+                (todo, done)
+            }
+        });
+        let mut done = done.buffer_unordered(AT_ONCE);
+        while let Some((todo, done)) = done.next().await {
+            match (todo, done) {
+                (Todo::Write(name, status), Ok(())) => {
+                    self.written.insert(name, status);
+                }
+                // What is gone needs nothing done; the watch will say so.
+                (_, Err(Error::Api(status))) if status.code == 404 => {
+                    sleep(Duration::from_millis(5)).await;
+                }
+                (_, Err(error)) => {
+                    let why = format!("a pod of {}: {error}", self.namespace);
+                    return Err(self.stage.broken(why));
+                }
+                (Todo::Release(_) | Todo::Delete(_), Ok(())) => {
+                    // Until the watch tells of it, it is not done again at once.
+                    sleep(Duration::from_millis(10)).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The status that a kubelet would write.
+    fn status(&self, pod: &PodState) -> Value {
+        let conditions = pod.ready.map(|ready| {
+            let status = match ready.status {
+                ConditionStatus::True => "True",
+                ConditionStatus::False => "False",
+                ConditionStatus::Unknown => "Unknown",
+            };
+            let since = self.timestamp(ready.last_transition_time);
+            json!([{ "type": "Ready", "status": status, "lastTransitionTime": since }])
+        });
+        json!({
+            "phase": pod.phase,
+            "startTime": pod.start_time.map(|start| self.timestamp(start)),
+            "conditions": conditions,
+        })
+    }
+
+    fn timestamp(&self, at: Time) -> String {
+        let at = self.epoch.as_nanosecond() + i128::from(at.truncate_to_second().0);
+        Timestamp::from_nanosecond(at).unwrap_or(self.epoch).to_string()
+    }
+}
