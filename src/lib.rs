@@ -36,6 +36,9 @@
 //! `suites/tidy.rs` checks this table. Without default features only the pure half is compiled, and
 //! there is neither tokio nor any other I/O in the dependency tree.
 //!
+//! Engines with a real clock (`engine::cluster`) are no [`engine::Session`]s: there the model
+//! follows the clock, in `run::wall`.
+//!
 //! # Invariants
 //!
 //! - Time, randomness and order are inputs: the model has no clock, and each run is the same.

@@ -120,6 +120,13 @@ impl Simulation {
         }
     }
 
+    /// The same with a controller whose clock does not stand still during a reconcile.
+    #[must_use]
+    pub fn with_a_clock_that_moves(mut self) -> Simulation {
+        self.controller = self.controller.with_a_clock_that_moves();
+        self
+    }
+
     /// Applies a change; the controller hears of it as its informers would tell it.
     ///
     /// # Panics

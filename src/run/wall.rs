@@ -17,6 +17,7 @@ use crate::compare::{self, Scope};
 use crate::engine::cluster::{Cluster, Did, Scene, Tick};
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
+use crate::model::api::Text;
 use crate::model::hpa::Decision;
 use crate::model::observation::{Event, Observation};
 use crate::model::rules::{Release, Rules};
@@ -82,7 +83,7 @@ pub(super) async fn follow<'k>(
     let mut wall = Wall {
         scenario,
         world: World::new(scenario),
-        simulation: Simulation::new(scenario, rules),
+        simulation: Simulation::new(scenario, rules).with_a_clock_that_moves(),
         recorder: Recorder::new(),
         advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
@@ -225,8 +226,9 @@ impl Wall<'_> {
         }
         let mut candidates = self.candidates(&tick);
         let seen = self.observation(scene, (tick.began, &tick.did))?;
+        let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         for candidate in &mut candidates {
-            candidate.normalize(&seen, &tick);
+            candidate.normalize(&seen, &tick, &pods);
         }
         let agrees = |it: &Candidate| {
             compare::observations(&it.decision.observation, &seen, SCOPE).is_empty()
@@ -265,14 +267,18 @@ impl Wall<'_> {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events,
         };
+        let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);
         for (number, (index, model)) in self.events.iter().enumerate() {
             let own = if number == last { seen.len() } else { model.len().min(seen.len()) };
             let own: Vec<Event> = seen.drain(..own).collect();
             let index = index.unwrap_or(findings.trace.ticks.len().saturating_sub(1));
             let Some(tick) = findings.trace.ticks.get_mut(index) else { break };
-            let model = Observation { events: model.clone(), ..tick.clone() };
             let seen = Observation { events: own, ..tick.clone() };
+            let mut model = Observation { events: model.clone(), ..tick.clone() };
+            for (model, seen) in model.events.iter_mut().zip(&seen.events) {
+                adopt(&mut model.message, &seen.message, &pods);
+            }
             let (at, fields) = (tick.at, compare::observations(&model, &seen, EVENTS));
             tick.events.extend(seen.events);
             findings.found(index + 1, at, fields);
@@ -345,7 +351,8 @@ struct Candidate {
 impl Candidate {
     /// What is only known to within the time that the reconcile took is as it was seen: when it
     /// began, and which whole second it was when a time was written.
-    fn normalize(&mut self, seen: &Observation, tick: &Tick) {
+    fn normalize(&mut self, seen: &Observation, tick: &Tick, pods: &[String]) {
+        self.adopt_names(seen, pods);
         let own = self.decision.observation.at;
         let observation = &mut self.decision.observation;
         (observation.at, observation.took) = (seen.at, seen.took);
@@ -368,6 +375,31 @@ impl Candidate {
         for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
             adopt(&mut model.last_transition_time, seen.last_transition_time);
         }
+    }
+}
+
+impl Candidate {
+    /// Names of pods are as they were seen, where only they differ.
+    fn adopt_names(&mut self, seen: &Observation, pods: &[String]) {
+        let observation = &mut self.decision.observation;
+        if let (Some(model), Some(seen)) = (&mut observation.status_write, &seen.status_write) {
+            for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
+                adopt(&mut model.message, &seen.message, pods);
+            }
+        }
+    }
+}
+
+/// Of several pods that are alike, the controller names the one that its cache has first, and that
+/// is a matter of chance: what was seen is as right as what the model says.
+fn adopt(model: &mut Text, seen: &Text, pods: &[String]) {
+    let masked = |text: &Text| {
+        let mask = |text: String, pod: &String| text.replace(pod.as_str(), "?");
+        // Names that begin like others come after them.
+        pods.iter().rev().fold(text.as_str().to_owned(), mask)
+    };
+    if model != seen && masked(model) == masked(seen) {
+        *model = seen.clone();
     }
 }
 

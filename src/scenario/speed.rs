@@ -214,7 +214,7 @@ workload:
   containers: [{name: app, requests: {cpu: 1}}]
   startup: {pending: 15s, ready: 30s}
 metrics:
-  cpu: {steps: {0s: 500m, 45s: '1'}}
+  resource: [{name: cpu, perPod: 500m}]
 timeline:
 - {at: 30s, podsUnready: all, for: 1m}
 until: 2m

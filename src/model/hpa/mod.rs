@@ -78,6 +78,8 @@ pub struct Controller {
     rules: Rules,
     flags: Flags,
     gates: FeatureGates,
+    /// Time passes during a reconcile, if only a little.
+    clock_moves: bool,
     queue: Queue,
     resync: Resync,
     /// Until when resyncs have been looked at.
@@ -178,6 +180,7 @@ impl Controller {
             rules,
             flags,
             gates,
+            clock_moves: false,
             queue: Queue::new(rules.waiting_is_sorted),
             resync: Resync::running(flags.sync_period),
             resynced: Time::ZERO,
@@ -185,6 +188,12 @@ impl Controller {
             selectors: HpaSelectorStore::default(),
             waiting: Vec::new(),
         }
+    }
+
+    /// The same with a clock that does not stand still during a reconcile.
+    #[must_use]
+    pub fn with_a_clock_that_moves(self) -> Controller {
+        Controller { clock_moves: true, ..self }
     }
 
     /// An HPA has appeared.
@@ -226,7 +235,9 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, Run
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
+        let clock_moves = self.clock_moves;
         *self = Controller::new(self.rules, self.flags, self.gates);
+        self.clock_moves = clock_moves;
         self.queue = Queue::starting_at(now + CACHE_SYNC_POLL, self.rules.waiting_is_sorted);
         self.resync = Resync::started(now, self.flags.sync_period);
         self.resynced = now;
@@ -297,7 +308,12 @@ impl Controller {
         };
         let memory = self.memory.get_or_default(&key);
         decision.clear();
-        let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
+        let knobs = Knobs {
+            rules: &self.rules,
+            flags: &self.flags,
+            gates: &self.gates,
+            clock_moves: self.clock_moves,
+        };
         let selectors = &mut self.selectors;
         let mut reconcile = Reconcile::new(knobs, memory, selectors, &key, (input, hpa), decision);
         let (end, succeeded) = reconcile.run();

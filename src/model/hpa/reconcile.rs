@@ -25,6 +25,7 @@ pub(super) struct Knobs<'a> {
     pub(super) rules: &'a Rules,
     pub(super) flags: &'a Flags,
     pub(super) gates: &'a FeatureGates,
+    pub(super) clock_moves: bool,
 }
 
 /// One reconcile, as it goes on.
@@ -272,9 +273,12 @@ impl<'a> Reconcile<'a> {
     /// Upstream: horizontal.go, recordInitialRecommendation
     fn record_initial_recommendation(&mut self, current_replicas: i32) {
         if self.memory.recommendations.is_empty() {
+            // A real clock is read again later in the reconcile, and a window of no time has then
+            // passed already.
+            let earlier = Span(i64::from(self.knobs.clock_moves));
             self.memory.recommendations.push(TimestampedRecommendation {
                 recommendation: current_replicas,
-                timestamp: self.now,
+                timestamp: self.now - earlier,
             });
         }
     }

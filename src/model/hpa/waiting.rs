@@ -139,7 +139,12 @@ impl Controller {
         let mut memory = self.memory.get_or_default(&key).clone();
         let mut selectors = waiting.selectors.clone();
         decision.clear();
-        let knobs = Knobs { rules: &self.rules, flags: &self.flags, gates: &self.gates };
+        let knobs = Knobs {
+            rules: &self.rules,
+            flags: &self.flags,
+            gates: &self.gates,
+            clock_moves: self.clock_moves,
+        };
         let of = (&inputs[0], &waiting.hpa);
         let mut reconcile = Reconcile::new(knobs, &mut memory, &mut selectors, &key, of, decision);
         reconcile.later = &inputs[1..];
