@@ -1,5 +1,6 @@
 //! Which scenarios a real cluster can play, and why it can't play the others.
 
+use crate::model::api::Container;
 use crate::model::selector::Selector;
 use crate::scenario::Scenario;
 use crate::scenario::meant::{Victims, What};
@@ -38,6 +39,10 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     if !workload.spec.overhead.is_empty() {
         return Some("an overhead of pods, which needs a RuntimeClass".to_owned());
     }
+    if lacks_a_request(scenario) {
+        let why = "a container without a request: which pod is named for it is chance";
+        return Some(why.to_owned());
+    }
     if match_labels(&workload.selector).is_none() {
         return Some(format!(
             "the selector {:?}, which is not a list of labels",
@@ -59,6 +64,22 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
         _ => None,
     });
     too_much.map(str::to_owned)
+}
+
+/// Whether a utilization is wanted of which a container has no request. The controller names one of
+/// the pods, and whether that is the one it named before decides what it writes.
+fn lacks_a_request(scenario: &Scenario) -> bool {
+    let spec = &scenario.workload.spec;
+    let metrics = scenario.hpas.iter().filter_map(|hpa| hpa.manifest["spec"]["metrics"].as_array());
+    let mut names = metrics.flatten().filter_map(|metric| {
+        let source = metric.get("resource").or_else(|| metric.get("containerResource"))?;
+        (source["target"]["type"] == "Utilization").then(|| source["name"].as_str())?
+    });
+    let has = |container: &Container, name: &str| container.requests.contains_key(name);
+    names.any(|name| {
+        let of_pod = spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
+        !of_pod && spec.running_containers().any(|container| !has(container, name))
+    })
 }
 
 /// A selector as `matchLabels`, if it is no more than that.
