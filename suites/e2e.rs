@@ -267,7 +267,8 @@ fn broken() -> Result<(), Failed> {
     let output = owner.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("kube-apiserver has ended (signal: 9"), "{said}");
+    // A controller manager that was only starting gives up by itself, and may be seen first.
+    assert!(said.contains(" has ended ("), "{said}");
     place.is_empty()?;
     Ok(())
 }
