@@ -4,6 +4,7 @@
 //! them, one cluster after another.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -106,19 +107,15 @@ pub(super) fn run_all(
     for (release, part) in parts {
         let begin = Instant::now();
         let mut of_release = Summary::default();
-        let mut finished = |outcome: Outcome| {
-            of_release.add(&outcome);
-            sink_outcome(outcome)
-        };
         let mut groups: Vec<(Settings, Vec<Part>)> = Vec::new();
-        let mut events: Vec<Event> = Vec::new();
         for scenario in part.iter().filter_map(|index| plan.scenarios.get(*index)) {
             let part = Part::of(scenario, *release, plan.pace);
             match &part.played {
                 Err(why) => {
                     let mut outcome = unfinished(scenario, &name, *release);
                     outcome.verdict = Verdict::Skipped { why: why.clone() };
-                    events.push(finished(outcome));
+                    of_release.add(&outcome);
+                    sink(Event::Finished(Box::new(outcome)));
                 }
                 Ok(played) => {
                     let settings = settings(played, *release);
@@ -129,18 +126,13 @@ pub(super) fn run_all(
                 }
             }
         }
-        events.drain(..).for_each(&mut *sink);
         if groups.is_empty() {
             summary.join(&of_release);
             continue;
         }
         // Most scenarios agree: what is long is begun first.
         groups.sort_by_key(|(_, parts)| std::cmp::Reverse(parts.len()));
-        let mut preparing = |what: &str, fraction| {
-            events.push(Event::Preparing { what: what.to_owned(), fraction });
-        };
-        let program = embedded::ensure(*release, &plan.stop, &mut preparing)?;
-        events.drain(..).for_each(&mut *sink);
+        let ground = Ground::prepare(plan, *release, sink)?;
         for (number, (settings, parts)) in groups.iter().enumerate() {
             if plan.stop.load(Ordering::Relaxed) {
                 break;
@@ -148,11 +140,10 @@ pub(super) fn run_all(
             let what = format!("control plane {} of {}", number + 1, groups.len());
             sink(Event::Preparing { what, fraction: None });
             let group = Group { plan, name: &name, release: *release, parts };
-            let cluster = Cluster::embedded(&name, &program, settings.clone());
-            let cluster = runtime.block_on(cluster)?;
+            let cluster = runtime.block_on(ground.start(&name, settings))?;
             group.play(&runtime, &cluster, &mut |outcome| {
                 of_release.add(&outcome);
-                sink(sink_outcome(outcome));
+                sink(Event::Finished(Box::new(outcome)));
             });
             runtime.block_on(cluster.stop());
         }
@@ -167,8 +158,31 @@ pub(super) fn run_all(
     Ok(summary)
 }
 
-fn sink_outcome(outcome: Outcome) -> Event {
-    Event::Finished(Box::new(outcome))
+/// What clusters of a release are made from.
+enum Ground {
+    /// The program of a control plane.
+    Embedded(PathBuf),
+}
+
+impl Ground {
+    /// Builds or fetches what a cluster of the release needs.
+    fn prepare(
+        plan: &Plan,
+        release: Release,
+        sink: &mut dyn FnMut(Event),
+    ) -> Result<Ground, EngineError> {
+        let mut tell = |what: &str, fraction| {
+            sink(Event::Preparing { what: what.to_owned(), fraction });
+        };
+        embedded::ensure(release, &plan.stop, &mut tell).map(Ground::Embedded)
+    }
+
+    /// Starts one for scenarios that agree on its settings.
+    async fn start(&self, name: &Arc<str>, settings: &Settings) -> Result<Cluster, EngineError> {
+        match self {
+            Ground::Embedded(program) => Cluster::embedded(name, program, settings.clone()).await,
+        }
+    }
 }
 
 fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {

@@ -376,9 +376,7 @@ impl Candidate {
             adopt(&mut model.last_transition_time, seen.last_transition_time);
         }
     }
-}
 
-impl Candidate {
     /// Names of pods are as they were seen, where only they differ.
     fn adopt_names(&mut self, seen: &Observation, pods: &[String]) {
         let observation = &mut self.decision.observation;

@@ -25,6 +25,8 @@ use std::process::id;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kube::Client;
+use tokio::process::ChildStdout;
 use tokio::task::JoinSet;
 
 pub(crate) use audit::Did;
@@ -48,8 +50,36 @@ pub(crate) struct Cluster {
     // Ended by `stop`; when it is only dropped, each part still ends.
     tasks: JoinSet<()>,
     server: Server,
-    control_plane: Mutex<ControlPlane>,
+    ground: Mutex<Ground>,
     opened: AtomicUsize,
+}
+
+/// What a cluster is.
+enum Ground {
+    Embedded(ControlPlane),
+}
+
+impl Ground {
+    fn check(&mut self) -> Result<(), EngineError> {
+        match self {
+            Ground::Embedded(control_plane) => control_plane.check(),
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Ground::Embedded(control_plane) => control_plane.stop().await,
+        }
+    }
+}
+
+/// How a cluster is reached, and what it tells of its controller.
+struct Access {
+    client: Client,
+    /// The API server's audit log.
+    log: Option<ChildStdout>,
+    /// The cluster does not outlive the run.
+    is_disposable: bool,
 }
 
 impl Cluster {
@@ -69,31 +99,27 @@ impl Cluster {
         let kubeconfig = control_plane.kubeconfig(DRIVER, None);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
+        let access = Access { client, log, is_disposable: true };
+        Cluster::furnish(name, access, Ground::Embedded(control_plane)).await.map_err(broken)
+    }
+
+    /// Gives a cluster what scenarios need.
+    async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, String> {
+        let Access { client, log, is_disposable } = access;
         let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
-        let server = Server::start(metrics.clone(), "127.0.0.1:0").await.map_err(broken)?;
-        registration::register(&client, &server).await.map_err(broken)?;
+        let server = Server::start(metrics.clone(), "127.0.0.1:0").await?;
+        registration::register(&client, &server).await?;
         let mut tasks = JoinSet::new();
         if let Some(log) = log {
             tasks.spawn(routes.clone().read(log));
         }
         let seen = Arc::new(Seen::default());
         seen.watch(&client, &mut tasks);
-        let stage = Arc::new(Stage {
-            name: name.clone(),
-            client,
-            metrics,
-            routes,
-            seen,
-            is_disposable: true,
-        });
-        warm_up::warm_up(&stage).await.map_err(broken)?;
-        Ok(Cluster {
-            stage,
-            tasks,
-            server,
-            control_plane: Mutex::new(control_plane),
-            opened: AtomicUsize::new(0),
-        })
+        let name = name.clone();
+        let stage = Arc::new(Stage { name, client, metrics, routes, seen, is_disposable });
+        warm_up::warm_up(&stage).await?;
+        let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
+        Ok(Cluster { stage, tasks, server, ground, opened })
     }
 
     /// Opens a scenario.
@@ -110,14 +136,14 @@ impl Cluster {
     /// # Errors
     /// If not, with what the part said that does not.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
-        self.control_plane.lock().unwrap_or_else(PoisonError::into_inner).check()
+        self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()
     }
 
     /// Ends it, and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
         drop(self.server);
-        let control_plane = self.control_plane.into_inner();
-        control_plane.unwrap_or_else(PoisonError::into_inner).stop().await;
+        let ground = self.ground.into_inner();
+        ground.unwrap_or_else(PoisonError::into_inner).stop().await;
     }
 }
