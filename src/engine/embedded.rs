@@ -4,7 +4,7 @@
 //! Here it is for people and for their own clusters of an afternoon; what scenarios do with it is
 //! `cluster`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -75,6 +75,7 @@ impl Running {
             gates: options.gates.clone(),
             hpa_controller: !options.without_hpa_controller,
             observed: Vec::new(),
+            custom_kinds: BTreeSet::new(),
         };
         let started = runtime.block_on(ControlPlane::start(&name, program, &settings));
         let (control_plane, _) = started?;

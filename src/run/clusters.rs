@@ -3,6 +3,7 @@
 //! The flags of the controller are the cluster's, so scenarios are played in groups that agree on
 //! them, one cluster after another.
 
+use std::cmp::Reverse;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use super::many::{Plan, start};
 use super::wall;
 use super::{Event, Note, Outcome, Summary, Verdict};
 use crate::engine::cluster::control_plane::Settings;
-use crate::engine::cluster::{Cluster, unfit};
+use crate::engine::cluster::{Cluster, CustomKind, unfit};
 use crate::engine::{EngineError, embedded};
 use crate::model::rules::{Release, Rules};
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 
 /// How many are played at a time that had no verdict at first.
@@ -55,6 +56,11 @@ impl Part {
         let played = play(scenario, release, pace).map(Arc::new);
         Part { written: scenario.clone(), played }
     }
+
+    /// How long it is played.
+    fn length(&self) -> Time {
+        self.played.as_ref().map_or(Time::ZERO, |played| played.until)
+    }
 }
 
 /// The scenario at that pace, or why it can't be played.
@@ -87,6 +93,7 @@ fn settings(scenario: &Scenario, release: Release) -> Settings {
         gates: scenario.gate_overrides.clone(),
         hpa_controller: true,
         observed: Vec::new(),
+        custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
     }
 }
 
@@ -119,8 +126,11 @@ pub(super) fn run_all(
                 }
                 Ok(played) => {
                     let settings = settings(played, *release);
-                    match groups.iter_mut().find(|(other, _)| *other == settings) {
-                        Some((_, parts)) => parts.push(part),
+                    match groups.iter_mut().find(|(other, _)| other.agrees(&settings)) {
+                        Some((of_all, parts)) => {
+                            of_all.custom_kinds.extend(settings.custom_kinds);
+                            parts.push(part);
+                        }
                         None => groups.push((settings, vec![part])),
                     }
                 }
@@ -130,8 +140,11 @@ pub(super) fn run_all(
             summary.join(&of_release);
             continue;
         }
-        // Most scenarios agree: what is long is begun first.
-        groups.sort_by_key(|(_, parts)| std::cmp::Reverse(parts.len()));
+        // What is long is begun first: most scenarios agree, and of them the longest.
+        groups.sort_by_key(|(_, parts)| Reverse(parts.len()));
+        for (_, parts) in &mut groups {
+            parts.sort_by_key(|part| Reverse(part.length()));
+        }
         let ground = Ground::prepare(plan, *release, sink)?;
         for (number, (settings, parts)) in groups.iter().enumerate() {
             if plan.stop.load(Ordering::Relaxed) {

@@ -63,6 +63,8 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     slack: Span,
+    /// Since when what is compared now came about.
+    since: Time,
     boundaries: usize,
     /// The events that each reconcile should have written, and its place in the trace if it was
     /// seen.
@@ -87,22 +89,37 @@ pub(super) async fn follow<'k>(
         recorder: Recorder::new(),
         advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
+        since: Time::ZERO,
         boundaries: 0,
         events: Vec::new(),
     };
     let mut scene = cluster.open(scenario).await?;
     let mut played = wall.play(&mut scene, &mut findings).await;
     if played.is_ok() {
+        if findings.divergence.is_none() {
+            wall.since = Time::ZERO;
+        }
         played = wall.compare_events(&mut scene, &mut findings).await;
     }
+    let stall = findings.divergence.as_ref().and_then(|_| wall.stall(&scene));
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
     played?;
+    if let Some(why) = stall {
+        return Err(why);
+    }
     Ok(Followed { findings, boundaries: wall.boundaries })
 }
 
 impl Wall<'_> {
+    /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
+    /// than a reconcile may be late.
+    fn stall(&self, scene: &Scene) -> Option<EngineError> {
+        let (of, length) = scene.stall(self.since).filter(|(_, length)| *length > self.slack)?;
+        Some(scene.broken(format!("{of} gave no answer for {length}, when a reconcile was due")))
+    }
+
     async fn play(
         &mut self,
         scene: &mut Scene,
@@ -190,6 +207,7 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
         due: Time,
     ) -> Result<(), EngineError> {
+        self.since = scene.now();
         let asks = self.at(due).is_some_and(|(_, it)| requests(&it.observation) > 0);
         if !asks {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
@@ -211,7 +229,7 @@ impl Wall<'_> {
         let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation));
         scene.rest_of(&mut tick, first, patience).await;
         if tick.began < scene.settled() {
-            return Err(too_slow(format!(
+            return Err(scene.broken(format!(
                 "a reconcile began at {} while the cluster was changing until {}",
                 tick.began,
                 scene.settled()
@@ -325,7 +343,7 @@ impl Wall<'_> {
         let log: Vec<Value> = did.iter().map(entry).collect();
         let answer = json!({ "now": began, "log": log });
         let not_understood = |why: String| {
-            too_slow(format!("what the controller did at {began} makes no sense: {why}"))
+            scene.broken(format!("what the controller did at {began} makes no sense: {why}"))
         };
         let answer: SteppedJson =
             serde_json::from_value(answer).map_err(|error| not_understood(error.to_string()))?;
@@ -423,8 +441,4 @@ fn requests(tick: &Observation) -> usize {
 
 fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
     Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
-}
-
-fn too_slow(why: String) -> EngineError {
-    EngineError::Broken { engine: "cluster".into(), why, output: String::new() }
 }

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
 
+#[cfg(feature = "cli")]
+pub mod place;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

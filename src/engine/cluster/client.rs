@@ -43,9 +43,13 @@ pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     client.request_text(request).await
 }
 
-/// Lets a user play scenarios.
-pub(crate) async fn grant(client: &Client, user: &str) -> Result<(), String> {
-    let role: ClusterRole = object(serde_json::from_str(ROLE).map_err(|e| e.to_string())?)?;
+/// Lets a user play scenarios, and do what further rules say.
+pub(crate) async fn grant(client: &Client, user: &str, rules: Vec<Value>) -> Result<(), String> {
+    let mut role: Value = serde_json::from_str(ROLE).map_err(|error| error.to_string())?;
+    if let Some(all) = role["rules"].as_array_mut() {
+        all.extend(rules);
+    }
+    let role: ClusterRole = object(role)?;
     let binding: ClusterRoleBinding = object(json!({
         "metadata": { "name": "kube-lockstep" },
         "roleRef": {

@@ -5,7 +5,7 @@
 //! on a socket in the folder, the API server knows no anonymous users, and each controller has the
 //! rights of its own service account.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kube::Client;
 use tokio::process::ChildStdout;
 use tokio::time::sleep;
 
@@ -21,6 +22,7 @@ use super::client;
 use super::component::{Component, Folder};
 use super::kubeconfig::kubeconfig;
 use super::pki::{Authority, Identity, signing_key};
+use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Span;
@@ -65,10 +67,19 @@ pub(crate) struct Settings {
     pub(crate) hpa_controller: bool,
     /// Whose requests are told of, by user name; nobody's: none are.
     pub(crate) observed: Vec<String>,
+    /// Kinds of custom resources that there are.
+    pub(crate) custom_kinds: BTreeSet<CustomKind>,
+}
+
+impl Settings {
+    /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
+    pub(crate) fn agrees(&self, other: &Settings) -> bool {
+        let custom_kinds = self.custom_kinds.clone();
+        *self == Settings { custom_kinds, ..other.clone() }
+    }
 }
 
 /// A control plane that runs.
-#[derive(Debug)]
 pub(crate) struct ControlPlane {
     name: Arc<str>,
     // Ended in this order when it is dropped, and only then the folder is removed.
@@ -77,13 +88,15 @@ pub(crate) struct ControlPlane {
     etcd: Component,
     folder: Folder,
     server: String,
+    /// The kube-controller-manager's own server.
+    controllers: Client,
     authority: Authority,
     started: Duration,
 }
 
-impl std::fmt::Debug for Authority {
+impl std::fmt::Debug for ControlPlane {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Authority")
+        f.debug_struct("ControlPlane").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
@@ -169,34 +182,38 @@ impl ControlPlane {
             sleep(GLANCE).await;
         };
         wait(&mut etcd, &mut api_server).await?;
-        client::grant(&client, DRIVER)
+        let kinds = &settings.custom_kinds;
+        let rules = kinds.iter().map(CustomKind::rule).collect();
+        client::grant(&client, DRIVER, rules)
             .await
             .map_err(|error| failed("rights can't be granted", &error))?;
+        let installed = targets::install(&client, kinds).await;
+        installed.map_err(|why| failed("custom resources", &why))?;
         let (controller_manager, _) = start(program, "kube-controller-manager", &args, false)?;
+        let own = format!("https://127.0.0.1:{healthz}");
+        let files = Files { folder: folder.path(), server: &own, authority: &authority };
+        let admin = files.client("admin", None);
+        let admin = admin.map_err(|error| failed("no certificates", &error))?;
+        let controllers = client::of_text(&admin).await;
+        let controllers = controllers.map_err(|error| failed("no client", &error))?;
         let mut control_plane = ControlPlane {
             name: name.clone(),
             controller_manager,
             api_server,
             etcd,
             server,
+            controllers,
             authority,
             started: Duration::ZERO,
             folder,
         };
-        control_plane.wait_for_controllers(healthz, begin).await?;
+        control_plane.wait_for_controllers(begin).await?;
         control_plane.started = begin.elapsed();
         Ok((control_plane, audit))
     }
 
-    async fn wait_for_controllers(&mut self, port: u16, begin: Instant) -> Result<(), Failed> {
-        let server = format!("https://127.0.0.1:{port}");
-        let files = Files { server: &server, folder: self.folder(), authority: &self.authority };
-        let client = match files.client("admin", None) {
-            Ok(text) => client::of_text(&text).await,
-            Err(error) => Err(error.to_string()),
-        };
-        let client = client.map_err(|why| Failed::Other(broken(&self.name, &why, "")))?;
-        while !client::get(&client, "/healthz").await.is_ok_and(|answer| answer == "ok") {
+    async fn wait_for_controllers(&mut self, begin: Instant) -> Result<(), Failed> {
+        while !client::get(&self.controllers, "/healthz").await.is_ok_and(|it| it == "ok") {
             if let Some(status) = self.controller_manager.ended() {
                 return Err(ended(&self.name, &self.controller_manager, &status.to_string()));
             }
@@ -208,6 +225,11 @@ impl ControlPlane {
             sleep(GLANCE).await;
         }
         Ok(())
+    }
+
+    /// A client of the kube-controller-manager's own server, which tells of its health.
+    pub(crate) fn controllers(&self) -> Client {
+        self.controllers.clone()
     }
 
     /// How long it took until it was ready.
@@ -224,11 +246,6 @@ impl ControlPlane {
     pub(crate) fn kubeconfig(&self, user: &str, group: Option<&str>) -> io::Result<String> {
         let (folder, server, authority) = (self.folder.path(), &*self.server, &self.authority);
         Files { folder, server, authority }.client(user, group)
-    }
-
-    /// The folder that goes with it.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     /// Whether all of it still runs.

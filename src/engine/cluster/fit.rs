@@ -1,5 +1,6 @@
 //! Which scenarios a real cluster can play, and why it can't play the others.
 
+use super::targets::Maker;
 use crate::model::api::Container;
 use crate::model::selector::Selector;
 use crate::scenario::Scenario;
@@ -11,15 +12,15 @@ const MOST_PODS: i32 = 200;
 /// Why a scenario can't be played on a cluster, if it can't: in a few words, for people.
 pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
-    let target = (workload.group.as_str(), workload.kind.as_str());
+    let is_custom = Maker::of(workload) == Maker::Driver;
     if scenario.has_several_hpas() {
         return Some("several HPAs, whose reconciles can't be told apart".to_owned());
     }
-    if !matches!(target, ("apps", "Deployment" | "ReplicaSet")) || workload.version != "v1" {
-        let kind = &workload.kind;
-        return Some(format!(
-            "pods of a {kind}: only those of Deployments and ReplicaSets are played"
-        ));
+    if !is_custom && workload.version != "v1" {
+        return Some(format!("{}s of {}", workload.kind, workload.version));
+    }
+    if is_custom && !workload.group.contains('.') {
+        return Some(format!("a kind of a group without a dot, {:?}", workload.group));
     }
     if !scenario.other_targets.is_empty() {
         return Some("targets without pods".to_owned());
@@ -27,13 +28,13 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     if !scenario.other_pods.is_empty() {
         return Some("pods that no target makes".to_owned());
     }
-    if workload.status_replicas.is_some() {
+    if workload.status_replicas.is_some() && !is_custom {
         return Some("a status.replicas that is not the number of pods".to_owned());
     }
-    if workload.quota.is_some() {
+    if workload.quota.is_some() && !is_custom {
         return Some("a quota of pods".to_owned());
     }
-    if workload.victims == Victims::Oldest {
+    if workload.victims == Victims::Oldest && !is_custom {
         return Some("another order of victims than a ReplicaSet's".to_owned());
     }
     if !workload.spec.overhead.is_empty() {
@@ -43,7 +44,7 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
         let why = "a container without a request: which pod is named for it is chance";
         return Some(why.to_owned());
     }
-    if match_labels(&workload.selector).is_none() {
+    if match_labels(&workload.selector).is_none() && !is_custom {
         return Some(format!(
             "the selector {:?}, which is not a list of labels",
             workload.selector
@@ -61,6 +62,9 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
         What::RollingUpdate(_) => Some("rolling updates have their own order"),
         What::TargetDeleted => Some("a target that is deleted takes its pods with it"),
         What::Scale(size) if *size > MOST_PODS => Some("too many pods"),
+        What::PodsFailed(_) if workload.kind == "StatefulSet" => {
+            Some("a StatefulSet replaces pods that have failed")
+        }
         _ => None,
     });
     too_much.map(str::to_owned)

@@ -15,8 +15,10 @@ mod metrics_api;
 mod metrics_json;
 pub(crate) mod pki;
 mod pods;
+mod pulse;
 mod registration;
 mod scene;
+mod targets;
 mod warm_up;
 mod watching;
 
@@ -32,12 +34,14 @@ use tokio::task::JoinSet;
 pub(crate) use audit::Did;
 pub(crate) use fit::unfit;
 pub(crate) use scene::{Scene, Tick};
+pub(crate) use targets::CustomKind;
 
 use super::EngineError;
 use crate::scenario::Scenario;
 use audit::Routes;
 use control_plane::{ControlPlane, DRIVER, Settings};
 use metrics_api::{Metrics, Server};
+use pulse::Pulse;
 use scene::Stage;
 use watching::Seen;
 
@@ -78,6 +82,8 @@ struct Access {
     client: Client,
     /// The API server's audit log.
     log: Option<ChildStdout>,
+    /// The controller manager, where it can be asked whether it is well.
+    controllers: Option<Client>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
 }
@@ -99,13 +105,14 @@ impl Cluster {
         let kubeconfig = control_plane.kubeconfig(DRIVER, None);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
-        let access = Access { client, log, is_disposable: true };
+        let controllers = Some(control_plane.controllers());
+        let access = Access { client, log, controllers, is_disposable: true };
         Cluster::furnish(name, access, Ground::Embedded(control_plane)).await.map_err(broken)
     }
 
     /// Gives a cluster what scenarios need.
     async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, String> {
-        let Access { client, log, is_disposable } = access;
+        let Access { client, log, controllers, is_disposable } = access;
         let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
         let server = Server::start(metrics.clone(), "127.0.0.1:0").await?;
         registration::register(&client, &server).await?;
@@ -115,8 +122,13 @@ impl Cluster {
         }
         let seen = Arc::new(Seen::default());
         seen.watch(&client, &mut tasks);
+        let pulse = Arc::new(Pulse::default());
+        pulse.watch(("the API server", client.clone(), registration::PATH), &mut tasks);
+        if let Some(controllers) = controllers {
+            pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
+        }
         let name = name.clone();
-        let stage = Arc::new(Stage { name, client, metrics, routes, seen, is_disposable });
+        let stage = Arc::new(Stage { name, client, metrics, routes, seen, pulse, is_disposable });
         warm_up::warm_up(&stage).await?;
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
         Ok(Cluster { stage, tasks, server, ground, opened })

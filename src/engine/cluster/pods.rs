@@ -11,13 +11,14 @@ use futures::StreamExt;
 use futures::stream;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::client::at_once;
 use super::scene::Scene;
+use super::targets::Maker;
 use super::watching::RealPod;
 use crate::engine::EngineError;
 use crate::model::api::{ConditionStatus, PodPhase};
@@ -38,8 +39,12 @@ pub(super) enum Todo {
     /// Let go of one that is being deleted.
     Release(String),
     Delete(String),
+    /// Make one, where nobody else does.
+    Create(String, Value),
     /// Write its status.
     Write(String, Value),
+    /// Write the target's status, where nobody else does.
+    Tell(i32),
 }
 
 /// Whether a ReplicaSet would count it.
@@ -83,7 +88,7 @@ impl Scene {
     fn state(&self) -> String {
         let real = self.stage.seen.pods(&self.namespace);
         let active = real.values().filter(|pod| pod.is_active()).count();
-        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
+        let status = self.status_replicas();
         format!(
             "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
              status.replicas {status:?} and should be {}",
@@ -100,6 +105,13 @@ impl Scene {
         self.assign(&real);
         let mut todo = Vec::new();
         let at_rest = self.is_at_rest(&real);
+        if self.maker == Maker::Driver {
+            let missing = self.desired.keys().filter(|name| !real.contains_key(&***name));
+            todo.extend(missing.map(|name| Todo::Create(name.to_string(), self.pod())));
+            if self.there && self.told != Some(self.status_replicas) {
+                todo.push(Todo::Tell(self.status_replicas));
+            }
+        }
         let parts: HashMap<&str, &Arc<str>> =
             self.assigned.iter().map(|(world, real)| (real.as_str(), world)).collect();
         for (name, pod) in &real {
@@ -129,8 +141,26 @@ impl Scene {
 
     /// Whether the workload's controller has made and deleted what it wants.
     fn is_at_rest(&self, real: &BTreeMap<String, RealPod>) -> bool {
+        let Maker::Controller(_) = self.maker else { return true };
         let active = real.values().filter(|pod| pod.is_active()).count();
-        active == usize::try_from(self.replicas).unwrap_or_default()
+        let wanted = usize::try_from(self.replicas).unwrap_or_default();
+        if !self.maker.keeps_names() {
+            return active == wanted;
+        }
+        // A pod that is being deleted has its ordinal until it is gone.
+        let ordinal = |name: &str| name.rsplit_once('-')?.1.parse::<usize>().ok();
+        let taken = real.iter().filter(|(name, pod)| {
+            pod.deleting && ordinal(name).is_some_and(|ordinal| ordinal < wanted)
+        });
+        active + taken.count() == wanted
+    }
+
+    /// `status.replicas` of the target, as far as it is known.
+    fn status_replicas(&self) -> Option<i32> {
+        match self.maker {
+            Maker::Driver => self.told,
+            Maker::Controller(kind) => self.stage.seen.replicas(&self.namespace, kind, &self.name),
+        }
     }
 
     /// Gives each of the world's pods one of the cluster's. While the workload's controller is at
@@ -140,6 +170,11 @@ impl Scene {
         let Scene { assigned, desired, written, played, .. } = self;
         assigned.retain(|_, name| real.contains_key(name));
         written.retain(|name, _| real.contains_key(name));
+        if self.maker == Maker::Driver {
+            let there = desired.keys().filter(|name| real.contains_key(&***name));
+            assigned.extend(there.map(|name| (name.clone(), name.to_string())));
+            return;
+        }
         if !at_rest {
             return;
         }
@@ -200,7 +235,7 @@ impl Scene {
                 real.deleting == pod.deletion_timestamp.is_some() && real.over == over
             })
         };
-        let status = self.stage.seen.replicas(&self.namespace, self.kind, &self.name);
+        let status = self.status_replicas();
         real.len() == self.desired.len()
             && self.desired.values().all(plays)
             && (!self.there || status == Some(self.status_replicas))
@@ -208,8 +243,10 @@ impl Scene {
 
     pub(super) async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
         let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
+        let (targets, name, selector) = (self.targets(), self.name.clone(), self.selector.clone());
         let done = stream::iter(todo).map(|todo| {
-            let pods = pods.clone();
+            let (pods, targets) = (pods.clone(), targets.clone());
+            let (target, selector) = (name.clone(), selector.clone());
             async move {
                 let params = PatchParams::default();
                 let done = match &todo {
@@ -218,6 +255,19 @@ impl Scene {
                         pods.patch(name, &params, &patch).await.map(|_| ())
                     }
                     Todo::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
+                    Todo::Create(name, pod) => {
+                        let mut pod = pod.clone();
+                        pod["metadata"]["name"] = name.as_str().into();
+                        match serde_json::from_value(pod) {
+                            Ok(pod) => pods.create(&PostParams::default(), &pod).await.map(|_| ()),
+                            Err(error) => Err(Error::SerdeError(error)),
+                        }
+                    }
+                    Todo::Tell(replicas) => {
+                        let status = json!({ "replicas": replicas, "selector": selector });
+                        let patch = Patch::Merge(json!({ "status": status }));
+                        targets.patch_status(&target, &params, &patch).await.map(|_| ())
+                    }
                     Todo::Write(name, status) => {
                         let patch = Patch::Merge(json!({ "status": status }));
                         pods.patch_status(name, &params, &patch).await.map(|_| ())
@@ -232,15 +282,16 @@ impl Scene {
                 (Todo::Write(name, status), Ok(())) => {
                     self.written.insert(name, status);
                 }
-                // What is gone needs nothing done; the watch will say so.
-                (_, Err(Error::Api(status))) if status.code == 404 => {
+                (Todo::Tell(replicas), Ok(())) => self.told = Some(replicas),
+                // What is gone, or is there, needs nothing done; the watch will say so.
+                (_, Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
                     sleep(Duration::from_millis(5)).await;
                 }
                 (_, Err(error)) => {
                     let why = format!("a pod of {}: {error}", self.namespace);
                     return Err(self.stage.broken(why));
                 }
-                (Todo::Release(_) | Todo::Delete(_), Ok(())) => {
+                (Todo::Release(_) | Todo::Delete(_) | Todo::Create(..), Ok(())) => {
                     // Until the watch tells of it, it is not done again at once.
                     sleep(Duration::from_millis(10)).await;
                 }

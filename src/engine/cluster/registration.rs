@@ -16,6 +16,9 @@ use tokio::time::sleep;
 use super::client::object;
 use super::metrics_api::{GROUPS, NAMESPACE, SERVICE, Server};
 
+/// Of an object that the API server has to ask etcd for.
+pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
+
 /// How long it may take until the API server has found it.
 const LIMIT: Duration = Duration::from_secs(30);
 

@@ -19,9 +19,10 @@ use tokio::time::{sleep, timeout};
 
 use super::audit::{Did, Routes};
 use super::client::{at_once, object};
-use super::fit::match_labels;
 use super::metrics_api::Metrics;
 use super::pods::Todo;
+use super::pulse::Pulse;
+use super::targets::{self, Maker};
 use super::watching::{PLAYED, Seen};
 use crate::engine::EngineError;
 use crate::model::api::{HpaSpec, PodSpec};
@@ -40,6 +41,9 @@ const LEAD: SignedDuration = SignedDuration::from_secs(2);
 /// It is doubled when it was not enough, up to this.
 const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 
+/// How long an API server that will end soon is asked to be rid of an HPA.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
 /// What all scenarios of a cluster share.
 pub(crate) struct Stage {
     pub(crate) name: Arc<str>,
@@ -47,6 +51,7 @@ pub(crate) struct Stage {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) routes: Arc<Routes>,
     pub(crate) seen: Arc<Seen>,
+    pub(crate) pulse: Arc<Pulse>,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
 }
@@ -73,9 +78,11 @@ pub(crate) struct Scene {
     pub(super) namespace: String,
     /// What the scenario calls it.
     pub(super) called: Arc<str>,
-    /// The target's kind, and what its API calls it.
-    pub(super) kind: &'static str,
+    /// Who makes the target's pods, and what its API calls it.
+    pub(super) maker: Maker,
     pub(super) resource: ApiResource,
+    /// The target's selector, as text.
+    pub(super) selector: Arc<str>,
     pub(super) name: Arc<str>,
     pub(super) hpas: Vec<Arc<str>>,
     pub(super) holds: bool,
@@ -96,6 +103,8 @@ pub(crate) struct Scene {
     pub(super) played: BTreeSet<Arc<str>>,
     /// The statuses that were written.
     pub(super) written: HashMap<String, Value>,
+    /// The `status.replicas` that was written, where the driver does that.
+    pub(super) told: Option<i32>,
     pub(super) there: bool,
     pub(super) replicas: i32,
     pub(super) status_replicas: i32,
@@ -117,14 +126,14 @@ impl Scene {
         let epoch = start(LEAD);
         stage.metrics.open(&namespace, &scenario.namespace, epoch, to.clone());
         stage.routes.open(&namespace, to);
-        let kind = if scenario.workload.kind == "ReplicaSet" { "ReplicaSet" } else { "Deployment" };
         let stuck = |what: &What| matches!(what, What::PodsStuckTerminating(_));
         let period = Duration::from_nanos(scenario.flags.sync_period.0.unsigned_abs());
         let scene = Scene {
             stage: stage.clone(),
             called: scenario.namespace.clone(),
-            kind,
-            resource: ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind)),
+            maker: Maker::of(&scenario.workload),
+            resource: targets::resource_of(&scenario.workload),
+            selector: scenario.workload.selector.clone(),
             name: scenario.workload.name.clone(),
             hpas: scenario.hpas.iter().map(|hpa| hpa.name.clone()).collect(),
             holds: scenario.workload.termination > Span::ZERO
@@ -140,6 +149,7 @@ impl Scene {
             assigned: BTreeMap::new(),
             played: BTreeSet::new(),
             written: HashMap::new(),
+            told: None,
             there: false,
             replicas: 0,
             status_replicas: 0,
@@ -152,6 +162,11 @@ impl Scene {
         let created = namespaces.create(&PostParams::default(), &object).await;
         created.map_err(|error| scene.refused("namespace", &error))?;
         Ok(scene)
+    }
+
+    /// That no verdict can be had, and why.
+    pub(crate) fn broken(&self, why: String) -> EngineError {
+        self.stage.broken(why)
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
@@ -176,6 +191,15 @@ impl Scene {
     /// When the cluster had last become what the world says.
     pub(crate) fn settled(&self) -> Time {
         self.settled
+    }
+
+    /// The longest time since an instant in which a part of the cluster gave no answer, and which.
+    pub(crate) fn stall(&self, since: Time) -> Option<(&'static str, Span)> {
+        let now = Timestamp::now();
+        let since = SignedDuration::from_nanos(since.0);
+        let stall = self.stage.pulse.longest(self.epoch + since, now)?;
+        let length = i64::try_from(stall.length(now).as_nanos()).unwrap_or(i64::MAX);
+        Some((stall.of, Span(length)))
     }
 
     /// Waits until an instant.
@@ -250,8 +274,7 @@ impl Scene {
     async fn set_scale(&mut self, target: &ScaleTarget) -> Result<(), EngineError> {
         self.status_replicas = target.status_replicas;
         let Some(replicas) = target.replicas else { return Ok(()) };
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource);
+        let api = self.targets();
         let done = if self.there {
             let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
             api.patch_scale(&self.name, &PatchParams::default(), &patch).await.map(|_| ())
@@ -267,24 +290,28 @@ impl Scene {
 
     /// The target.
     fn manifest(&self, replicas: i32, selector: &str) -> Value {
-        let labels: BTreeMap<&str, &str> =
-            match_labels(selector).unwrap_or_default().into_iter().collect();
-        let (mut of_pods, spec) = self.template.clone().unwrap_or_default();
-        of_pods.insert(PLAYED.to_owned(), "true".to_owned());
-        let mut metadata = json!({ "labels": of_pods });
+        json!({
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": { "name": self.name },
+            "spec": self.maker.spec(replicas, selector, self.pod()),
+        })
+    }
+
+    /// A pod of the target, without its name.
+    pub(super) fn pod(&self) -> Value {
+        let (mut labels, spec) = self.template.clone().unwrap_or_default();
+        labels.insert(PLAYED.to_owned(), "true".to_owned());
+        let mut metadata = json!({ "labels": labels });
         if self.holds {
             metadata["finalizers"] = json!([HOLD]);
         }
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": self.kind,
-            "metadata": { "name": self.name },
-            "spec": {
-                "replicas": replicas,
-                "selector": { "matchLabels": labels },
-                "template": { "metadata": metadata, "spec": pod_spec(&spec) },
-            },
-        })
+        json!({ "metadata": metadata, "spec": pod_spec(&spec) })
+    }
+
+    /// The target's objects of the API.
+    pub(super) fn targets(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource)
     }
 
     /// Does what somebody does to the HPA. Gives the API server's answer.
@@ -443,7 +470,7 @@ impl Scene {
             let client = self.stage.client.clone();
             let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client, &self.namespace);
             for name in &self.hpas {
-                let _ = hpas.delete(name, &at_once()).await;
+                let _ = timeout(CLOSE_LIMIT, hpas.delete(name, &at_once())).await;
             }
             return;
         }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -96,31 +96,50 @@ impl Seen {
                 };
             });
         }));
-        let (deployments, seen) = (events::<Deployment>(client, None), self.clone());
-        tasks.spawn(follow(deployments, move |object, there| {
-            let replicas = object.status.as_ref().and_then(|status| status.replicas);
-            seen.target(("Deployment", &object), replicas, there);
-        }));
-        let (sets, seen) = (events::<ReplicaSet>(client, None), self.clone());
-        tasks.spawn(follow(sets, move |object, there| {
-            let replicas = object.status.as_ref().map(|status| status.replicas);
-            seen.target(("ReplicaSet", &object), replicas, there);
-        }));
+        let status = |status: Option<i32>| status.unwrap_or_default();
+        self.watch_targets::<Deployment>(
+            client,
+            tasks,
+            ("Deployment", move |it| status(it.status.as_ref().and_then(|status| status.replicas))),
+        );
+        self.watch_targets::<ReplicaSet>(
+            client,
+            tasks,
+            ("ReplicaSet", move |it| status(it.status.as_ref().map(|status| status.replicas))),
+        );
+        self.watch_targets::<StatefulSet>(
+            client,
+            tasks,
+            ("StatefulSet", move |it| status(it.status.as_ref().map(|status| status.replicas))),
+        );
+        let kind = "ReplicationController";
+        self.watch_targets::<ReplicationController>(
+            client,
+            tasks,
+            (kind, move |it| status(it.status.as_ref().map(|status| status.replicas))),
+        );
     }
 
-    fn target<K: Resource<DynamicType = ()>>(
-        &self,
-        (kind, object): (&'static str, &K),
-        replicas: Option<i32>,
-        there: bool,
-    ) {
-        let key = (kind, object.name_any());
-        self.change(object.namespace(), |namespace| {
-            match there {
-                true => namespace.replicas.insert(key, replicas.unwrap_or_default()),
-                false => namespace.replicas.remove(&key),
-            };
-        });
+    /// Watches targets of a kind, whose `status.replicas` is what is given of each.
+    fn watch_targets<K>(
+        self: &Arc<Seen>,
+        client: &Client,
+        tasks: &mut JoinSet<()>,
+        (kind, replicas): (&'static str, impl Fn(&K) -> i32 + Send + 'static),
+    ) where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        let (objects, seen) = (events::<K>(client, None), self.clone());
+        tasks.spawn(follow(objects, move |object, there| {
+            let key = (kind, object.name_any());
+            let replicas = replicas(&object);
+            seen.change(object.namespace(), |namespace| {
+                match there {
+                    true => namespace.replicas.insert(key, replicas),
+                    false => namespace.replicas.remove(&key),
+                };
+            });
+        }));
     }
 }
 

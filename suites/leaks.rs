@@ -1,0 +1,296 @@
+//! That nothing is left of a control plane, however the one ends who started it, and that what breaks
+//! under a run is no verdict: `cargo test --features e2e --test leaks`.
+
+mod support;
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use kube_lockstep::engine::embedded::{self, Options, Running};
+use kube_lockstep::model::rules::Release;
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::place::{Place, signal};
+
+/// How often the owner of a control plane is killed while it starts, and while scenarios are played,
+/// each time at another moment.
+const KILLS: (u64, u64) = (30, 20);
+
+/// When this is set, this program is the one of the test that panics.
+const PANICS: &str = "KUBE_LOCKSTEP_E2E_PANICS";
+
+/// Scenarios that are played until something breaks.
+const PLAYED: [&str; 4] = ["run", "--engine", "embedded", "tolerance"];
+
+fn say(line: &str) {
+    // Nobody reads it: nothing to be done about it.
+    drop(writeln!(std::io::stderr(), "leaks: {line}"));
+}
+
+fn main() -> ExitCode {
+    if std::env::var_os(PANICS).is_some() {
+        panic_with_a_control_plane();
+    }
+    let arguments = Arguments::from_args();
+    let stop = AtomicBool::new(false);
+    let built = match arguments.list {
+        true => Ok(()),
+        false => embedded::ensure(Release::newest(), &stop, &mut |_, _| {}).map(drop),
+    };
+    if let Err(error) = &built {
+        say(&format!("what needs a control plane is ignored: {error}"));
+    }
+    let missing = support::is_missing(&built);
+    let no_disk = !arguments.list
+        && !isolated("mount -t tmpfs none /mnt").status().is_ok_and(|it| it.success());
+    if no_disk {
+        say("what needs a disk of its own is ignored: no user namespace can be made here");
+    }
+    let trials = TESTS.into_iter().map(|(name, needs, test)| {
+        let ignored = match needs {
+            Needs::Nothing => false,
+            Needs::AControlPlane => missing,
+            Needs::ADisk => missing || no_disk,
+        };
+        Trial::test(name, test).with_ignored_flag(ignored && !arguments.list)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    AControlPlane,
+    /// And a small one.
+    ADisk,
+}
+
+type Test = fn() -> Result<(), Failed>;
+
+const TESTS: [(&str, Needs, Test); 10] = [
+    ("a_cluster_that_is_stopped_leaves_nothing", Needs::AControlPlane, stopped),
+    ("a_cluster_whose_owner_is_killed_leaves_nothing", Needs::AControlPlane, killed),
+    ("a_cluster_that_has_lost_its_api_server_ends", Needs::AControlPlane, broken),
+    ("a_run_that_is_killed_leaves_nothing", Needs::AControlPlane, killed_while_it_plays),
+    ("a_run_that_is_interrupted_leaves_nothing", Needs::AControlPlane, interrupted),
+    ("a_panic_leaves_nothing", Needs::AControlPlane, panicked),
+    ("a_part_that_dies_under_a_run_is_no_verdict", Needs::AControlPlane, dies_under_a_run),
+    ("a_slow_api_server_is_no_divergence", Needs::AControlPlane, slow),
+    ("a_full_disk_is_told_of_and_is_no_divergence", Needs::ADisk, full_disk),
+    ("ports_that_others_take_are_given_up_in_the_end", Needs::Nothing, ports_taken),
+];
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
+}
+
+fn stopped() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let run = |args: &[&str]| {
+        let output = place.command(args).output()?;
+        Ok::<_, Failed>((output.status.code(), said(&output)))
+    };
+    let named = ["--name", "e2e-stopped"];
+    let (code, said) = run(&["cluster", "start", named[0], named[1]])?;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, config) = run(&["cluster", "kubeconfig", named[0], named[1]])?;
+    assert_eq!(code, Some(0), "{config}");
+    assert!(fs::read_to_string(config.trim())?.contains("https://127.0.0.1:"));
+    let (code, said) = run(&["cluster", "start", named[0], named[1]])?;
+    assert_eq!(code, Some(2), "it runs already: {said}");
+    assert_ne!(place.left(), Vec::<String>::new(), "nothing was started");
+    let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
+    assert_eq!(code, Some(0), "{said}");
+    place.is_empty()?;
+    let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
+    assert_eq!(code, Some(4), "there is none: {said}");
+    assert!(!Path::new(config.trim()).exists());
+    Ok(())
+}
+
+fn start(place: &Place, args: &[&str]) -> Result<Child, Failed> {
+    let mut command = place.command(args);
+    Ok(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+}
+
+/// From before anything is started to when all of it runs.
+fn killed() -> Result<(), Failed> {
+    let place = Place::new()?;
+    for number in 0..KILLS.0 {
+        let name = format!("e2e-killed-{}", number % 2);
+        let mut owner = start(&place, &["cluster", "start", "--foreground", "--name", &name])?;
+        // Moments are denser at the beginning, when most is done.
+        sleep(Duration::from_millis(number * number * 6 % 3500));
+        owner.kill()?;
+        owner.wait()?;
+        place.is_empty().map_err(|left| format!("kill {number}: {left}"))?;
+    }
+    Ok(())
+}
+
+fn broken() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let args = ["cluster", "start", "--foreground", "--name", "e2e-broken"];
+    let owner = start(&place, &args)?;
+    place.wait_for("kube-controller-manager");
+    signal("-9", &place.wait_for("kube-apiserver"));
+    let output = owner.wait_with_output()?;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    // A controller manager that was only starting gives up by itself, and may be seen first.
+    assert!(said.contains(" has ended ("), "{said}");
+    place.is_empty()?;
+    Ok(())
+}
+
+/// From the start of the control plane to the middle of the scenarios.
+fn killed_while_it_plays() -> Result<(), Failed> {
+    let place = Place::new()?;
+    for number in 0..KILLS.1 {
+        let mut run = start(&place, &PLAYED)?;
+        place.wait_for("kube-apiserver");
+        sleep(Duration::from_millis(number * 600));
+        run.kill()?;
+        run.wait()?;
+        place.is_empty().map_err(|left| format!("kill {number}: {left}"))?;
+    }
+    Ok(())
+}
+
+fn interrupted() -> Result<(), Failed> {
+    let place = Place::new()?;
+    for (number, name) in ["-INT", "-TERM", "-INT", "-TERM"].into_iter().enumerate() {
+        let run = start(&place, &PLAYED)?;
+        place.wait_for("kube-apiserver");
+        sleep(Duration::from_millis(number as u64 * 3000));
+        signal(name, &run.id().to_string());
+        let begin = Instant::now();
+        let output = run.wait_with_output()?;
+        assert!(begin.elapsed() < Duration::from_secs(5), "it ends at once");
+        let expected = if name == "-INT" { 2 } else { 15 };
+        assert_eq!(output.status.signal(), Some(expected), "{}", said(&output));
+        assert!(said(&output).contains("interrupted: "), "{}", said(&output));
+        place.is_empty().map_err(|left| format!("{name} {number}: {left}"))?;
+    }
+    Ok(())
+}
+
+fn panicked() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let mut this = Command::new(std::env::current_exe()?);
+    let output = this.env(PANICS, "1").env("TMPDIR", place.path()).output()?;
+    assert!(said(&output).contains("as the test wants it: 3 processes"), "{}", said(&output));
+    place.is_empty()?;
+    Ok(())
+}
+
+fn panic_with_a_control_plane() {
+    let built = embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {});
+    let program = built.expect("it was built before");
+    let running = Running::start(&program, &Options::default()).expect("it starts");
+    let folder = std::env::temp_dir().display().to_string();
+    let lines = fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = lines.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let many = lines
+        .map(|line| String::from_utf8_lossy(&line).into_owned())
+        .filter(|line| line.contains(&folder) && !line.starts_with("sh"))
+        .count();
+    panic!("as the test wants it: {many} processes of {}", running.server());
+}
+
+fn dies_under_a_run() -> Result<(), Failed> {
+    let place = Place::new()?;
+    for part in ["etcd", "kube-apiserver", "kube-controller-manager"] {
+        let run = start(&place, &PLAYED)?;
+        place.wait_for("kube-controller-manager");
+        // All is ready by then, and scenarios have begun.
+        sleep(Duration::from_secs(6));
+        signal("-9", &place.wait_for(part));
+        let output = run.wait_with_output()?;
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(3), "{part}: {said}");
+        assert!(said.contains("inconclusive"), "{part}: {said}");
+        // Another part may give up before it is seen that this one has.
+        assert!(said.contains("has ended ("), "{part}: {said}");
+        assert!(!said.contains("\ndiverges "), "{part}: {said}");
+        place.is_empty().map_err(|left| format!("{part}: {left}"))?;
+    }
+    Ok(())
+}
+
+/// A machine that was busy elsewhere: the API server, or the controller, stands still for a while.
+fn slow() -> Result<(), Failed> {
+    let place = Place::new()?;
+    for part in ["kube-apiserver", "kube-controller-manager"] {
+        let run = start(&place, &PLAYED)?;
+        place.wait_for("kube-controller-manager");
+        sleep(Duration::from_secs(7));
+        let pid = place.wait_for(part);
+        signal("-STOP", &pid);
+        sleep(Duration::from_secs(6));
+        signal("-CONT", &pid);
+        let output = run.wait_with_output()?;
+        let said = said(&output);
+        assert!(said.contains(" 0 diverge"), "{part}: {said}");
+        assert!(said.contains("it was played again"), "{part}: nobody was held up: {said}");
+        place.is_empty().map_err(|left| format!("{part}: {left}"))?;
+    }
+    Ok(())
+}
+
+/// `sh -c script` with mounts of its own.
+fn isolated(script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command
+}
+
+/// In a namespace of its own, where the temporary folder is a small disk.
+fn full_disk() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let isolated = |size: &str, then: &str| {
+        let script = format!("mount -t tmpfs -o size={size} none \"$TMPDIR\" || exit 9; {then}");
+        let mut command = isolated(&script);
+        command.arg(env!("CARGO_BIN_EXE_kube-lockstep")).args(PLAYED);
+        command.env("TMPDIR", place.path()).stdin(Stdio::null()).output()
+    };
+    // From the start: not even etcd's log has room.
+    let output = isolated("24m", "exec \"$@\"")?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("no space left on device"), "{text}");
+    place.is_empty()?;
+    // While scenarios are played.
+    let fill = "(sleep 8; cat /dev/zero >\"$TMPDIR/fill\") 2>/dev/null & exec \"$@\"";
+    let output = isolated("160m", fill)?;
+    let text = said(&output);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{text}");
+    assert!(!text.contains("\ndiverges "), "{text}");
+    place.is_empty()?;
+    Ok(())
+}
+
+/// A program that finds each of its ports taken, four times in a row.
+fn ports_taken() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let (program, tries) = (place.path().join("program"), place.path().join("tries"));
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = kube-apiserver ] || exec cat\necho try >>{}\n\
+         echo 'failed to listen on 127.0.0.1:1: bind: address already in use' >&2\nexit 1\n",
+        tries.display()
+    );
+    fs::write(&program, script)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700))?;
+    let error = Running::start(&program, &Options::default()).err().ok_or("it started")?;
+    let why = error.to_string();
+    assert!(why.contains("every port that was free a moment ago was taken by others"), "{why}");
+    assert_eq!(fs::read_to_string(tries)?.lines().count(), 4);
+    fs::remove_file(program)?;
+    Ok(())
+}
