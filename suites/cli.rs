@@ -437,9 +437,11 @@ fn doctor_names_every_engine_and_says_what_is_missing() {
         .assert()
         .code(3);
     let text = stdout(&doctor);
-    assert!(text.contains("missing  Go             Go is not installed"), "{text}");
+    assert!(text.contains("missing  Go                Go is not installed"), "{text}");
     assert!(text.contains("install Go 1.26 or newer"), "{text}");
     assert!(text.contains("missing  upstream 1.37"), "{text}");
+    assert!(text.contains("missing  embedded 1.37"), "{text}");
+    assert!(text.contains("ok       loopback"), "{text}");
     assert!(text.contains("ok       model 1.37"), "{text}");
     assert!(text.ends_with("`kube-lockstep run` takes recorded\n"), "{text}");
 }

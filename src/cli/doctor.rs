@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,7 +11,7 @@ use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
 use super::{OfRelease, Source, exit};
 use crate::engine::upstream::build;
-use crate::engine::{EngineError, model, recorded, upstream};
+use crate::engine::{EngineError, embedded, model, recorded, upstream};
 use crate::model::rules::Release;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
@@ -32,6 +33,12 @@ pub(super) struct Args {
 
 /// Less than this may not be enough for Go's caches and an engine, on a first build.
 const LITTLE_SPACE: u64 = 4 << 30;
+
+/// Less than this may not be enough to build a control plane, and to run it.
+const LITTLE_MEMORY: u64 = 3 << 30;
+
+/// Paths of sockets have 107 bytes at most; that of etcd's has 40 below the folder.
+const LONGEST_FOLDER: usize = 60;
 
 /// What was found of one thing.
 struct Check {
@@ -71,10 +78,20 @@ impl Check {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let machine = [go(), cache_folder(), space(), scenarios(&fixtures)];
-    let upstream = upstream_engine(release);
+    let machine = [
+        go(),
+        cache_folder(),
+        space(),
+        temporary_folder(),
+        memory(),
+        loopback(),
+        scenarios(&fixtures),
+    ];
+    let upstream = program(build::What::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
-    let engines = [upstream, recorded_engine(&fixtures, release), model_engine(release)];
+    let recorded = recorded_engine(&fixtures, release);
+    let embedded = program(build::What::ControlPlane, embedded::NAME, release);
+    let engines = [upstream, recorded, model_engine(release), embedded];
     let mut text = format!("{}\n", paint(STRONG, "this machine"));
     let all = || machine.iter().flatten().chain(&engines);
     let fill = all().map(|check| check.name.len()).max().unwrap_or(0);
@@ -172,12 +189,56 @@ fn scenarios(fixtures: &Fixtures) -> Option<Check> {
     Some(Check::new(state, "scenarios", format!("{count} in {origin}")))
 }
 
-fn upstream_engine(release: Release) -> Check {
-    let name = format!("{} {release}", upstream::NAME);
-    if !build::supports(build::What::Host, release) {
-        return Check::new(State::Missing, name, "the hosts in this program can't build it");
+/// Where a control plane's files are: sockets among them, whose paths may not be long.
+fn temporary_folder() -> Option<Check> {
+    const NAME: &str = "temporary folder";
+    let folder = std::env::temp_dir();
+    let shown = folder.display();
+    if let Err(error) = can_be_written(&folder) {
+        let check = Check::new(State::Missing, NAME, format!("{shown} can't be written: {error}"));
+        return Some(check.hint("set TMPDIR to a folder that can be written"));
     }
-    match build::built(build::What::Host, release) {
+    if folder.as_os_str().len() > LONGEST_FOLDER {
+        let found = format!("{shown}, whose path is too long for sockets in it");
+        let check = Check::new(State::Warning, NAME, found);
+        return Some(check.hint("set TMPDIR to a folder with a shorter path, for control planes"));
+    }
+    Some(Check::new(State::Ok, NAME, shown.to_string()))
+}
+
+/// What is free for a control plane; nothing where the system does not tell.
+fn memory() -> Option<Check> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let free = kibibytes.saturating_mul(1024);
+    let found = format!("{} free", size(free));
+    Some(if free < LITTLE_MEMORY {
+        let hint = "a control plane takes 0.6 GB, and building one 2 GB";
+        Check::new(State::Warning, "memory", found).hint(hint)
+    } else {
+        Check::new(State::Ok, "memory", found)
+    })
+}
+
+/// Whether a control plane could listen.
+fn loopback() -> Option<Check> {
+    Some(match TcpListener::bind(("127.0.0.1", 0)) {
+        Ok(_) => Check::new(State::Ok, "loopback", "127.0.0.1 can be listened at"),
+        Err(error) => Check::new(State::Missing, "loopback", format!("127.0.0.1: {error}"))
+            .hint("control planes and the metrics API listen there"),
+    })
+}
+
+/// A program of upstream's code, built or not.
+fn program(what: build::What, name: &str, release: Release) -> Check {
+    let name = format!("{name} {release}");
+    if !build::supports(what, release) {
+        let all: Vec<String> = build::supported(what).map(|it| it.to_string()).collect();
+        let found = format!("the sources in this program can't build it, but {}", all.join(", "));
+        return Check::new(State::Missing, name, found);
+    }
+    match build::built(what, release) {
         Ok(Some(program)) => {
             let bytes = fs::metadata(&program).map_or(0, |metadata| metadata.len());
             Check::new(State::Ok, name, format!("built, {}", size(bytes)))
