@@ -12,6 +12,7 @@ mod explain;
 mod failure;
 mod fixtures;
 mod fuzz;
+mod given;
 mod interrupt;
 mod list;
 mod predict;
@@ -204,6 +205,11 @@ struct OfReleases {
 }
 
 impl OfReleases {
+    /// Those that are named.
+    fn named(&self) -> Option<&Releases> {
+        self.releases.as_ref()
+    }
+
     fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
         let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
         let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
@@ -331,7 +337,11 @@ impl TellPreparing {
     fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
         let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
         let text = match (self.told.get(engine), done) {
-            (None, _) => format!("note: {what} (one to four minutes, the first time)\n"),
+            // Only builds have stages.
+            (None, _) if engine != what => {
+                format!("note: {what} (one to four minutes, the first time)\n")
+            }
+            (None, _) => format!("note: {what}\n"),
             (Some(last), _) if now.duration_since(*last) < QUIET => return None,
             (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
             (Some(_), None) => format!("note: {what}\n"),

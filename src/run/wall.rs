@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::findings::Findings;
 use super::lockstep::Predicted;
 use super::recorder::{COMBINED, Recorder};
 use crate::compare::{self, Scope};
-use crate::engine::cluster::{Cluster, Did, Scene, Tick};
+use crate::engine::cluster::{Cluster, Did, Scene, Sight, Tick, stopped};
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
 use crate::model::api::Text;
@@ -27,12 +28,8 @@ use crate::trace::Stepped;
 use crate::trace::wire::{Log, SteppedJson};
 use crate::world::{Change, World};
 
-/// What a cluster shows of a reconcile. The controller's error log is not told by any API, and
-/// events are written later: they are compared when all is over.
-const SCOPE: Scope = Scope { reads: true, events: false, errors: false };
-
-/// The same of its events alone.
-const EVENTS: Scope = Scope { reads: false, events: true, errors: false };
+/// Events are written later than all else of a reconcile: they are compared when all is over.
+const EVENTS: Scope = Scope { reads: false, scale_reads: false, events: true, errors: false };
 
 /// No more than this is a reconcile early or late, however long the sync period.
 const LONGEST_SLACK: Span = Span::from_secs(1);
@@ -42,9 +39,6 @@ const PATIENCE: Span = Span::from_secs(10);
 
 /// How long events may be on their way.
 const EVENTS_LIMIT: Span = Span::from_secs(5);
-
-/// Clocks of two processes of one machine, and the time from a clock's reading to a request.
-const UNCERTAINTY: Span = Span::from_millis(4);
 
 /// What came of a scenario.
 pub(super) struct Followed<'k> {
@@ -65,6 +59,7 @@ struct Wall<'a> {
     slack: Span,
     /// Since when what is compared now came about.
     since: Time,
+    sight: Sight,
     boundaries: usize,
     /// The events that each reconcile should have written, and its place in the trace if it was
     /// seen.
@@ -78,7 +73,7 @@ struct Wall<'a> {
 pub(super) async fn follow<'k>(
     scenario: &Arc<Scenario>,
     release: Release,
-    cluster: &Cluster,
+    (cluster, stop): (&Cluster, &AtomicBool),
     mut findings: Findings<'k>,
 ) -> Result<Followed<'k>, EngineError> {
     let rules = Rules::of(release);
@@ -90,23 +85,34 @@ pub(super) async fn follow<'k>(
         advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
         since: Time::ZERO,
+        sight: cluster.sight(),
         boundaries: 0,
         events: Vec::new(),
     };
     let mut scene = cluster.open(scenario).await?;
-    let mut played = wall.play(&mut scene, &mut findings).await;
-    if played.is_ok() {
+    let played = async {
+        wall.play(&mut scene, &mut findings).await?;
         if findings.divergence.is_none() {
             wall.since = Time::ZERO;
         }
-        played = wall.compare_events(&mut scene, &mut findings).await;
-    }
+        wall.compare_events(&mut scene, &mut findings).await
+    };
+    let played = tokio::select! {
+        played = played => Some(played),
+        // What it has made is still removed.
+        () = stopped(stop) => None,
+    };
+    let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
     let stall = findings.divergence.as_ref().and_then(|_| wall.stall(&scene));
+    let gap = scene.has_gap().then(|| {
+        let why = "a watch of the API server was interrupted: something may not have been seen";
+        scene.broken(why.to_owned())
+    });
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
     played?;
-    if let Some(why) = stall {
+    if let Some(why) = stall.or(gap) {
         return Err(why);
     }
     Ok(Followed { findings, boundaries: wall.boundaries })
@@ -196,7 +202,7 @@ impl Wall<'_> {
         let step = Step { apply: Vec::new(), until: at };
         let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
         let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
-        findings.compare(&predicted, stepped, SCOPE);
+        findings.compare(&predicted, stepped, self.sight.scope);
         Ok(())
     }
 
@@ -208,8 +214,12 @@ impl Wall<'_> {
         due: Time,
     ) -> Result<(), EngineError> {
         self.since = scene.now();
-        let asks = self.at(due).is_some_and(|(_, it)| requests(&it.observation) > 0);
-        if !asks {
+        let scope = self.sight.scope;
+        let next = self.at(due).map(|(_, it)| it.observation);
+        let asks = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
+        // What it does leaves no trace: all that can be seen is that nothing else is done.
+        let hidden = !asks && next.is_some_and(|it| requests(&it, Scope::ALL) > 0);
+        if !asks && !(hidden && scene.is_told(due + self.slack).await) {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             self.simulation.hurry(due);
             if let Some(mut decision) = self.simulation.sync(due) {
@@ -222,11 +232,15 @@ impl Wall<'_> {
         let Some(mut tick) = scene.next_tick(limit).await else {
             let decisions: Vec<Decision> = self.at(due).map(|(_, it)| it).into_iter().collect();
             let predicted = predicted(due, decisions);
-            findings.compare(&predicted, Stepped { now: due, ..Stepped::default() }, SCOPE);
+            findings.compare(
+                &predicted,
+                Stepped { now: due, ..Stepped::default() },
+                self.sight.scope,
+            );
             return Ok(());
         };
         let patience = tick.began + PATIENCE;
-        let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation));
+        let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation, scope));
         scene.rest_of(&mut tick, first, patience).await;
         if tick.began < scene.settled() {
             return Err(scene.broken(format!(
@@ -239,23 +253,23 @@ impl Wall<'_> {
             // Not because of a clock: it was not to come at all.
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
-            findings.compare(&predicted(due, Vec::new()), stepped, SCOPE);
+            findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         }
         let mut candidates = self.candidates(&tick);
         let seen = self.observation(scene, (tick.began, &tick.did))?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         for candidate in &mut candidates {
-            candidate.normalize(&seen, &tick, &pods);
+            candidate.normalize(&seen, &tick, (&pods, self.sight.uncertainty));
         }
         let agrees = |it: &Candidate| {
-            compare::observations(&it.decision.observation, &seen, SCOPE).is_empty()
+            compare::observations(&it.decision.observation, &seen, self.sight.scope).is_empty()
         };
         let chosen = candidates.iter().position(agrees);
         self.boundaries += usize::from(chosen.is_some_and(|index| index > 0));
         let Some(candidate) = candidates.into_iter().nth(chosen.unwrap_or_default()) else {
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
-            findings.compare(&predicted(due, Vec::new()), stepped, SCOPE);
+            findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         };
         let Candidate { simulation, recorder, decision } = candidate;
@@ -268,7 +282,7 @@ impl Wall<'_> {
             scene.scaled(replicas);
         }
         let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
-        findings.compare(&predicted(due, vec![decision]), stepped, SCOPE);
+        findings.compare(&predicted(due, vec![decision]), stepped, self.sight.scope);
         Ok(())
     }
 
@@ -315,7 +329,8 @@ impl Wall<'_> {
     /// What the model says, first for the middle of the time in which the reconcile happened.
     fn candidates(&self, tick: &Tick) -> Vec<Candidate> {
         let middle = Time(tick.began.0 + (tick.ended - tick.began).0 / 2);
-        let edges = [middle, tick.began - UNCERTAINTY, tick.ended + UNCERTAINTY];
+        let about = self.sight.uncertainty;
+        let edges = [middle, tick.began - about, tick.ended + about];
         let of = |at: Time| {
             let (simulation, mut decision) = self.at(at)?;
             let mut recorder = self.recorder.clone();
@@ -369,7 +384,7 @@ struct Candidate {
 impl Candidate {
     /// What is only known to within the time that the reconcile took is as it was seen: when it
     /// began, and which whole second it was when a time was written.
-    fn normalize(&mut self, seen: &Observation, tick: &Tick, pods: &[String]) {
+    fn normalize(&mut self, seen: &Observation, tick: &Tick, (pods, about): (&[String], Span)) {
         self.adopt_names(seen, pods);
         let own = self.decision.observation.at;
         let observation = &mut self.decision.observation;
@@ -378,7 +393,7 @@ impl Candidate {
             return;
         };
         let second = own.truncate_to_second();
-        let seconds = [tick.began - UNCERTAINTY, tick.ended + UNCERTAINTY];
+        let seconds = [tick.began - about, tick.ended + about];
         let possible = seconds.map(Time::truncate_to_second);
         let adopt = |model: &mut Time, seen: Time| {
             if *model == second && possible.contains(&seen) {
@@ -434,9 +449,10 @@ fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
     }
 }
 
-/// How many requests a reconcile makes.
-fn requests(tick: &Observation) -> usize {
-    tick.reads.len() + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
+/// How many requests of a reconcile can be seen.
+fn requests(tick: &Observation, scope: Scope) -> usize {
+    let reads = scope.visible(tick).len();
+    reads + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
 }
 
 fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
