@@ -98,6 +98,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         time_limit: TIME_LIMIT,
         pace: Pace::default(),
         given: None,
+        image: None,
         stop: Arc::new(AtomicBool::new(false)),
     };
     if plan.scenarios.is_empty() {

@@ -56,6 +56,7 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
         time_limit: TIME_LIMIT,
         pace: kube_lockstep::run::Pace::default(),
         given: None,
+        image: None,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut report = Json::new(Vec::new());

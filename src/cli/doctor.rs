@@ -11,7 +11,7 @@ use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
 use super::{OfRelease, Source, exit};
 use crate::engine::upstream::build;
-use crate::engine::{EngineError, embedded, model, recorded, upstream};
+use crate::engine::{EngineError, containers, embedded, model, recorded, upstream};
 use crate::model::rules::Release;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
@@ -85,6 +85,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         temporary_folder(),
         memory(),
         loopback(),
+        docker(),
         scenarios(&fixtures),
     ];
     let upstream = program(build::What::Host, upstream::NAME, release);
@@ -180,6 +181,19 @@ fn space() -> Option<Check> {
         Check::new(State::Warning, "disk space", found).hint(hint)
     } else {
         Check::new(State::Ok, "disk space", found)
+    })
+}
+
+/// What only clusters in containers need.
+fn docker() -> Option<Check> {
+    const NAME: &str = "Docker";
+    Some(match containers::docker_version() {
+        Ok(version) => Check::new(State::Ok, NAME, version),
+        Err(EngineError::Unavailable { why, hint, .. }) => {
+            let found = format!("{why} (only `--engine image` and `k3s` need it)");
+            Check::new(State::Warning, NAME, found).hint(hint)
+        }
+        Err(error) => Check::missing(NAME, error),
     })
 }
 

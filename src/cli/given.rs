@@ -68,6 +68,11 @@ pub(super) struct OfGiven {
 }
 
 impl OfGiven {
+    /// Whether a cluster is named.
+    pub(super) fn is_named(&self) -> bool {
+        self.of.context.is_some()
+    }
+
     /// The cluster that is named, if the engine is one that has to be.
     pub(super) fn open(&self, wanted: bool) -> Result<Option<Given>, Failure> {
         if wanted {

@@ -1,9 +1,10 @@
-//! `kube-lockstep prune`: makes room in the cache folder.
+//! `kube-lockstep prune`: makes room in the cache folder, and among the images of Docker.
 
 use std::fmt::Write as _;
 
 use super::failure::Failure;
 use super::{exit, show};
+use crate::engine::containers;
 use crate::engine::upstream::build::{self, Entry};
 use crate::report::counted;
 use crate::report::style::{DIM, STRONG, WARN, paint};
@@ -12,7 +13,7 @@ const HELP: &str = "\
 Exit codes:
   0    what can go is gone; what is in use was left
   2    a wrong command line
-  3    there is no cache folder, or something in it can't be removed";
+  3    there is no cache folder, Docker can't be asked, or something can't be removed";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -21,6 +22,9 @@ pub(super) struct Args {
     /// Also what this program would use again: it is built anew when it is needed
     #[arg(long)]
     all: bool,
+    /// Also the images of control planes that `run --engine image` has given to Docker
+    #[arg(long)]
+    images: bool,
     /// Only tell what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -41,8 +45,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let (bytes, path) = (size(entry.bytes), entry.path.display());
         let _ = writeln!(text, "{bytes:>7}  {path}  {}", paint(DIM, why));
     }
-    let bytes: u64 = gone.iter().map(|entry| entry.bytes).sum();
-    let things = counted(gone.len(), "thing");
+    let (mut things, mut bytes) = (gone.len(), gone.iter().map(|entry| entry.bytes).sum::<u64>());
+    let images =
+        if args.images { containers::images().map_err(Failure::from)? } else { Vec::new() };
+    for (image, of_it) in images {
+        if !args.dry_run && !containers::remove(&image).map_err(Failure::from)? {
+            kept += 1;
+            let _ = writeln!(text, "{}  {image}", paint(WARN, "in use"));
+            continue;
+        }
+        (things, bytes) = (things + 1, bytes + of_it);
+        let _ = writeln!(text, "{:>7}  {image}  {}", size(of_it), paint(DIM, "an image"));
+    }
+    let things = counted(things, "thing");
     let would = if args.dry_run { "would remove" } else { "removed" };
     let _ = write!(text, "{would} {}", paint(STRONG, &format!("{things}, {}", size(bytes))));
     if kept > 0 {

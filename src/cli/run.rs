@@ -16,6 +16,7 @@ use super::{
     Format, OfCheckout, OfReleases, OfShard, Source, TellPreparing, columns, exit, interrupt,
     program_and_engine, workers,
 };
+use crate::engine::containers;
 use crate::engine::upstream::TIME_LIMIT;
 use crate::model::time::Span;
 use crate::report::Report;
@@ -67,6 +68,9 @@ pub(super) struct Args {
     /// kubeconfig 15m]
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     longest: Option<std::time::Duration>,
+    /// The image of a cluster in a container, in place of the usual one of the release
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
     #[command(flatten)]
     given: OfGiven,
 }
@@ -88,8 +92,29 @@ enum EngineName {
     Recorded,
     /// A whole control plane of this machine's own: etcd, kube-apiserver, kube-controller-manager
     Embedded,
+    /// The same in a container, of an image that is built of it (needs Docker)
+    Image,
+    /// k3s in a container (needs Docker and its image)
+    K3s,
+    /// A new cluster of kind's (needs kind, Docker and its image); with --context, one that is there
+    Kind,
     /// Any cluster, by the --context of a kubeconfig, with its own sync period
     Kubeconfig,
+}
+
+impl EngineName {
+    fn choice(self) -> EngineChoice {
+        match self {
+            EngineName::Upstream => EngineChoice::Upstream,
+            EngineName::Model => EngineChoice::Model,
+            EngineName::Recorded => EngineChoice::Recorded,
+            EngineName::Embedded => EngineChoice::Embedded,
+            EngineName::Image => EngineChoice::Image,
+            EngineName::K3s => EngineChoice::K3s,
+            EngineName::Kind => EngineChoice::Kind,
+            EngineName::Kubeconfig => EngineChoice::Kubeconfig,
+        }
+    }
 }
 
 pub(super) fn time_limit(text: &str) -> Result<std::time::Duration, String> {
@@ -124,6 +149,16 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     if args.program.is_some() && other {
         return Err(program_and_engine());
     }
+    let mut engine = args.engine.map_or(EngineChoice::Best, EngineName::choice);
+    if engine == EngineChoice::Kind && args.given.is_named() {
+        // Of one that is there nothing can be set.
+        engine = EngineChoice::Kubeconfig;
+    }
+    let boxed = matches!(engine, EngineChoice::Image | EngineChoice::K3s | EngineChoice::Kind);
+    if args.image.is_some() && !boxed {
+        let what = "--image is of new clusters in containers, and no such engine is named";
+        return Err(Failure::usage(what).hint("--engine image, k3s and kind take one"));
+    }
     let checkout = args.local.open(other, args.program.is_some())?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
@@ -135,30 +170,24 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         );
     }
     let selected = fixtures.select(&args.names)?;
-    let on_given = args.engine == Some(EngineName::Kubeconfig);
+    let on_given = engine == EngineChoice::Kubeconfig;
     if on_given && args.speed.is_some() {
         let what = "--speed can't be chosen: it follows from the cluster's sync period";
         return Err(Failure::usage(what).hint("leave out --speed"));
     }
-    let given = args.given.open(on_given)?;
+    let mut given = args.given.open(on_given)?;
+    if let (Some(given), Some(EngineName::Kind)) = (&mut given, args.engine) {
+        given.metrics_address = given.metrics_address.or_else(containers::own_address);
+    }
     let longest = if on_given { LONGEST } else { Pace::default().longest };
     let mut plan = Plan {
         scenarios: parse_all(&selected)?,
-        engine: match args.engine {
-            None => EngineChoice::Best,
-            Some(EngineName::Upstream) => EngineChoice::Upstream,
-            Some(EngineName::Model) => EngineChoice::Model,
-            Some(EngineName::Recorded) => EngineChoice::Recorded,
-            Some(EngineName::Embedded) => EngineChoice::Embedded,
-            Some(EngineName::Kubeconfig) => EngineChoice::Kubeconfig,
-        },
+        engine,
         releases: args.releases.releases(checkout.as_ref())?,
-        jobs: match args.engine {
+        jobs: match engine.cluster() {
             // They mostly wait.
-            Some(EngineName::Embedded | EngineName::Kubeconfig) => {
-                args.jobs.map_or(SIDE_BY_SIDE, usize::from)
-            }
-            _ => workers(args.jobs),
+            Some(_) => args.jobs.map_or(SIDE_BY_SIDE, usize::from),
+            None => workers(args.jobs),
         },
         known: fixtures.known()?,
         traces: fixtures.traces(),
@@ -171,6 +200,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             longest: args.longest.unwrap_or(longest),
         },
         given: given.clone(),
+        image: args.image.clone(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     if let Some(given) = &given {

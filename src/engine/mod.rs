@@ -7,6 +7,8 @@
 #[cfg(feature = "clusters")]
 pub(crate) mod cluster;
 #[cfg(feature = "clusters")]
+pub mod containers;
+#[cfg(feature = "clusters")]
 pub mod embedded;
 #[cfg(feature = "clusters")]
 pub mod kubeconfig;

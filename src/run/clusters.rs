@@ -15,11 +15,11 @@ use tokio::runtime::{Builder, Runtime};
 use super::findings::Findings;
 use super::in_order::in_order;
 use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
-use super::many::{Plan, start};
+use super::many::{EngineChoice, Plan, start};
 use super::wall;
 use super::{Event, Note, Outcome, Summary, Verdict};
 use crate::engine::cluster::control_plane::Settings;
-use crate::engine::cluster::{Cluster, CustomKind, unfit};
+use crate::engine::cluster::{Cluster, CustomKind, docker, image, k3s, kind, unfit};
 use crate::engine::{EngineError, embedded};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
@@ -97,16 +97,16 @@ fn settings(scenario: &Scenario, release: Release) -> Settings {
     }
 }
 
-/// Runs all scenarios of a plan on embedded control planes.
+/// Runs all scenarios of a plan on clusters.
 ///
 /// # Errors
-/// If no control plane can be built or started.
+/// If no cluster can be built, fetched or started.
 pub(super) fn run_all(
     plan: &Plan,
     parts: &[(Release, Vec<usize>)],
     sink: &mut dyn FnMut(Event),
 ) -> Result<Summary, EngineError> {
-    let name: Arc<str> = embedded::NAME.into();
+    let name: Arc<str> = plan.engine.cluster().unwrap_or(embedded::NAME).into();
     let runtime = runtime(&name)?;
     let mut summary = Summary::default();
     let pace = format!("{} times as fast as written", plan.pace.speed);
@@ -145,7 +145,7 @@ pub(super) fn run_all(
         for (_, parts) in &mut groups {
             parts.sort_by_key(|part| Reverse(part.length()));
         }
-        let ground = Ground::prepare(plan, *release, sink)?;
+        let ground = Ground::prepare(plan, (&name, *release), &runtime, sink)?;
         for (number, (settings, parts)) in groups.iter().enumerate() {
             if plan.stop.load(Ordering::Relaxed) {
                 break;
@@ -175,25 +175,61 @@ pub(super) fn run_all(
 enum Ground {
     /// The program of a control plane.
     Embedded(PathBuf),
+    /// An image of that.
+    Image(String),
+    /// An image of k3s.
+    K3s(String),
+    /// An image of kind's nodes.
+    Kind(String),
 }
 
 impl Ground {
     /// Builds or fetches what a cluster of the release needs.
     fn prepare(
         plan: &Plan,
-        release: Release,
+        (name, release): (&Arc<str>, Release),
+        runtime: &Runtime,
         sink: &mut dyn FnMut(Event),
     ) -> Result<Ground, EngineError> {
         let mut tell = |what: &str, fraction| {
             sink(Event::Preparing { what: what.to_owned(), fraction });
         };
-        embedded::ensure(release, &plan.stop, &mut tell).map(Ground::Embedded)
+        match plan.engine {
+            EngineChoice::K3s => {
+                let image = docker::image(name, release, plan.image.clone(), k3s::usual)?;
+                let tell = &mut |what: &str| tell(what, None);
+                runtime.block_on(docker::ensure(name, &image, tell))?;
+                Ok(Ground::K3s(image))
+            }
+            EngineChoice::Kind => {
+                // kind fetches it by itself.
+                let image = docker::image(name, release, plan.image.clone(), kind::usual)?;
+                Ok(Ground::Kind(image))
+            }
+            EngineChoice::Image => {
+                // A minute's build is for nothing where there is no Docker.
+                runtime.block_on(docker::connect(name))?;
+                if let Some(image) = &plan.image {
+                    runtime.block_on(docker::ensure(name, image, &mut |what| tell(what, None)))?;
+                    return Ok(Ground::Image(image.clone()));
+                }
+                let program = embedded::ensure(release, &plan.stop, &mut tell)?;
+                let tell = &mut |what: &str| tell(what, None);
+                let image = image::ensure(name, &program, release, tell);
+                runtime.block_on(image).map(Ground::Image)
+            }
+            _ => embedded::ensure(release, &plan.stop, &mut tell).map(Ground::Embedded),
+        }
     }
 
     /// Starts one for scenarios that agree on its settings.
     async fn start(&self, name: &Arc<str>, settings: &Settings) -> Result<Cluster, EngineError> {
+        let settings = settings.clone();
         match self {
-            Ground::Embedded(program) => Cluster::embedded(name, program, settings.clone()).await,
+            Ground::Embedded(program) => Cluster::embedded(name, program, settings).await,
+            Ground::Image(image) => Cluster::image(name, image, settings).await,
+            Ground::K3s(image) => Cluster::k3s(name, image, settings).await,
+            Ground::Kind(image) => Cluster::kind(name, image, &settings).await,
         }
     }
 }

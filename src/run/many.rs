@@ -38,9 +38,38 @@ pub enum EngineChoice {
     /// A whole control plane, with a real clock.
     #[cfg(feature = "clusters")]
     Embedded,
+    /// The same in a container, of an image that is built of it.
+    #[cfg(feature = "clusters")]
+    Image,
+    /// k3s in a container.
+    #[cfg(feature = "clusters")]
+    K3s,
+    /// A new cluster of kind's.
+    #[cfg(feature = "clusters")]
+    Kind,
     /// Somebody's cluster, with a real clock: that of [`Plan::given`].
     #[cfg(feature = "clusters")]
     Kubeconfig,
+}
+
+#[cfg(feature = "clusters")]
+impl EngineChoice {
+    /// The name of the engine, if it is a cluster, where time is real.
+    #[must_use]
+    pub fn cluster(self) -> Option<&'static str> {
+        use crate::engine::{containers, embedded, kubeconfig};
+        match self {
+            EngineChoice::Embedded => Some(embedded::NAME),
+            EngineChoice::Image => Some(containers::IMAGE),
+            EngineChoice::K3s => Some(containers::K3S),
+            EngineChoice::Kind => Some(containers::KIND),
+            EngineChoice::Kubeconfig => Some(kubeconfig::NAME),
+            EngineChoice::Best
+            | EngineChoice::Upstream
+            | EngineChoice::Model
+            | EngineChoice::Recorded => None,
+        }
+    }
 }
 
 /// What is to be run, and how.
@@ -72,6 +101,9 @@ pub struct Plan {
     /// The cluster of somebody's that it is made on.
     #[cfg(feature = "clusters")]
     pub given: Option<crate::engine::kubeconfig::Given>,
+    /// An image in place of the usual one, for clusters in containers.
+    #[cfg(feature = "clusters")]
+    pub image: Option<String>,
     /// Set from outside to end the run early: what is under way is ended, the rest is skipped.
     pub stop: Arc<AtomicBool>,
 }
@@ -216,7 +248,11 @@ fn choose(plan: &Plan, release: Release, sink: &mut dyn FnMut(Event)) -> Choice 
         EngineChoice::Model => Ok((Chosen::Model, None)),
         EngineChoice::Recorded => Ok((Chosen::Recorded, None)),
         #[cfg(feature = "clusters")]
-        EngineChoice::Embedded | EngineChoice::Kubeconfig => Err(EngineError::Unavailable {
+        EngineChoice::Embedded
+        | EngineChoice::Image
+        | EngineChoice::K3s
+        | EngineChoice::Kind
+        | EngineChoice::Kubeconfig => Err(EngineError::Unavailable {
             engine: name_of_choice(plan),
             why: "it plays scenarios on a real clock".to_owned(),
             hint: format!("`kube-lockstep run --engine {}` does so", name_of_choice(plan)),
@@ -288,8 +324,10 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     let parts = plan.parts();
     #[cfg(feature = "clusters")]
     match plan.engine {
-        EngineChoice::Embedded => return super::clusters::run_all(plan, &parts, sink),
         EngineChoice::Kubeconfig => return super::given::run_all(plan, &parts, sink),
+        engine if engine.cluster().is_some() => {
+            return super::clusters::run_all(plan, &parts, sink);
+        }
         _ => {}
     }
     let releases: Vec<Release> = parts.iter().map(|(release, _)| *release).collect();
@@ -366,9 +404,14 @@ fn name_of_choice(plan: &Plan) -> Arc<str> {
         (None, EngineChoice::Model) => crate::engine::model::NAME.into(),
         (None, EngineChoice::Recorded) => crate::engine::recorded::NAME.into(),
         #[cfg(feature = "clusters")]
-        (None, EngineChoice::Embedded) => crate::engine::embedded::NAME.into(),
-        #[cfg(feature = "clusters")]
-        (None, EngineChoice::Kubeconfig) => crate::engine::kubeconfig::NAME.into(),
+        (
+            None,
+            EngineChoice::Embedded
+            | EngineChoice::Image
+            | EngineChoice::K3s
+            | EngineChoice::Kind
+            | EngineChoice::Kubeconfig,
+        ) => plan.engine.cluster().unwrap_or_default().into(),
         (None, EngineChoice::Best | EngineChoice::Upstream) => match &plan.checkout {
             Some(checkout) => checkout.name().into(),
             None => crate::engine::upstream::NAME.into(),

@@ -86,7 +86,10 @@ pub(super) async fn follow<'k>(
         boundaries: 0,
         events: Vec::new(),
     };
-    let mut scene = cluster.open(scenario).await?;
+    let mut scene = match cluster.open(scenario).await {
+        Ok(scene) => scene,
+        Err(error) => return Err(cluster.check().err().unwrap_or(error)),
+    };
     let played = async {
         wall.play(&mut scene, &mut findings).await?;
         if findings.divergence.is_none() {

@@ -221,3 +221,26 @@ fn a_program_that_never_ends_its_line_is_stopped_in_time_with_all_that_it_starte
     }
     assert!(!runs(), "{id} still runs");
 }
+
+#[test]
+fn clusters_in_containers_say_what_to_do_where_there_is_no_docker() {
+    let nowhere = "unix:///nowhere/docker.sock";
+    for engine in ["image", "k3s"] {
+        let run = kube_lockstep(&["run", "--engine", engine, "tolerance"])
+            .env("DOCKER_HOST", nowhere)
+            .assert()
+            .code(3);
+        let said = stderr(&run);
+        assert!(said.contains("no Docker engine can be reached: "), "{said}");
+        assert!(said.contains("start Docker") && said.contains("DOCKER_HOST"), "{said}");
+    }
+    let doctor = kube_lockstep(&["doctor"]).env("DOCKER_HOST", nowhere).output().expect("it runs");
+    let shown = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(shown.contains("warning  Docker "), "{shown}");
+}
+
+#[test]
+fn an_image_is_of_clusters_in_containers_only() {
+    let run = kube_lockstep(&["run", "--engine", "embedded", "--image", "none"]).assert().code(2);
+    assert!(stderr(&run).contains("--image is of new clusters in containers"), "{}", stderr(&run));
+}

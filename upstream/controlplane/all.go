@@ -3,17 +3,23 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // all starts what a file lists, for places where nobody else could: in a container. The file is a
-// list of command lines for this program. When one of them ends, or a signal comes, all end.
+// list of command lines for this program. When one of them ends, or a signal comes, all end. With a
+// second file, it first waits for that one: until somebody holds this container.
 func all(args []string) {
-	if len(args) != 1 {
-		fail("usage: controlplane all FILE")
+	if len(args) != 1 && len(args) != 2 {
+		fail("usage: controlplane all FILE [HELD]")
+	}
+	if len(args) == 2 {
+		waitFor(args[1])
 	}
 	text, err := os.ReadFile(args[0])
 	if err != nil {
@@ -47,4 +53,28 @@ func all(args []string) {
 	case why := <-ended:
 		fail(why)
 	}
+}
+
+// waitFor gives up after half a minute: whoever has started this has ended before holding it.
+func waitFor(held string) {
+	for range 600 {
+		if _, err := os.Stat(held); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	fail("nobody holds this container")
+}
+
+// hold lets a container begin, and ends it, and all in it, when the input ends: its first process
+// has no input that would end with the one who started it.
+func hold(args []string) {
+	if len(args) != 1 {
+		fail("usage: controlplane hold HELD")
+	}
+	if err := os.WriteFile(args[0], nil, 0o600); err != nil {
+		fail(err.Error())
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = syscall.Kill(1, syscall.SIGTERM)
 }

@@ -20,10 +20,10 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("usage: controlplane etcd|kube-apiserver|kube-controller-manager|all …")
+		fail("usage: controlplane etcd|kube-apiserver|kube-controller-manager|all|hold …")
 	}
 	name, args := os.Args[1], os.Args[2:]
-	if name != "all" {
+	if name != "all" && name != "hold" {
 		go endWithInput()
 	}
 	switch name {
@@ -39,6 +39,8 @@ func main() {
 		os.Exit(cli.Run(command))
 	case "all":
 		all(args)
+	case "hold":
+		hold(args)
 	default:
 		fail("there is no " + name + " in it")
 	}

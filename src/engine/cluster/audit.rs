@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::ChildStdout;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Sight;
@@ -68,7 +67,7 @@ impl Routes {
     }
 
     /// Reads the log to its end.
-    pub(crate) async fn read(self: Arc<Routes>, log: ChildStdout) {
+    pub(crate) async fn read(self: Arc<Routes>, log: impl AsyncRead + Unpin) {
         let mut lines = BufReader::new(log).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             // What the API server prints besides is not for us.

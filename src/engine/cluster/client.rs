@@ -18,7 +18,11 @@ const ROLE: &str = include_str!("role.json");
 
 /// A client by the text of a kubeconfig.
 pub(crate) async fn of_text(text: &str) -> Result<Client, String> {
-    let config = Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?;
+    of_config(Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?).await
+}
+
+/// A client by a kubeconfig, as its current context says.
+pub(crate) async fn of_config(config: Kubeconfig) -> Result<Client, String> {
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
     let config = config.map_err(|error| error.to_string())?;
     of(config)

@@ -1,6 +1,7 @@
 //! A program of a control plane: a child process that lives as long as this one holds its input.
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -30,11 +31,44 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 "#;
 
+/// What is done when this process is gone, however that came about.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    child: Child,
+}
+
+impl Guard {
+    /// Runs a script as soon as its input ends, which is when this is dropped or this process ends.
+    pub(crate) fn new<A: AsRef<OsStr>>(script: &str, args: &[A]) -> io::Result<Guard> {
+        let child = Command::new("sh")
+            .args(["-c", script, "guard"])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-C in a terminal is not for it.
+            .process_group(0)
+            .spawn()?;
+        Ok(Guard { child })
+    }
+
+    /// Lets it do so, and waits until it has.
+    pub(crate) async fn close(mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait().await;
+    }
+
+    /// There is nothing left to do.
+    pub(crate) async fn dismiss(mut self) {
+        let _ = self.child.kill().await;
+    }
+}
+
 /// A folder that goes with this process.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    guard: Child,
+    guard: Guard,
 }
 
 impl Folder {
@@ -47,14 +81,7 @@ impl Folder {
         let name = format!("kube-lockstep-{:x}", hash.finish() as u32);
         let path = std::env::temp_dir().join(name);
         // First the one who removes it.
-        let guard = Command::new("sh")
-            .args(["-c", GUARD, "guard"])
-            .arg(&path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()?;
+        let guard = Guard::new(GUARD, &[&path])?;
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Folder { path, guard })
     }
@@ -65,10 +92,9 @@ impl Folder {
     }
 
     /// Removes it.
-    pub(crate) async fn close(mut self) {
+    pub(crate) async fn close(self) {
         let _ = std::fs::remove_dir_all(&self.path);
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait().await;
+        self.guard.close().await;
     }
 }
 

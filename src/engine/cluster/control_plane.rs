@@ -21,17 +21,17 @@ use tokio::time::sleep;
 use super::client;
 use super::component::{Component, Folder};
 use super::kubeconfig::kubeconfig;
-use super::pki::{Authority, Identity, signing_key};
+use super::pki::{Authority, signing_key};
 use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Span;
 
 /// How long it may take until the API server answers.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// How often it is asked whether it does.
-const GLANCE: Duration = Duration::from_millis(25);
+pub(super) const GLANCE: Duration = Duration::from_millis(25);
 
 /// How often another port is tried when somebody else took one that was free a moment ago.
 const ATTEMPTS: usize = 4;
@@ -52,6 +52,9 @@ const CONTROLLERS: [&str; 6] = [
 
 /// The controller of HPAs.
 const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
+
+/// Where the programs listen.
+const LOOPBACK: &str = "127.0.0.1";
 
 /// The API server's addresses of Services. No traffic ever goes there.
 const SERVICES: &str = "10.43.0.0/16";
@@ -157,9 +160,9 @@ impl ControlPlane {
         };
         let observes = !settings.observed.is_empty();
         let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), false)?;
-        let args = api_server_args(folder.path(), port, settings);
+        let args = api_server_args(folder.path(), (LOOPBACK, port), settings);
         let (mut api_server, audit) = start(program, "kube-apiserver", &args, observes)?;
-        let args = controller_manager_args(folder.path(), healthz, settings);
+        let args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
         let admin = files.client("admin", Some("system:masters"));
         let admin = admin.map_err(|error| failed("no certificates", &error))?;
         let client = client::of_text(&admin).await;
@@ -271,7 +274,7 @@ impl ControlPlane {
     }
 }
 
-fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
+pub(super) fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
     EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
 }
 
@@ -289,44 +292,40 @@ fn free_port() -> io::Result<u16> {
 }
 
 /// The files that the programs read.
-struct Files<'a> {
-    folder: &'a Path,
-    server: &'a str,
-    authority: &'a Authority,
+pub(super) struct Files<'a> {
+    pub(super) folder: &'a Path,
+    /// Where clients find the API server.
+    pub(super) server: &'a str,
+    pub(super) authority: &'a Authority,
 }
 
 impl Files<'_> {
     fn write(&self, settings: &Settings) -> io::Result<()> {
-        let authority = self.authority;
-        let server = authority.server(
-            "kube-apiserver",
-            &[
-                "127.0.0.1",
-                "localhost",
-                "kubernetes",
-                "kubernetes.default",
-                "kubernetes.default.svc",
-            ],
-        );
-        self.identity("server", &server.map_err(io::Error::other)?)?;
-        let proxy = authority.client("kube-lockstep:proxy", None).map_err(io::Error::other)?;
-        self.identity("proxy", &proxy)?;
-        let (private, public) = signing_key().map_err(io::Error::other)?;
-        self.file("ca.crt", &authority.pem())?;
-        self.file("accounts.key", &private)?;
-        self.file("accounts.pub", &public)?;
-        let manager = self.client("system:kube-controller-manager", None)?;
-        self.file("controller-manager.kubeconfig", &manager)?;
-        self.file("audit-policy.yaml", &audit_policy(&settings.observed))
+        self.texts(settings)?.iter().try_for_each(|(name, text)| self.file(name, text))
     }
 
-    fn identity(&self, name: &str, identity: &Identity) -> io::Result<()> {
-        self.file(&format!("{name}.crt"), &identity.certificate)?;
-        self.file(&format!("{name}.key"), &identity.key)
+    /// Their names, and what is in them.
+    pub(super) fn texts(&self, settings: &Settings) -> io::Result<Vec<(&'static str, String)>> {
+        let authority = self.authority;
+        let names = [LOOPBACK, "localhost", "kubernetes", "kubernetes.default.svc"];
+        let server = authority.server("kube-apiserver", &names).map_err(io::Error::other)?;
+        let proxy = authority.client("kube-lockstep:proxy", None).map_err(io::Error::other)?;
+        let (private, public) = signing_key().map_err(io::Error::other)?;
+        Ok(vec![
+            ("server.crt", server.certificate),
+            ("server.key", server.key),
+            ("proxy.crt", proxy.certificate),
+            ("proxy.key", proxy.key),
+            ("ca.crt", authority.pem()),
+            ("accounts.key", private),
+            ("accounts.pub", public),
+            ("controller-manager.kubeconfig", self.client("system:kube-controller-manager", None)?),
+            ("audit-policy.yaml", audit_policy(&settings.observed)),
+        ])
     }
 
     /// A kubeconfig with a new certificate.
-    fn client(&self, user: &str, group: Option<&str>) -> io::Result<String> {
+    pub(super) fn client(&self, user: &str, group: Option<&str>) -> io::Result<String> {
         let identity = self.authority.client(user, group).map_err(io::Error::other)?;
         Ok(kubeconfig("kube-lockstep", self.server, &self.authority.pem(), &identity))
     }
@@ -339,7 +338,7 @@ impl Files<'_> {
     }
 }
 
-fn etcd_args(folder: &Path) -> Vec<String> {
+pub(super) fn etcd_args(folder: &Path) -> Vec<String> {
     let socket = |name: &str| format!("unix://{}", folder.join(name).display());
     vec![
         format!("--data-dir={}", folder.join("etcd").display()),
@@ -353,12 +352,16 @@ fn etcd_args(folder: &Path) -> Vec<String> {
     ]
 }
 
-fn api_server_args(folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
+pub(super) fn api_server_args(
+    folder: &Path,
+    (address, port): (&str, u16),
+    settings: &Settings,
+) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut args = vec![
         format!("--etcd-servers=unix://{}", file("etcd.sock")),
-        "--bind-address=127.0.0.1".to_owned(),
-        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--bind-address={address}"),
+        format!("--advertise-address={LOOPBACK}"),
         format!("--secure-port={port}"),
         format!("--tls-cert-file={}", file("server.crt")),
         format!("--tls-private-key-file={}", file("server.key")),
@@ -395,7 +398,11 @@ fn api_server_args(folder: &Path, port: u16, settings: &Settings) -> Vec<String>
     args
 }
 
-fn controller_manager_args(folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
+pub(super) fn controller_manager_args(
+    folder: &Path,
+    (address, port): (&str, u16),
+    settings: &Settings,
+) -> Vec<String> {
     let config = folder.join("controller-manager.kubeconfig").display().to_string();
     let own = settings.hpa_controller.then_some(HPA_CONTROLLER);
     let controllers: Vec<&str> = CONTROLLERS.into_iter().chain(own).collect();
@@ -403,7 +410,7 @@ fn controller_manager_args(folder: &Path, port: u16, settings: &Settings) -> Vec
         format!("--kubeconfig={config}"),
         format!("--authentication-kubeconfig={config}"),
         format!("--authorization-kubeconfig={config}"),
-        "--bind-address=127.0.0.1".to_owned(),
+        format!("--bind-address={address}"),
         format!("--secure-port={port}"),
         format!("--tls-cert-file={}", folder.join("server.crt").display()),
         format!("--tls-private-key-file={}", folder.join("server.key").display()),
@@ -423,7 +430,7 @@ fn controller_manager_args(folder: &Path, port: u16, settings: &Settings) -> Vec
 
 /// The flags of the HPA controller. The number of its workers is not the scenario's: it has to be
 /// enough for all scenarios that run side by side, and of one HPA nobody can tell.
-fn flags(flags: &Flags) -> Vec<String> {
+pub(super) fn flags(flags: &Flags) -> Vec<String> {
     let duration = |span: Span| format!("{}ns", span.0);
     let values = [
         (Flag::SyncPeriod, duration(flags.sync_period)),
@@ -436,14 +443,14 @@ fn flags(flags: &Flags) -> Vec<String> {
     values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
 }
 
-fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
+pub(super) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
     let list: Vec<String> = gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect();
     (!list.is_empty()).then(|| format!("--feature-gates={}", list.join(",")))
 }
 
 /// What the API server tells of: what the observed users read one by one, and write. Lists and
 /// watches are not of a reconcile; the answers of the metrics APIs are known to who gives them.
-fn audit_policy(users: &[String]) -> String {
+pub(super) fn audit_policy(users: &[String]) -> String {
     let policy = serde_json::json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",

@@ -157,6 +157,11 @@ fn release(version: &str) -> Result<Release, String> {
     Release::known(plain).map_err(|why| format!("the cluster says that it is {version}: {why}"))
 }
 
+/// This machine as containers on it see it, whose loopback is another one.
+pub(crate) fn beside_containers() -> Option<MetricsAddress> {
+    own_address(None).map(|address| MetricsAddress { address, port: 0 })
+}
+
 /// How the API server is to find the metrics APIs.
 pub(crate) async fn way(
     given: &Given,

@@ -10,9 +10,14 @@ mod claim;
 pub(crate) mod client;
 mod clock;
 pub(crate) mod component;
+mod container;
 pub(crate) mod control_plane;
+pub(crate) mod docker;
 mod fit;
 pub(crate) mod given;
+pub(crate) mod image;
+pub(crate) mod k3s;
+pub(crate) mod kind;
 pub(crate) mod kubeconfig;
 mod metrics_api;
 mod metrics_json;
@@ -28,14 +33,16 @@ mod targets;
 mod warm_up;
 mod watching;
 
+use std::net::TcpListener;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::id;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use tokio::process::ChildStdout;
+use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -49,8 +56,12 @@ use crate::compare::Scope;
 use crate::model::time::Span;
 use crate::scenario::Scenario;
 use audit::Routes;
+use container::Container;
 use control_plane::{ControlPlane, DRIVER, Settings};
 use given::Given;
+use image::Boxed;
+use k3s::K3s;
+use kind::Kind;
 use metrics_api::{Metrics, Server};
 use pulse::Pulse;
 use registration::{Refusal, Registration};
@@ -91,13 +102,19 @@ pub(crate) struct Sight {
 enum Ground {
     Embedded(ControlPlane),
     Given(Client),
+    Image(Boxed),
+    K3s(K3s),
+    Kind(Kind),
 }
 
 impl Ground {
     fn check(&mut self) -> Result<(), EngineError> {
         match self {
             Ground::Embedded(control_plane) => control_plane.check(),
-            Ground::Given(_) => Ok(()),
+            // What has become of it is seen when it does not answer.
+            Ground::Given(_) | Ground::Kind(_) => Ok(()),
+            Ground::Image(boxed) => boxed.check(),
+            Ground::K3s(k3s) => k3s.container().check(),
         }
     }
 
@@ -105,6 +122,9 @@ impl Ground {
         match self {
             Ground::Embedded(control_plane) => control_plane.stop().await,
             Ground::Given(client) => drop(given::leave(&client).await),
+            Ground::Image(boxed) => boxed.stop().await,
+            Ground::K3s(k3s) => k3s.stop().await,
+            Ground::Kind(kind) => kind.stop().await,
         }
     }
 }
@@ -113,7 +133,7 @@ impl Ground {
 struct Access {
     client: Client,
     /// The API server's audit log. Without it, watches tell less.
-    log: Option<ChildStdout>,
+    log: Option<Pin<Box<dyn AsyncRead + Send>>>,
     /// The controller manager, where it can be asked whether it is well.
     controllers: Option<Client>,
     /// How much later than on this machine something may seem to be there.
@@ -134,7 +154,7 @@ pub(crate) struct Reach {
 impl Reach {
     /// By loopback, for an API server of this machine.
     fn loopback() -> Reach {
-        let options = registration::Options::all(Route::Name("localhost".to_owned()));
+        let options = registration::Options::all(Route::to("localhost"));
         Reach { listen: "127.0.0.1:0".to_owned(), options }
     }
 }
@@ -143,6 +163,25 @@ impl Reach {
 pub(crate) async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         sleep(GLANCE).await;
+    }
+}
+impl Access {
+    /// To a cluster in a container.
+    fn to_container(
+        container: &Container,
+        client: Client,
+        log: impl AsyncRead + Send + 'static,
+    ) -> Access {
+        // Where containers are in a machine of their own, its gateway is not of this one; what
+        // such an engine calls this machine leads to its loopback.
+        let own = container.gateway().filter(|gateway| TcpListener::bind((*gateway, 0)).is_ok());
+        let (listen, host) = match own {
+            Some(gateway) => (format!("{gateway}:0"), gateway.to_string()),
+            None => ("127.0.0.1:0".to_owned(), "host.docker.internal".to_owned()),
+        };
+        let reach = Reach { listen, options: registration::Options::all(Route::to(&host)) };
+        let log = Some(Box::pin(log) as Pin<Box<_>>);
+        Access { client, log, controllers: None, late: Span::ZERO, reach, is_disposable: true }
     }
 }
 
@@ -163,6 +202,7 @@ impl Cluster {
         let kubeconfig = control_plane.kubeconfig(DRIVER, None);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
+        let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let reach = Reach::loopback();
         let controllers = Some(control_plane.controllers());
         let late = Span::ZERO;
@@ -213,6 +253,71 @@ impl Cluster {
             return Err(broken(given::not_removed(given, &left)));
         }
         begun
+    }
+
+    /// A control plane in a container of that image, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If a part of it can't be started.
+    pub(crate) async fn image(
+        name: &Arc<str>,
+        image: &str,
+        mut settings: Settings,
+    ) -> Result<Cluster, EngineError> {
+        settings.observed = vec![UPSTREAM.to_owned()];
+        let (boxed, client, log) = Boxed::start(name, image, &settings).await?;
+        let access = Access {
+            controllers: Some(boxed.controllers()),
+            ..Access::to_container(boxed.container(), client, log)
+        };
+        let made = Cluster::furnish(name, access, Ground::Image(boxed)).await;
+        made.map_err(|refusal| control_plane::broken(name, &refusal.to_string(), ""))
+    }
+
+    /// k3s in a container of that image, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub(crate) async fn k3s(
+        name: &Arc<str>,
+        image: &str,
+        mut settings: Settings,
+    ) -> Result<Cluster, EngineError> {
+        settings.observed = vec![UPSTREAM.to_owned()];
+        let (k3s, client, log) = K3s::start(name, image, &settings).await?;
+        let installed = targets::install(&client, &settings.custom_kinds).await;
+        installed.map_err(|why| control_plane::broken(name, &why, ""))?;
+        let access = Access::to_container(k3s.container(), client, log);
+        let made = Cluster::furnish(name, access, Ground::K3s(k3s)).await;
+        made.map_err(|refusal| control_plane::broken(name, &refusal.to_string(), ""))
+    }
+
+    /// A new cluster of kind's of that image, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub(crate) async fn kind(
+        name: &Arc<str>,
+        image: &str,
+        settings: &Settings,
+    ) -> Result<Cluster, EngineError> {
+        let broken = |why: String| control_plane::broken(name, &why, "");
+        let kind = Kind::create(name, image, settings).await?;
+        let given = Given {
+            kubeconfig: Some(kind.kubeconfig()),
+            context: kind.context(),
+            metrics_address: given::beside_containers(),
+            ..Given::default()
+        };
+        let reached = given::reach(&given).await.map_err(broken)?;
+        let groups = metrics_api::GROUPS.map(|(group, _)| group);
+        let reach = given::way(&given, &reached.server, &groups).await.map_err(broken)?;
+        let (client, late) = (reached.client, Span::ZERO);
+        targets::install(&client, &settings.custom_kinds).await.map_err(broken)?;
+        let (log, controllers) = (None, None);
+        let access = Access { client, log, controllers, late, reach, is_disposable: true };
+        let made = Cluster::furnish(name, access, Ground::Kind(kind)).await;
+        made.map_err(|refusal| broken(refusal.to_string()))
     }
 
     /// Gives a cluster what scenarios need.

@@ -63,10 +63,10 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// All groups by one way, where there is nothing to be replaced.
-    pub(crate) fn all(route: Route) -> Options {
+    /// All groups by these ways, where there is nothing to be replaced.
+    pub(crate) fn all(routes: Vec<Route>) -> Options {
         let groups = GROUPS.iter().map(|(group, _)| *group).collect();
-        Options { routes: vec![route], groups, replace: false }
+        Options { routes, groups, replace: false }
     }
 }
 

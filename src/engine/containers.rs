@@ -1,0 +1,63 @@
+//! Clusters in containers of this machine's Docker engine: the control plane in an image of its
+//! own, k3s, and kind.
+//!
+//! Here is what people ask of them in passing; what scenarios do with them is `cluster`'s.
+
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::EngineError;
+use super::cluster::given::{self, MetricsAddress};
+use super::cluster::{docker, image};
+
+/// The name of the engine that is the control plane in an image of its own.
+pub const IMAGE: &str = "image";
+
+/// The name of the engine that is k3s.
+pub const K3S: &str = "k3s";
+
+/// The name of the engine that is a new cluster of kind's.
+pub const KIND: &str = "kind";
+
+/// Where the API server of a cluster in containers of this machine finds it.
+#[must_use]
+pub fn own_address() -> Option<MetricsAddress> {
+    given::beside_containers()
+}
+
+/// The version of the Docker engine that the environment names.
+///
+/// # Errors
+/// If none can be reached.
+pub fn docker_version() -> Result<String, EngineError> {
+    let name: Arc<str> = IMAGE.into();
+    runtime(&name)?.block_on(docker::version(&name))
+}
+
+/// The images of control planes that Docker has, with their sizes in bytes.
+///
+/// # Errors
+/// If Docker can't be reached.
+pub fn images() -> Result<Vec<(String, u64)>, EngineError> {
+    let name: Arc<str> = IMAGE.into();
+    runtime(&name)?.block_on(image::images(&name))
+}
+
+/// Removes an image. Says whether it did: one of which a container runs is left.
+///
+/// # Errors
+/// If Docker can't be reached, or fails at it.
+pub fn remove(image: &str) -> Result<bool, EngineError> {
+    let name: Arc<str> = IMAGE.into();
+    runtime(&name)?.block_on(image::remove(&name, image))
+}
+
+fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| EngineError::Broken {
+        engine: name.clone(),
+        why: format!("no runtime: {error}"),
+        output: String::new(),
+    })
+}

@@ -1,0 +1,428 @@
+//! Clusters in containers: `cargo test --features e2e --test containers`.
+//!
+//! A handful of fixtures on the control plane in its own image, what is left of it however its owner
+//! ends, and k3s as far as it can be had: a stand-in takes its arguments. Without Docker all of it
+//! is named as ignored, with the reason.
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write as _};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+use kube_lockstep::engine::{EngineError, containers, embedded};
+use kube_lockstep::model::rules::Release;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// How often the owner is killed, each time at another moment.
+const KILLS: u64 = 12;
+
+/// How long it may take until nothing is left.
+const GONE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long a start may take.
+const START_LIMIT: Duration = Duration::from_secs(90);
+
+/// Fixtures of a few seconds each.
+const FIXTURES: [&str; 2] = ["tolerance", "average-value"];
+
+/// What stands in for k3s.
+const STAND_IN: &str = "kube-lockstep/stand-in-for-k3s:test";
+
+fn say(line: &str) {
+    // Nobody reads it: nothing to be done about it.
+    drop(writeln!(std::io::stderr(), "containers: {line}"));
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let list = arguments.list;
+    let program = if list { Ok(PathBuf::new()) } else { program() };
+    let docker = if list { Ok(String::new()) } else { containers::docker_version() };
+    match &docker {
+        Ok(version) => say(&format!("Docker {version}")),
+        Err(error) => say(&format!("what needs containers is ignored: {error}")),
+    }
+    let both = docker.and_then(|_| program.clone());
+    let of = |tests: &[(&'static str, Test)], ready: &Result<PathBuf, EngineError>| {
+        let missing = support::is_missing(ready);
+        let one = |(name, test): &(&'static str, Test)| {
+            let (test, ready) = (*test, ready.clone());
+            Trial::test(*name, move || test(&ready?)).with_ignored_flag(missing)
+        };
+        tests.iter().map(one).collect::<Vec<_>>()
+    };
+    let trials = of(&TESTS, &both).into_iter().chain(of(&WITHOUT_DOCKER, &program)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The program of a control plane.
+fn program() -> Result<PathBuf, EngineError> {
+    embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {})
+}
+
+type Test = fn(&Path) -> Result<(), Failed>;
+
+const TESTS: [(&str, Test); 7] = [
+    ("fixtures_conform_on_the_image", fixtures),
+    ("an_owner_that_is_killed_leaves_nothing", killed),
+    ("an_owner_that_is_told_to_end_leaves_nothing", told_to_end),
+    ("a_container_that_is_killed_gives_no_verdict", container_killed),
+    ("docker_that_goes_away_gives_no_verdict", docker_gone),
+    ("an_image_that_can_not_be_had_is_no_verdict", no_image),
+    ("k3s_is_started_as_it_documents", k3s),
+];
+
+/// What needs a control plane, but no Docker.
+const WITHOUT_DOCKER: [(&str, Test); 2] =
+    [("kind_is_called_as_it_documents", kind), ("kind_that_fails_says_why", kind_fails)];
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn said(output: &Output) -> String {
+    let both = [&*output.stdout, &*output.stderr].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+fn docker<S: AsRef<OsStr>>(args: &[S]) -> Result<String, Failed> {
+    let output = Command::new("docker").args(args).stdin(Stdio::null()).output()?;
+    match output.status.success() {
+        true => Ok(said(&output).trim().to_owned()),
+        false => Err(said(&output).into()),
+    }
+}
+
+/// The containers of a process, also those that don't run.
+fn of(owner: u32) -> Result<Vec<String>, Failed> {
+    let filter = format!("label=dev.kube-lockstep={owner}");
+    let found = docker(&["ps", "-a", "-q", "--no-trunc", "--filter", &filter])?;
+    Ok(found.lines().map(str::to_owned).collect())
+}
+
+fn wait_until_none(owner: u32) -> Result<(), Failed> {
+    let begin = Instant::now();
+    loop {
+        let left = of(owner)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        if begin.elapsed() > GONE_LIMIT {
+            return Err(format!("left: {left:?}").into());
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn fixtures(_: &Path) -> Result<(), Failed> {
+    let args = ["run", "--engine", "image", "--verbose"];
+    let owner = command(&[&args[..], &FIXTURES].concat()).stdout(Stdio::piped()).spawn()?;
+    let pid = owner.id();
+    let output = owner.wait_with_output()?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains(" conform") && text.matches("conforms").count() > 5, "{text}");
+    assert_eq!(of(pid)?, Vec::<String>::new(), "something is left");
+    Ok(())
+}
+
+/// Something that takes a while.
+fn long(host: Option<&Path>) -> std::io::Result<Owner> {
+    let mut run =
+        command(&["run", "--engine", "image", "--speed", "1", "--longest", "10m", "tolerance"]);
+    if let Some(host) = host {
+        run.env("DOCKER_HOST", format!("unix://{}", host.display()));
+    }
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    Ok(Owner { id: run.id(), run: Some(run) })
+}
+
+/// A run that ends with the test.
+struct Owner {
+    id: u32,
+    run: Option<Child>,
+}
+
+impl Owner {
+    fn run(&mut self) -> Result<&mut Child, Failed> {
+        Ok(self.run.as_mut().ok_or("it was waited for")?)
+    }
+
+    fn output(mut self) -> Result<Output, Failed> {
+        Ok(self.run.take().ok_or("it was waited for")?.wait_with_output()?)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(run) = &mut self.run {
+            let _ = run.kill();
+            let _ = run.wait();
+        }
+    }
+}
+
+/// Waits until its scenarios are being played.
+fn wait_until_it_plays(owner: &Owner) -> Result<String, Failed> {
+    let begin = Instant::now();
+    while begin.elapsed() < START_LIMIT {
+        // One that does not run yet has no processes.
+        if let [container] = &*of(owner.id)?
+            && docker(&["top", container]).is_ok_and(|it| it.contains("kube-controller-manager"))
+        {
+            // It is warmed up first.
+            sleep(Duration::from_secs(10));
+            return Ok(container.clone());
+        }
+        sleep(Duration::from_millis(100));
+    }
+    Err("it does not start".into())
+}
+
+/// From before the container is made to when scenarios are played on it.
+fn killed(_: &Path) -> Result<(), Failed> {
+    for number in 0..KILLS {
+        let mut owner = long(None)?;
+        sleep(Duration::from_millis(number * number * 60));
+        owner.run()?.kill()?;
+        owner.run()?.wait()?;
+        wait_until_none(owner.id).map_err(|left| format!("kill {number}: {left:?}"))?;
+    }
+    Ok(())
+}
+
+fn told_to_end(_: &Path) -> Result<(), Failed> {
+    for signal in ["-INT", "-TERM"] {
+        let mut owner = long(None)?;
+        wait_until_it_plays(&owner)?;
+        assert!(Command::new("kill").args([signal, &owner.id.to_string()]).status()?.success());
+        assert_eq!(owner.run()?.wait()?.code(), None, "it ends by the signal");
+        wait_until_none(owner.id)?;
+    }
+    Ok(())
+}
+
+fn container_killed(_: &Path) -> Result<(), Failed> {
+    let owner = long(None)?;
+    let pid = owner.id;
+    let container = wait_until_it_plays(&owner)?;
+    docker(&["kill", &container])?;
+    let output = owner.output()?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("the container has ended (exit code 137)"), "{text}");
+    assert!(!text.contains("diverges  "), "{text}");
+    wait_until_none(pid)
+}
+
+/// Docker's socket behind one that can be taken away.
+struct Between {
+    path: PathBuf,
+    streams: Arc<Mutex<Vec<UnixStream>>>,
+}
+
+impl Between {
+    fn new(folder: &Path) -> Result<Between, Failed> {
+        let socket = std::env::var("DOCKER_HOST").unwrap_or("unix:///var/run/docker.sock".into());
+        let socket = socket.strip_prefix("unix://").ok_or("Docker is not at a socket")?.to_owned();
+        let path = folder.join("docker.sock");
+        let listener = UnixListener::bind(&path)?;
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let all = streams.clone();
+        spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = UnixStream::connect(&socket) else { return };
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) else { return };
+                    all.extend(from.try_clone());
+                    spawn(move || pass(from, to));
+                }
+            }
+        });
+        Ok(Between { path, streams })
+    }
+
+    /// From now on nobody answers.
+    fn end(&self) -> Result<(), Failed> {
+        fs::remove_file(&self.path)?;
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+        Ok(())
+    }
+}
+
+fn pass(mut from: UnixStream, mut to: UnixStream) {
+    let mut bytes = [0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    // What was not asked for may still come the other way.
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+fn docker_gone(_: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let between = Between::new(folder.path())?;
+    let owner = long(Some(&between.path))?;
+    let pid = owner.id;
+    wait_until_it_plays(&owner)?;
+    between.end()?;
+    // The container ends with the connection, though Docker itself lives on.
+    wait_until_none(pid)?;
+    let output = owner.output()?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("Docker can no longer be reached"), "{text}");
+    assert!(!text.contains("diverges  "), "{text}");
+    Ok(())
+}
+
+fn no_image(_: &Path) -> Result<(), Failed> {
+    // Nobody answers there.
+    let image = "localhost:9/kube-lockstep/none:v1";
+    let output = command(&["run", "--engine", "k3s", "--image", image, "tolerance"]).output()?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains(&format!("the image {image} can't be had: ")), "{text}");
+    assert!(text.contains("hint: "), "{text}");
+    Ok(())
+}
+
+fn k3s(program: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    stand_in(folder.path(), program)?;
+    let args = ["run", "--engine", "k3s", "--image", STAND_IN, "--verbose"];
+    let run = command(&[&args[..], &FIXTURES].concat()).output();
+    docker(&["rmi", STAND_IN])?;
+    let (output, text) = run.map(|output| (output.status.code(), said(&output)))?;
+    assert_eq!(output, Some(0), "{text}");
+    assert!(text.matches("conforms").count() > 5, "{text}");
+    Ok(())
+}
+
+/// Builds the image that stands in for k3s: this machine's shell, the program of a control plane,
+/// and certificates of one that has just run.
+fn stand_in(folder: &Path, program: &Path) -> Result<(), Failed> {
+    let root = folder.join("root");
+    for below in ["k3s", "bin", "tmp"] {
+        fs::create_dir_all(root.join(below))?;
+    }
+    certificates(folder, &root.join("k3s"))?;
+    fs::copy(program, root.join("controlplane"))?;
+    let own = support::repository().join("suites/containers/k3s");
+    fs::copy(own, root.join("bin/k3s"))?;
+    for name in ["sh", "cat", "mkdir", "sleep"] {
+        let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output()?;
+        let path = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
+        fs::copy(&path, root.join("bin").join(name))?;
+        // What it is linked with, each at its own place.
+        let linked = Command::new("ldd").arg(&path).output()?;
+        let linked = String::from_utf8_lossy(&linked.stdout).into_owned();
+        for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
+            let to = root.join(library.trim_start_matches('/'));
+            fs::create_dir_all(to.parent().ok_or("no folder")?)?;
+            fs::copy(library, to)?;
+        }
+    }
+    fs::write(folder.join("Dockerfile"), "FROM scratch\nENV PATH=/bin\nCOPY root /\n")?;
+    docker(&["build".as_ref(), "-q".as_ref(), "-t".as_ref(), STAND_IN.as_ref(), folder.as_os_str()])
+        .map(drop)
+}
+
+/// Those of an embedded control plane, which runs for that.
+fn certificates(folder: &Path, to: &Path) -> Result<(), Failed> {
+    let place = folder.join("place");
+    fs::create_dir_all(&place)?;
+    let run = |args: &[&str]| {
+        let output = command(args).env("TMPDIR", &place).output()?;
+        match output.status.success() {
+            true => Ok(said(&output).trim().to_owned()),
+            false => Err(Failed::from(said(&output))),
+        }
+    };
+    let name = format!("containers-{}", std::process::id());
+    run(&["cluster", "start", "--name", &name])?;
+    let copied = copy_certificates(&place, &run(&["cluster", "kubeconfig", "--name", &name])?, to);
+    run(&["cluster", "stop", "--name", &name])?;
+    copied
+}
+
+fn copy_certificates(place: &Path, admin: &str, to: &Path) -> Result<(), Failed> {
+    let mut folders = fs::read_dir(place)?.flatten().map(|entry| entry.path());
+    let from = folders.find(|path| path.join("ca.crt").exists()).ok_or("no certificates")?;
+    for name in ["ca.crt", "server.crt", "server.key", "proxy.crt", "proxy.key"] {
+        fs::copy(from.join(name), to.join(name))?;
+    }
+    for name in ["accounts.key", "accounts.pub"] {
+        fs::copy(from.join(name), to.join(name))?;
+    }
+    let config = |path: &Path, name: &str| {
+        let text = fs::read_to_string(path)?;
+        let mut config: serde_json::Value = serde_json::from_str(&text)?;
+        config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:6443".into();
+        fs::write(to.join(name), config.to_string())?;
+        Ok::<_, Failed>(())
+    };
+    config(&from.join("controller-manager.kubeconfig"), "manager.kubeconfig")?;
+    config(Path::new(admin), "admin.kubeconfig")
+}
+
+/// A folder with a program `kind`, which keeps there what it was told.
+fn kind_here(script: &str) -> Result<tempfile::TempDir, Failed> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("kind");
+    fs::write(&path, script)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(folder)
+}
+
+fn run_on_kind(folder: &Path, args: &[&str]) -> Result<Output, Failed> {
+    let usual = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{usual}", folder.display());
+    let mut run = command(&["run", "--engine", "kind", "--verbose"]);
+    run.args(args).env("PATH", path).env("KIND_KEEPS", folder);
+    Ok(run.env("KUBE_LOCKSTEP", env!("CARGO_BIN_EXE_kube-lockstep")).output()?)
+}
+
+fn kind(_: &Path) -> Result<(), Failed> {
+    let own = support::repository().join("suites/containers/kind");
+    let folder = kind_here(&fs::read_to_string(own)?)?;
+    // As written: with the flags that Kubernetes has.
+    let output = run_on_kind(folder.path(), &["--speed", "1", "average-value"])?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains(" conform"), "{text}");
+    let done = fs::read_to_string(folder.path().join("done"))?;
+    let (created, deleted) = done.trim().split_once('\n').ok_or("one thing was done")?;
+    let name = created.strip_prefix("create cluster ").ok_or("nothing was created")?;
+    assert_eq!(deleted, format!("delete cluster {name}"), "{done}");
+    let config: serde_json::Value =
+        serde_yaml::from_str(&fs::read_to_string(folder.path().join("config"))?)?;
+    assert!(config["nodes"][0]["image"].as_str().is_some_and(|it| it.starts_with("kindest/node:")));
+    Ok(())
+}
+
+fn kind_fails(_: &Path) -> Result<(), Failed> {
+    let folder = kind_here("#!/bin/sh\necho 'ERROR: no node image' >&2\nexit 1\n")?;
+    let output = run_on_kind(folder.path(), &["tolerance"])?;
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("the kind engine cannot run: `kind create cluster "), "{text}");
+    assert!(text.contains("ERROR: no node image"), "{text}");
+    Ok(())
+}
