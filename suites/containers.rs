@@ -1,8 +1,8 @@
 //! Clusters in containers: `cargo test --features e2e --test containers`.
 //!
-//! A handful of fixtures on the control plane in its own image, what is left of it however its owner
-//! ends, and k3s as far as it can be had: a stand-in takes its arguments. Without Docker all of it
-//! is named as ignored, with the reason.
+//! A handful of fixtures on the control plane in its own image, what is left of it however its
+//! owner ends, and k3s and kind as far as they can be had: stand-ins take their arguments. Without
+//! Docker what needs it is named as ignored, with the reason.
 
 mod support;
 

@@ -96,7 +96,7 @@ enum EngineName {
     Image,
     /// k3s in a container (needs Docker and its image)
     K3s,
-    /// A new cluster of kind's (needs kind, Docker and its image); with --context, one that is there
+    /// A new cluster of kind's (needs kind and Docker); with --context, one that is there
     Kind,
     /// Any cluster, by the --context of a kubeconfig, with its own sync period
     Kubeconfig,
