@@ -331,7 +331,10 @@ impl TellPreparing {
     fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
         let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
         let text = match (self.told.get(engine), done) {
-            (None, _) => format!("note: {what} (one to four minutes, the first time)\n"),
+            (None, _) if what.contains(": ") => {
+                format!("note: {what} (minutes, the first time)\n")
+            }
+            (None, _) => format!("note: {what}\n"),
             (Some(last), _) if now.duration_since(*last) < QUIET => return None,
             (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
             (Some(_), None) => format!("note: {what}\n"),

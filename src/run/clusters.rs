@@ -14,12 +14,13 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::findings::Findings;
 use super::in_order::in_order;
-use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
+use super::lockstep::{conclude, inconclusive, run_one, trace_of, unfinished};
 use super::many::{Plan, start};
 use super::wall;
 use super::{Event, Note, Outcome, Summary, Verdict};
 use crate::engine::cluster::control_plane::Settings;
 use crate::engine::cluster::{Cluster, CustomKind, unfit};
+use crate::engine::model::Model;
 use crate::engine::{EngineError, embedded};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
@@ -27,6 +28,9 @@ use crate::scenario::Scenario;
 
 /// How many are played at a time that had no verdict at first.
 const AGAIN: usize = 4;
+
+/// What a cluster may take to make the pods that a reconcile wants, and to tell of them.
+const TIME_FOR_PODS: Span = Span::from_millis(500);
 
 /// How scenarios are played where time is real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,8 +83,24 @@ fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, S
             let (length, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
             Err(on_a_cluster(format!("it takes {length}, and at most {longest} is wanted")))
         }
-        false => Ok(faster),
+        false => match hurried(&Arc::new(faster.clone()), release) {
+            Some(why) => Err(on_a_cluster(why)),
+            None => Ok(faster),
+        },
     }
+}
+
+/// Whether, as the model has it, a reconcile comes so soon after another one that the pods can't be
+/// made between them which that one wants.
+fn hurried(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
+    let ticks = run_one(scenario, &mut Model::new(release), &[]).trace.ticks;
+    ticks.windows(2).find_map(|pair| {
+        let [one, next] = pair else { return None };
+        let apart = next.at - one.at;
+        (!one.scale_writes.is_empty() && apart < TIME_FOR_PODS).then(|| {
+            format!("a reconcile comes {apart} after one that scales, and pods take longer")
+        })
+    })
 }
 
 /// What scenarios have to agree on to be played on one cluster.

@@ -43,6 +43,14 @@ pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     client.request_text(request).await
 }
 
+/// What an API server says, without all that its client knows of it.
+pub(crate) fn told(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// Lets a user play scenarios, and do what further rules say.
 pub(crate) async fn grant(client: &Client, user: &str, rules: Vec<Value>) -> Result<(), String> {
     let mut role: Value = serde_json::from_str(ROLE).map_err(|error| error.to_string())?;

@@ -148,6 +148,10 @@ impl Cluster {
     /// # Errors
     /// If not, with what the part said that does not.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
+        if let Some(why) = self.stage.routes.lost() {
+            let why = format!("a line of the API server's audit log makes no sense: {why}");
+            return Err(self.stage.broken(why));
+        }
         self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()
     }
 

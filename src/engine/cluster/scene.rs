@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
 use super::audit::{Did, Routes};
-use super::client::{at_once, object};
+use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
 use super::pods::Todo;
 use super::pulse::Pulse;
@@ -170,7 +170,7 @@ impl Scene {
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
-        self.stage.broken(format!("{what} of {}: {error}", self.namespace))
+        self.stage.broken(format!("{what} of {}: {}", self.namespace, told(error)))
     }
 
     /// The time, in the scenario's terms.
