@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::failure::Failure;
+use super::given::{self, OfContext};
 use super::{OfRelease, TellPreparing, exit, show};
 use crate::engine::embedded::{self, Options, Running};
 use crate::engine::upstream::build;
@@ -49,6 +50,11 @@ enum Command_ {
     Kubeconfig(Named),
     /// List the control planes that run
     List,
+    /// Remove from somebody's cluster what runs there have left that were killed
+    ///
+    /// Namespaces of scenarios with all that is in them, and the metrics API; one that it had
+    /// replaced is restored. What belongs to a run that lives is left.
+    Clean(OfContext),
 }
 
 #[derive(clap::Args, Debug)]
@@ -99,6 +105,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         Command_::Stop(args) => stop(args),
         Command_::Kubeconfig(args) => kubeconfig(args),
         Command_::List => list(),
+        Command_::Clean(of) => given::clean(of),
     }
 }
 

@@ -36,8 +36,9 @@ const TWICE: Duration = Duration::from_millis(500);
 pub(super) struct Ending(Arc<AtomicI32>);
 
 impl Ending {
-    /// Waits for Ctrl-C, which sets `stop`; a second one ends the program at once.
-    pub(super) fn listen(stop: &Arc<AtomicBool>) -> io::Result<Ending> {
+    /// Waits for Ctrl-C, which sets `stop` and is answered with `message`; a second one ends the
+    /// program at once.
+    pub(super) fn listen(stop: &Arc<AtomicBool>, message: &'static str) -> io::Result<Ending> {
         let caught = Arc::new(AtomicI32::new(0));
         let (catch, stop) = (caught.clone(), stop.clone());
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -54,7 +55,7 @@ impl Ending {
                 }
                 catch.store(signal, Ordering::Relaxed);
                 stop.store(true, Ordering::Relaxed);
-                say("interrupted: findings are saved as they are; once more ends at once");
+                say(message);
             }
         });
         Ok(Ending(caught))

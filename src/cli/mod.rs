@@ -12,6 +12,7 @@ mod explain;
 mod failure;
 mod fixtures;
 mod fuzz;
+mod given;
 mod interrupt;
 mod list;
 mod predict;
@@ -204,6 +205,11 @@ struct OfReleases {
 }
 
 impl OfReleases {
+    /// Those that are named.
+    fn named(&self) -> Option<&Releases> {
+        self.releases.as_ref()
+    }
+
     fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
         let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
         let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::EngineError;
-use super::cluster::control_plane::{ControlPlane, Settings};
+use super::cluster::control_plane::{ControlPlane, DRIVER, Settings};
 use super::upstream::build::{self, Progress, What};
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
@@ -89,6 +89,17 @@ impl Running {
     pub fn admin_kubeconfig(&self) -> std::io::Result<String> {
         match &self.control_plane {
             Some(control_plane) => control_plane.kubeconfig("admin", Some("system:masters")),
+            None => Err(std::io::Error::other("it was stopped")),
+        }
+    }
+
+    /// A kubeconfig of somebody who may do what playing scenarios takes, and no more.
+    ///
+    /// # Errors
+    /// If no certificate can be made.
+    pub fn driver_kubeconfig(&self) -> std::io::Result<String> {
+        match &self.control_plane {
+            Some(control_plane) => control_plane.kubeconfig(DRIVER, None),
             None => Err(std::io::Error::other("it was stopped")),
         }
     }

@@ -10,6 +10,19 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::Sight;
+use crate::compare::Scope;
+use crate::model::time::Span;
+
+/// What is seen so. The controller's error log is not told by any API, and events are written later:
+/// they are compared when all is over.
+pub(super) const SIGHT: Sight = Sight {
+    scope: Scope { reads: true, scale_reads: true, events: false, errors: false },
+    // Clocks of two processes of one machine, and the time from a clock's reading to a request.
+    uncertainty: Span::from_millis(4),
+    linger: Span::ZERO,
+};
+
 /// Something that the controller did, as the protocol writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Did {
@@ -41,12 +54,18 @@ impl Routes {
         routes.remove(namespace);
     }
 
-    fn hand(&self, namespace: &str, did: Did) {
+    pub(super) fn hand(&self, namespace: &str, did: Did) {
         let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = routes.get(namespace) {
             // Nobody listens any more when a scenario is over.
             let _ = to.send(did);
         }
+    }
+
+    /// Tells all of them.
+    pub(super) fn hand_all(&self, did: &Did) {
+        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.values().for_each(|to| drop(to.send(did.clone())));
     }
 
     fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
@@ -156,7 +175,7 @@ fn did(event: Event) -> Option<Did> {
 }
 
 /// An event of either API.
-fn event_entry(event: &Value) -> Value {
+pub(super) fn event_entry(event: &Value) -> Value {
     let of = |one: &str, other: &str| match &event[one] {
         Value::Null => event[other].clone(),
         value => value.clone(),

@@ -6,6 +6,7 @@
 //! are made in `metrics_json`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::ready;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -221,9 +222,9 @@ fn router(metrics: Arc<Metrics>, id: &str) -> Router {
             .route(&format!("{path}/{{resource}}/{{name}}/{{metric}}"), get(of_object));
     }
     let id = HeaderValue::from_str(id).unwrap_or(HeaderValue::from_static("kube-lockstep"));
-    let signed = async move |mut answer: Response| {
+    let signed = move |mut answer: Response| {
         answer.headers_mut().insert(SERVER_HEADER, id.clone());
-        answer
+        ready(answer)
     };
     router
         .fallback(async || failure(&error(404, "NotFound", "the server could not find this")))
@@ -334,6 +335,11 @@ async fn pods(metrics: Shared, Path(namespace): Path<String>, params: Params) ->
         }
         Err(refused) => *refused,
     }
+}
+
+/// Whether that is what a query is called in the log.
+pub(crate) fn is_query(what: &str) -> bool {
+    ["listPodMetrics", "podsMetric", "objectMetric", "externalMetric"].contains(&what)
 }
 
 /// A query, for the log.

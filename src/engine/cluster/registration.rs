@@ -26,7 +26,7 @@ use super::route::{self, Route};
 const MARK: &str = "kube-lockstep.dev/metrics-api";
 
 /// The annotation that names the process.
-const OWNER: &str = "kube-lockstep.dev/owner";
+pub(super) const OWNER: &str = "kube-lockstep.dev/owner";
 
 /// The annotation that keeps what an APIService was before.
 const REPLACED: &str = "kube-lockstep.dev/replaced";
@@ -102,7 +102,6 @@ fn told(foreign: &[Foreign]) -> String {
 }
 
 /// The fake metrics API as an API server knows it. It has to be removed: dropping it does not.
-#[derive(Debug)]
 pub(crate) struct Registration {
     client: Client,
     /// By which way it is reached.

@@ -17,9 +17,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
+use super::Sight;
 use super::audit::{Did, Routes};
+use super::claim;
 use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
+use super::observing::GAP;
 use super::pods::Todo;
 use super::pulse::Pulse;
 use super::targets::{self, Maker};
@@ -32,8 +35,11 @@ use crate::scenario::meant::What;
 use crate::trace::{ApiAnswer, ApiOutcome};
 use crate::world::{Change, PodState, ScaleTarget};
 
+/// As whom sizes are written: others are the controller's.
+pub(super) const WRITER: &str = "kube-lockstep";
+
 /// What holds a pod that the world says is terminating.
-const HOLD: &str = "kube-lockstep.dev/hold";
+pub(super) const HOLD: &str = "kube-lockstep.dev/hold";
 
 /// How long before t=0 its objects are made.
 const LEAD: SignedDuration = SignedDuration::from_secs(2);
@@ -52,6 +58,7 @@ pub(crate) struct Stage {
     pub(crate) routes: Arc<Routes>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) sight: Sight,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
 }
@@ -92,6 +99,8 @@ pub(crate) struct Scene {
     pub(super) did: UnboundedReceiver<Did>,
     /// More than this lies between two reconciles, and less between two requests of one.
     pub(super) apart: Span,
+    /// Whether something may have been missed.
+    pub(super) gap: bool,
     /// What was told too early, and events so far.
     pub(super) ahead: Option<Did>,
     pub(super) events: Vec<Did>,
@@ -142,6 +151,7 @@ impl Scene {
             quiet: (period / 5).clamp(Duration::from_millis(50), Duration::from_millis(500)),
             did,
             apart: Span(scenario.flags.sync_period.0 / 2),
+            gap: false,
             ahead: None,
             events: Vec::new(),
             template: None,
@@ -156,8 +166,7 @@ impl Scene {
             settled: Time(i64::MIN),
             namespace,
         };
-        let object = object::<Namespace>(json!({ "metadata": { "name": scene.namespace } }));
-        let object = object.map_err(|why| stage.broken(why))?;
+        let object = claim::namespace(&scene.namespace).map_err(|why| stage.broken(why))?;
         let namespaces: Api<Namespace> = Api::all(stage.client.clone());
         let created = namespaces.create(&PostParams::default(), &object).await;
         created.map_err(|error| scene.refused("namespace", &error))?;
@@ -277,7 +286,9 @@ impl Scene {
         let api = self.targets();
         let done = if self.there {
             let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-            api.patch_scale(&self.name, &PatchParams::default(), &patch).await.map(|_| ())
+            let params =
+                PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
+            api.patch_scale(&self.name, &params, &patch).await.map(|_| ())
         } else {
             let object = object(self.manifest(replicas, &target.selector));
             let object: DynamicObject = object.map_err(|why| self.stage.broken(why))?;
@@ -293,7 +304,7 @@ impl Scene {
         json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": { "name": self.name },
+            "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
             "spec": self.maker.spec(replicas, selector, self.pod()),
         })
     }
@@ -391,6 +402,12 @@ impl Scene {
         Some(Tick { began, ended, did: vec![next] })
     }
 
+    /// Waits until something of a reconcile is told, until an instant. Whether something was.
+    pub(crate) async fn is_told(&mut self, until: Time) -> bool {
+        self.ahead = self.next_by(until).await;
+        self.ahead.is_some()
+    }
+
     /// What is told next, until an instant. Events are put aside: they are written by the way, and
     /// may come much later than their reconcile.
     async fn next_by(&mut self, until: Time) -> Option<Did> {
@@ -400,22 +417,31 @@ impl Scene {
         loop {
             let left = (until - self.now()).0.max(0).unsigned_abs();
             let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
-            if next.what != "event" {
-                return Some(next);
+            match next.what {
+                GAP => self.gap = true,
+                "event" => self.events.push(next),
+                _ => return Some(next),
             }
-            self.events.push(next);
         }
+    }
+
+    /// Whether something that the controller did may have been missed.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.gap
     }
 
     /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
     /// until an instant, and then for its silence. What it writes last is the status.
     pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: usize, until: Time) {
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
+        let linger = self.stage.sight.linger;
         let mut last = tick.did.iter().any(is_last);
         loop {
             let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
             let limit = match (tick.did.len() >= many, last) {
-                (true, true) => break,
+                (true, true) if linger == Span::ZERO => break,
+                // Another watch may still have something to tell.
+                (true, true) => self.now() + linger,
                 (true, false) => silent,
                 (false, _) => silent.max(until),
             };
@@ -447,7 +473,7 @@ impl Scene {
             let left = (until - self.now()).0.max(0).unsigned_abs();
             match timeout(Duration::from_nanos(left), self.did.recv()).await {
                 Ok(Some(next)) if next.what == "event" => self.events.push(next),
-                Ok(Some(_)) => {}
+                Ok(Some(next)) => self.gap |= next.what == GAP,
                 Ok(None) | Err(_) => break,
             }
         }
