@@ -15,7 +15,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
 use kube_lockstep::engine::EngineError;
 use kube_lockstep::engine::embedded::{self, Options, Running};
+use kube_lockstep::model::flags::Flags;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -33,21 +34,23 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// Scenarios of all kinds that conform, whatever the flags are that can't be set.
-const CONFORM: [&str; 14] = [
-    "basics/at-target-nothing-happens",
-    "basics/scale-up",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
-    "x",
+const CONFORM: [&str; 16] = [
+    "average-value/docs-twice-the-target-doubles",
+    "average-value/metrics-of-pods-that-are-gone-still-count",
+    "average-value/needs-no-requests",
+    "behavior/a-person-s-scale-up-does-not-use-up-a-policy",
+    "behavior/eighty-percent-down-of-ten-leaves-one",
+    "behavior/min-policy-on-the-way-up",
+    "conditions/the-three-of-a-healthy-autoscaler",
+    "edits/a-minimum-raised-above-the-size-takes-effect-at-once",
+    "edits/refused-sizes",
+    "external-metric/series-are-summed",
+    "limits/a-person-cannot-go-above-the-maximum",
+    "object-metric/a-selector-picks-one-series",
+    "pods-metric/twice-the-target-doubles",
+    "terminating/victims-of-a-scale-down-stop-counting-at-once",
+    "tolerance/each-direction-has-its-own",
+    "tolerance/just-above-the-upper-edge-scales-up",
 ];
 
 /// One that takes half a minute, in which pods hang in Terminating.
@@ -87,7 +90,7 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let place = match arguments.list {
         true => Err(None),
-        false => Place::new().map(Arc::new).map_err(Some),
+        false => Place::new(Flags::default()).map(Arc::new).map_err(Some),
     };
     let missing = matches!(&place, Err(Some(EngineError::Unavailable { .. })));
     if let Err(Some(error)) = &place {
@@ -107,8 +110,9 @@ fn main() -> ExitCode {
 
 type Test = fn(&Place) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("fixtures_conform_and_nothing_is_left", conform),
+    ("a_controller_that_is_not_as_it_seems_diverges", diverge),
     ("without_consent_nothing_is_made", without_consent),
     ("a_metrics_api_that_is_there_is_refused_or_restored", replaced),
     ("an_interrupted_run_leaves_nothing", interrupted),
@@ -126,7 +130,8 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Result<Place, EngineError> {
+    /// A cluster whose controller has these flags, but for its sync period.
+    fn new(flags: Flags) -> Result<Place, EngineError> {
         let broken = |why: String| EngineError::Broken {
             engine: embedded::NAME.into(),
             why,
@@ -134,8 +139,8 @@ impl Place {
         };
         let told = &mut |_: &str, _| {};
         let program = embedded::ensure(Release::newest(), &AtomicBool::new(false), told)?;
-        let mut options = Options::default();
-        options.flags.sync_period = Span::from_secs(1);
+        let flags = Flags { sync_period: Span::from_secs(1), ..flags };
+        let options = Options { flags, ..Options::default() };
         let cluster = Running::start(&program, &options)?;
         let made = || -> Result<_, Box<dyn std::error::Error>> {
             let folder = tempfile::tempdir()?;
@@ -334,6 +339,17 @@ fn conform(place: &Place) -> Result<(), Failed> {
     assert_eq!(last["conforms"], CONFORM.len(), "{said}");
     assert!(said.contains("the cluster's sync period is 1s, as measured"), "{said}");
     assert!(said.contains("On the cluster of context kube-lockstep (https://127.0.0.1:"), "{said}");
+    place.is_clean()
+}
+
+/// That flags can't be seen is said; what is seen is compared all the same.
+fn diverge(_: &Place) -> Result<(), Failed> {
+    let place = Place::new(Flags { tolerance: 0.5, ..Flags::default() })?;
+    let output = place.run(&["tolerance/just-above-the-upper-edge-scales-up"])?;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("desiredReplicas"), "{said}");
+    assert!(said.contains("taken to be the defaults"), "{said}");
     place.is_clean()
 }
 

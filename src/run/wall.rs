@@ -41,9 +41,6 @@ const LONGEST_SLACK: Span = Span::from_secs(1);
 /// How long a request that should come is waited for.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// How long events may be on their way.
-const EVENTS_LIMIT: Span = Span::from_secs(5);
-
 /// What came of a scenario.
 pub(super) struct Followed<'k> {
     pub(super) findings: Findings<'k>,
@@ -332,7 +329,7 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let many = self.events.iter().map(|(_, events)| events.len()).sum();
-        let limit = scene.now() + EVENTS_LIMIT;
+        let limit = scene.now() + self.sight.events;
         let did = scene.events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),

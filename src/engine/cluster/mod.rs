@@ -83,6 +83,8 @@ pub(crate) struct Sight {
     pub(crate) uncertainty: Span,
     /// How long after the last request of a reconcile something of it may still be told.
     pub(crate) linger: Span,
+    /// How long events may be on their way: controllers write them by the way, one by one.
+    pub(crate) events: Span,
 }
 
 /// What a cluster is.

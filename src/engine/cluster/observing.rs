@@ -33,6 +33,7 @@ pub(super) const SIGHT: Sight = Sight {
     uncertainty: Span::from_millis(25),
     // Each kind of object has a watch of its own.
     linger: Span::from_millis(50),
+    events: Span::from_secs(30),
 };
 
 /// Some versions may have been missed: what the entry of this name says to who plays.

@@ -11,7 +11,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use kube::{Api, Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -501,6 +503,12 @@ impl Scene {
             return;
         }
         let client = &self.stage.client;
+        // What would go on working in a namespace that is going would only write of its failures.
+        let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client.clone(), &self.namespace);
+        for name in &self.hpas {
+            let _ = hpas.delete(name, &at_once()).await;
+        }
+        let _ = self.targets().delete(&self.name, &DeleteParams::background()).await;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         // A cluster that is gone has no namespaces either.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;
