@@ -227,7 +227,8 @@ impl Wall<'_> {
         let asks = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // What it does leaves no trace: all that can be seen is that nothing else is done.
         let hidden = !asks && next.is_some_and(|it| requests(&it, Scope::ALL) > 0);
-        if !asks && !(hidden && scene.is_told(due + self.slack).await) {
+        let is_seen = asks || hidden && scene.is_told(due + self.slack).await;
+        if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             let next = self.lineages.each_ref().map(|lineage| lineage.at(due));
             let events = next[0].as_ref().map(|it| it.decision.observation.events.clone());

@@ -89,7 +89,7 @@ pub(crate) struct Sight {
 
 /// What a cluster is.
 enum Ground {
-    Embedded(ControlPlane),
+    Embedded(Box<ControlPlane>),
     Given(Client),
 }
 
@@ -163,11 +163,11 @@ impl Cluster {
         let kubeconfig = control_plane.kubeconfig(DRIVER, None);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
-        let reach = Reach::loopback();
         let controllers = Some(control_plane.controllers());
+        let (reach, ground) = (Reach::loopback(), Ground::Embedded(Box::new(control_plane)));
         let late = Span::ZERO;
         let access = Access { client, log, controllers, late, reach, is_disposable: true };
-        let furnished = Cluster::furnish(name, access, Ground::Embedded(control_plane)).await;
+        let furnished = Cluster::furnish(name, access, ground).await;
         furnished.map_err(|refusal| broken(refusal.to_string()))
     }
 
