@@ -1,7 +1,7 @@
 //! Many scenarios on somebody's cluster, whose controller is as it is.
 //!
-//! Its flags can't be set. The sync period is measured, and scenarios are played so fast that theirs
-//! is the same; the other flags and the feature gates can't be seen, and are taken to be the
+//! Its flags can't be set. The sync period is measured, and scenarios are played so fast that
+//! theirs is the same; the other flags and the feature gates can't be seen, and are taken to be the
 //! defaults. A scenario is played if by the model that makes no difference to it.
 
 use std::num::NonZero;

@@ -14,8 +14,8 @@ use super::Sight;
 use crate::compare::Scope;
 use crate::model::time::Span;
 
-/// What is seen so. The controller's error log is not told by any API, and events are written later:
-/// they are compared when all is over.
+/// What is seen so. The controller's error log is not told by any API, and events are written
+/// later: they are compared when all is over.
 pub(super) const SIGHT: Sight = Sight {
     scope: Scope { reads: true, scale_reads: true, events: false, errors: false },
     // Clocks of two processes of one machine, and the time from a clock's reading to a request.
