@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use axum_server::Handle;
@@ -32,6 +33,12 @@ use crate::world::{Change, Cluster};
 /// The names by which the API server knows it: those of a Service.
 pub(crate) const NAMESPACE: &str = "kube-lockstep-metrics";
 pub(crate) const SERVICE: &str = "metrics";
+
+/// A group without resources, by which it is found out how an API server reaches the server.
+pub(crate) const PROBE: (&str, &str) = ("probe.kube-lockstep.dev", "v1");
+
+/// Says of each answer which server gave it.
+pub(crate) const SERVER_HEADER: &str = "x-kube-lockstep";
 
 /// The groups that it serves, each with its versions, the best first.
 pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
@@ -125,6 +132,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// What the API server knows it by.
     pub(crate) authority: String,
+    /// What it says of itself in each answer.
+    pub(crate) id: String,
     handle: Handle<SocketAddr>,
 }
 
@@ -145,9 +154,13 @@ impl Server {
         listener.set_nonblocking(true).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let authority = Authority::new().map_err(|error| error.to_string())?;
-        let name = format!("{SERVICE}.{NAMESPACE}.svc");
-        let Identity { certificate, key } =
-            authority.server(&name, &[&name, "localhost"]).map_err(|error| error.to_string())?;
+        // Whatever the Service is called by which the API server reaches it.
+        let name = format!("*.{NAMESPACE}.svc");
+        let own = address.ip().to_string();
+        let Identity { certificate, key } = authority
+            .server(&format!("{SERVICE}.{NAMESPACE}.svc"), &[&name, "localhost", &own])
+            .map_err(|error| error.to_string())?;
+        let id = format!("{}-{}", std::process::id(), address.port());
         let _ = rustls::crypto::ring::default_provider().install_default();
         let tls = RustlsConfig::from_pem(certificate.into_bytes(), key.into_bytes()).await;
         let tls = tls.map_err(|error| error.to_string())?;
@@ -155,8 +168,8 @@ impl Server {
         let server = axum_server::from_tcp_rustls(listener, tls)
             .map_err(|error| error.to_string())?
             .handle(handle.clone());
-        tokio::spawn(server.serve(router(metrics).into_make_service()));
-        Ok(Server { address, authority: authority.pem(), handle })
+        tokio::spawn(server.serve(router(metrics, &id).into_make_service()));
+        Ok(Server { address, authority: authority.pem(), id, handle })
     }
 }
 
@@ -165,8 +178,11 @@ type Refused = Box<Response>;
 type Shared = State<Arc<Metrics>>;
 type Params = Query<BTreeMap<String, String>>;
 
-fn router(metrics: Arc<Metrics>) -> Router {
+fn router(metrics: Arc<Metrics>, id: &str) -> Router {
     let mut router = Router::new();
+    let (group, version) = PROBE;
+    let probe = async move || Json(body::resources(group, version, &[]));
+    router = router.route(&format!("/apis/{group}/{version}"), get(probe));
     for (group, versions) in GROUPS {
         let path = format!("/apis/{group}");
         router = router.route(&path, get(async move || Json(body::group(group, versions))));
@@ -204,8 +220,14 @@ fn router(metrics: Arc<Metrics>) -> Router {
             .route(&format!("{path}/metrics/{{metric}}"), get(of_namespace))
             .route(&format!("{path}/{{resource}}/{{name}}/{{metric}}"), get(of_object));
     }
+    let id = HeaderValue::from_str(id).unwrap_or(HeaderValue::from_static("kube-lockstep"));
+    let signed = async move |mut answer: Response| {
+        answer.headers_mut().insert(SERVER_HEADER, id.clone());
+        answer
+    };
     router
         .fallback(async || failure(&error(404, "NotFound", "the server could not find this")))
+        .layer(map_response(signed))
         .with_state(metrics)
 }
 

@@ -13,10 +13,12 @@ mod fit;
 pub(crate) mod kubeconfig;
 mod metrics_api;
 mod metrics_json;
+mod owner;
 pub(crate) mod pki;
 mod pods;
 mod pulse;
 mod registration;
+mod route;
 mod scene;
 mod targets;
 mod warm_up;
@@ -42,6 +44,8 @@ use audit::Routes;
 use control_plane::{ControlPlane, DRIVER, Settings};
 use metrics_api::{Metrics, Server};
 use pulse::Pulse;
+use registration::Registration;
+use route::Route;
 use scene::Stage;
 use watching::Seen;
 
@@ -115,7 +119,10 @@ impl Cluster {
         let Access { client, log, controllers, is_disposable } = access;
         let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
         let server = Server::start(metrics.clone(), "127.0.0.1:0").await?;
-        registration::register(&client, &server).await?;
+        // It goes with the cluster.
+        let options = registration::Options::all(Route::Name("localhost".to_owned()));
+        let registered = Registration::register(&client, &server, &options).await;
+        registered.map_err(|refusal| refusal.to_string())?;
         let mut tasks = JoinSet::new();
         if let Some(log) = log {
             tasks.spawn(routes.clone().read(log));
