@@ -8,6 +8,8 @@
 pub(crate) mod cluster;
 #[cfg(feature = "clusters")]
 pub mod embedded;
+#[cfg(feature = "clusters")]
+pub mod metrics_server;
 pub mod model;
 #[cfg(feature = "engines")]
 pub mod recorded;

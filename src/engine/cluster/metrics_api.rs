@@ -126,16 +126,23 @@ impl Metrics {
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// From now on a namespace is served, of itself: t=0 is now.
-    pub(crate) fn open_mirror(&self, namespace: &str, called: &Arc<str>, mirror: Mirror) {
+    /// From now on a namespace is served, of itself: t=0 is now. `pods` are those that there are, in
+    /// the order of their creation; it is given which instant t=0 is.
+    pub(crate) fn open_mirror(
+        &self,
+        namespace: &str,
+        (called, mut mirror): (&Arc<str>, Mirror),
+        pods: impl FnOnce(Timestamp) -> Vec<RealPod>,
+    ) {
         let (cluster, names, called) = (Cluster::default(), HashMap::new(), called.clone());
         let epoch = Timestamp::now();
+        // What happens at t=0 happens to them.
+        mirror.see(Time(-1), &pods(epoch));
         let served = Served { cluster, called, epoch, names, mirror: Some(mirror), log: None };
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// The pods of a namespace that is served of itself, in the order of their creation; `pods` is
-    /// given which instant t=0 is.
+    /// The pods of a namespace that is served of itself, as for [`Metrics::open_mirror`].
     pub(crate) fn see(&self, namespace: &str, pods: impl FnOnce(Timestamp) -> Vec<RealPod>) {
         if let Some(served) = self.lock().get_mut(namespace) {
             let now = served.time(Timestamp::now());

@@ -21,6 +21,7 @@ pub(crate) mod pki;
 mod pods;
 mod pulse;
 pub(crate) mod queries;
+pub(crate) mod real_pods;
 pub(crate) mod registration;
 pub(crate) mod route;
 mod scene;
