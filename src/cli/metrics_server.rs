@@ -7,11 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::{Format, Source, exit, show};
+use super::{Format, Source, exit, interrupt, show};
 use crate::engine::metrics_server::{self, Part, Place, Query, Told, Trouble, Wanted, Which};
 use crate::model::time::Span;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
@@ -76,11 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             registers: !args.no_register,
         };
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // A second one ends the program at once.
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())?;
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
+        interrupt::ends(&stop)?;
         metrics_server::serve(&wanted, &stop, &mut |told| telling.tell(&told))
     };
     done.map_err(Failure::from)?;

@@ -245,9 +245,9 @@ impl Server {
 
 fn router(metrics: Arc<Metrics>, id: &str) -> Router {
     let id = HeaderValue::from_str(id).unwrap_or(HeaderValue::from_static("kube-lockstep"));
-    let signed = async move |mut answer: Response| {
+    let signed = move |mut answer: Response| {
         answer.headers_mut().insert(SERVER_HEADER, id.clone());
-        answer
+        std::future::ready(answer)
     };
     let router = answers::routes(discovery::routes(Router::new()));
     router
