@@ -126,8 +126,8 @@ impl Metrics {
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// From now on a namespace is served, of itself: t=0 is now. `pods` are those that there are, in
-    /// the order of their creation; it is given which instant t=0 is.
+    /// From now on a namespace is served, of itself: t=0 is now. `pods` are those that there are,
+    /// in the order of their creation; it is given which instant t=0 is.
     pub(crate) fn open_mirror(
         &self,
         namespace: &str,

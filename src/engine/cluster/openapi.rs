@@ -218,7 +218,10 @@ pub(super) fn v3() -> Value {
 pub(super) fn v3_of(group: &str, version: &str) -> Option<Value> {
     versions().find(|it| *it == (group, version))?;
     let place = "#/components/schemas/";
-    let parameter = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
+    let parameter = |name: &str| {
+        let schema = json!({ "type": "string" });
+        json!({ "name": name, "in": "path", "required": true, "schema": schema })
+    };
     let answer = |kind: &str| {
         let schema = json!({ "$ref": format!("{place}{kind}") });
         json!({ "description": "OK", "content": { "application/json": { "schema": schema } } })

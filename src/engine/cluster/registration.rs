@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Of a process elsewhere that serves nothing: less than these seconds old, it may only be starting.
+/// Of a process elsewhere that serves nothing: younger than so many seconds, it may be starting.
 const YOUNG: i64 = 60;
 
 /// How often a change is tried that the API server's own changes come in the way of.
