@@ -149,21 +149,27 @@ fn plain(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn asked(uri: &str) -> Option<(String, Option<String>, String, Vec<(String, String)>)> {
-        let asked = Asked::of(&uri.parse().expect("an address"))?;
-        Some((asked.group, asked.namespace, asked.what, asked.parameters))
+    fn asked(uri: &str) -> Option<Asked> {
+        Asked::of(&uri.parse().expect("an address"))
     }
 
     #[test]
     fn what_is_asked_is_in_the_address() {
-        let of = |group: &str| format!("{group}.metrics.k8s.io");
         let uri = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/%2A/jobs\
                    ?labelSelector=app%3Dweb%2Ctier+in+%28a%29&limit=500";
-        let parameters = vec![("labelSelector".to_owned(), "app=web,tier in (a)".to_owned())];
-        let expected = (of("custom"), Some("shop".to_owned()), "pods/*/jobs".to_owned());
-        let (group, namespace, what) = expected;
-        assert_eq!(asked(uri), Some((group, namespace, what, parameters)));
-        let nodes = ("metrics.k8s.io".to_owned(), None, "nodes".to_owned(), Vec::new());
+        let jobs = Asked {
+            group: "custom.metrics.k8s.io".to_owned(),
+            namespace: Some("shop".to_owned()),
+            what: "pods/*/jobs".to_owned(),
+            parameters: vec![("labelSelector".to_owned(), "app=web,tier in (a)".to_owned())],
+        };
+        assert_eq!(asked(uri), Some(jobs));
+        let nodes = Asked {
+            group: "metrics.k8s.io".to_owned(),
+            namespace: None,
+            what: "nodes".to_owned(),
+            parameters: Vec::new(),
+        };
         assert_eq!(asked("/apis/metrics.k8s.io/v1beta1/nodes"), Some(nodes));
         for other in ["/apis/metrics.k8s.io/v1beta1", "/apis/metrics.k8s.io/v1beta1/", "/readyz"] {
             assert_eq!(asked(other), None, "{other}");
