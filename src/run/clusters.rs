@@ -110,6 +110,7 @@ fn settings(scenario: &Scenario, release: Release) -> Settings {
         flags,
         gates: scenario.gate_overrides.clone(),
         hpa_controller: true,
+        api_server: Vec::new(),
         observed: Vec::new(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
     }

@@ -5,24 +5,29 @@
 //! them, and the metrics APIs are served from here. What the HPA controller asks for and writes is
 //! what is observed. Deliberately no knowledge of what it should do.
 
+mod answers;
 mod audit;
 mod claim;
 pub(crate) mod client;
 mod clock;
 pub(crate) mod component;
 pub(crate) mod control_plane;
+mod discovery;
 mod fit;
 pub(crate) mod given;
 pub(crate) mod kubeconfig;
-mod metrics_api;
+pub(crate) mod metrics_api;
 mod metrics_json;
 mod observing;
-mod owner;
+mod openapi;
+pub(crate) mod owner;
 pub(crate) mod pki;
 mod pods;
 mod pulse;
-mod registration;
-mod route;
+pub(crate) mod queries;
+pub(crate) mod real_pods;
+pub(crate) mod registration;
+pub(crate) mod route;
 mod scene;
 mod targets;
 mod warm_up;
