@@ -80,6 +80,10 @@ struct StartArgs {
     /// Leave out upstream's HPA controller: another one is to take its place
     #[arg(long)]
     without_hpa_controller: bool,
+    /// One more argument of the kube-apiserver, for instance enable-aggregator-routing=true; may be
+    /// given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
+    api_server_arg: Vec<String>,
     /// Stay in the foreground, and end it with Ctrl-C
     #[arg(long)]
     foreground: bool,
@@ -97,6 +101,15 @@ fn gate(text: &str) -> Result<(String, bool), String> {
     let (name, value) = text.split_once('=').ok_or("it is NAME=true or NAME=false")?;
     let value = value.parse().map_err(|_| format!("{value:?} is neither true nor false"))?;
     Ok((name.to_owned(), value))
+}
+
+fn argument(text: &str) -> Result<String, String> {
+    let plain = text.trim_start_matches("--");
+    let name = plain.split('=').next().unwrap_or_default();
+    match !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        true => Ok(plain.to_owned()),
+        false => Err("it is NAME=VALUE, as kube-apiserver knows it".to_owned()),
+    }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
@@ -238,6 +251,7 @@ fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Res
     let mut options = Options {
         gates: args.feature_gate.iter().cloned().collect(),
         without_hpa_controller: args.without_hpa_controller,
+        api_server: args.api_server_arg.clone(),
         ..Options::default()
     };
     if let Some(period) = args.sync_period {

@@ -182,8 +182,8 @@ fn announcement(given: &Given, plan: &Plan, look: &Look) -> String {
     if !metrics_apis.is_empty() {
         let _ = writeln!(
             text,
-            "  - {}: it replaces {} meanwhile: `kubectl top` has no answers, and the {hpas} HPAs of \
-             the cluster see no metrics and keep their sizes",
+            "  - {}: it replaces {} meanwhile: `kubectl top` has no answers, and the {hpas} HPAs \
+             of the cluster see no metrics and keep their sizes",
             paint(WARN, "note"),
             names(metrics_apis)
         );

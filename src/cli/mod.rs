@@ -15,6 +15,7 @@ mod fuzz;
 mod given;
 mod interrupt;
 mod list;
+mod metrics_server;
 mod predict;
 mod prune;
 mod releases;
@@ -97,6 +98,13 @@ enum Command {
     Doctor(doctor::Args),
     /// Start and stop real control planes for one's own use
     Cluster(cluster::Args),
+    /// Serve the metrics of scenarios to a cluster: metrics.k8s.io, custom and external metrics
+    ///
+    /// The pods of a namespace get the metrics of a scenario over the time since the start: a load
+    /// is shared by the pods that are really there and ready. The cluster's own HPA controller, and
+    /// `kubectl top`, then see them. Nothing but the metrics is the scenario's: pods, targets and
+    /// HPAs are the cluster's.
+    MetricsServer(metrics_server::Args),
     /// Remove what is stale from the cache folder: engines of other versions, and leftovers
     ///
     /// What a running process uses is left. Engines that are removed are built anew when they are
@@ -283,6 +291,7 @@ pub fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Doctor(args) => doctor::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::MetricsServer(args) => metrics_server::run(&args),
         Command::Prune(args) => prune::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     };
@@ -337,9 +346,8 @@ impl TellPreparing {
     fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
         let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
         let text = match (self.told.get(engine), done) {
-            // Only builds have stages.
-            (None, _) if engine != what => {
-                format!("note: {what} (one to four minutes, the first time)\n")
+            (None, _) if what.contains(": ") => {
+                format!("note: {what} (minutes, the first time)\n")
             }
             (None, _) => format!("note: {what}\n"),
             (Some(last), _) if now.duration_since(*last) < QUIET => return None,

@@ -47,6 +47,8 @@ pub struct Options {
     pub gates: BTreeMap<String, bool>,
     /// Upstream's controller of HPAs does not run: another one is to take its place.
     pub without_hpa_controller: bool,
+    /// More arguments of the API server, without their dashes: `enable-aggregator-routing=true`.
+    pub api_server: Vec<String>,
 }
 
 /// A control plane that runs until it is stopped or dropped.
@@ -74,6 +76,7 @@ impl Running {
             flags: options.flags,
             gates: options.gates.clone(),
             hpa_controller: !options.without_hpa_controller,
+            api_server: options.api_server.clone(),
             observed: Vec::new(),
             custom_kinds: BTreeSet::new(),
         };

@@ -12,6 +12,7 @@ pub mod containers;
 pub mod embedded;
 #[cfg(feature = "clusters")]
 pub mod kubeconfig;
+pub mod metrics_server;
 pub mod model;
 #[cfg(feature = "engines")]
 pub mod recorded;

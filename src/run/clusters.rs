@@ -14,12 +14,13 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::findings::Findings;
 use super::in_order::in_order;
-use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
+use super::lockstep::{conclude, inconclusive, run_one, trace_of, unfinished};
 use super::many::{EngineChoice, Plan, start};
 use super::wall;
 use super::{Event, Note, Outcome, Summary, Verdict};
 use crate::engine::cluster::control_plane::Settings;
 use crate::engine::cluster::{Cluster, CustomKind, docker, image, k3s, kind, unfit};
+use crate::engine::model::Model;
 use crate::engine::{EngineError, embedded};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
@@ -27,6 +28,9 @@ use crate::scenario::Scenario;
 
 /// How many are played at a time that had no verdict at first.
 const AGAIN: usize = 4;
+
+/// What a cluster may take to make the pods that a reconcile wants, and to tell of them.
+const TIME_FOR_PODS: Span = Span::from_millis(500);
 
 /// How scenarios are played where time is real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +77,8 @@ fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, S
         return Err(on_a_cluster(why));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
-    too_long(&faster, pace).map_or(Ok(faster), |why| Err(on_a_cluster(why)))
+    let why = too_long(&faster, pace).or_else(|| hurried(&Arc::new(faster.clone()), release));
+    why.map_or(Ok(faster), |why| Err(on_a_cluster(why)))
 }
 
 /// Why a scenario at its pace is not wanted, if it is not.
@@ -81,6 +86,19 @@ pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     let length = Duration::from_nanos(faster.until.0.unsigned_abs());
     let (takes, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
     (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
+}
+
+/// Whether, as the model has it, a reconcile comes so soon after another one that the pods can't be
+/// made between them which that one wants.
+pub(super) fn hurried(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
+    let ticks = run_one(scenario, &mut Model::new(release), &[]).trace.ticks;
+    ticks.windows(2).find_map(|pair| {
+        let [one, next] = pair else { return None };
+        let apart = next.at - one.at;
+        (!one.scale_writes.is_empty() && apart < TIME_FOR_PODS).then(|| {
+            format!("a reconcile comes {apart} after one that scales, and pods take longer")
+        })
+    })
 }
 
 /// What scenarios have to agree on to be played on one cluster.
@@ -92,6 +110,7 @@ fn settings(scenario: &Scenario, release: Release) -> Settings {
         flags,
         gates: scenario.gate_overrides.clone(),
         hpa_controller: true,
+        api_server: Vec::new(),
         observed: Vec::new(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
     }

@@ -1,7 +1,7 @@
 //! Many scenarios on somebody's cluster, whose controller is as it is.
 //!
-//! Its flags can't be set. The sync period is measured, and scenarios are played so fast that theirs
-//! is the same; the other flags and the feature gates can't be seen, and are taken to be the
+//! Its flags can't be set. The sync period is measured, and scenarios are played so fast that
+//! theirs is the same; the other flags and the feature gates can't be seen, and are taken to be the
 //! defaults. A scenario is played if by the model that makes no difference to it.
 
 use std::num::NonZero;
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::clusters::{Group, Pace, Part, runtime, too_long};
+use super::clusters::{Group, Pace, Part, hurried, runtime, too_long};
 use super::lockstep::{free_run, unfinished};
 use super::many::{Plan, start};
 use super::{Event, Summary, Verdict};
@@ -137,7 +137,8 @@ fn play(
     }
     let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(there)?;
     let faster = scenario.faster(speed).map_err(there)?;
-    if let Some(why) = too_long(&faster, pace) {
+    let why = too_long(&faster, pace).or_else(|| hurried(&Arc::new(faster.clone()), release));
+    if let Some(why) = why {
         return Err(there(why));
     }
     with_flags_of(faster, release, period).map_err(there)

@@ -4,6 +4,10 @@
 //! then says; when the reconcile comes, the model is given the time at which it came. That is known
 //! only to within what the reconcile took: where a window's edge or a whole second falls into that,
 //! both outcomes are right, and the one that was seen is followed. That is counted, never silent.
+//!
+//! What the model remembers has such a time, too. So it is followed three times: as if everything
+//! had happened as early as it can have, as late, and between. Those whom a later reconcile proves
+//! wrong are dropped for one that it does not.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,14 +52,14 @@ pub(super) struct Followed<'k> {
 struct Wall<'a> {
     scenario: &'a Arc<Scenario>,
     world: World,
-    simulation: Simulation,
-    recorder: Recorder,
+    /// One for each of [`MOMENTS`].
+    lineages: [Lineage; MOMENTS.len()],
     /// Until when the world was asked.
     advanced: Time,
     /// How far from its time a reconcile may be.
     slack: Span,
-    /// Since when what is compared now came about.
-    since: Time,
+    /// Since when what is compared now came about, and what was compared before that.
+    since: [Time; 2],
     sight: Sight,
     boundaries: usize,
     /// The events that each reconcile should have written, and its place in the trace if it was
@@ -74,14 +78,15 @@ pub(super) async fn follow<'k>(
     mut findings: Findings<'k>,
 ) -> Result<Followed<'k>, EngineError> {
     let rules = Rules::of(release);
+    let simulation = Simulation::new(scenario, rules).with_a_clock_that_moves();
+    let lineage = Lineage { simulation, recorder: Recorder::new() };
     let mut wall = Wall {
         scenario,
         world: World::new(scenario),
-        simulation: Simulation::new(scenario, rules).with_a_clock_that_moves(),
-        recorder: Recorder::new(),
+        lineages: [lineage.clone(), lineage.clone(), lineage],
         advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
-        since: Time::ZERO,
+        since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,
         events: Vec::new(),
@@ -93,7 +98,7 @@ pub(super) async fn follow<'k>(
     let played = async {
         wall.play(&mut scene, &mut findings).await?;
         if findings.divergence.is_none() {
-            wall.since = Time::ZERO;
+            wall.since = [Time::ZERO; 2];
         }
         wall.compare_events(&mut scene, &mut findings).await
     };
@@ -122,7 +127,9 @@ impl Wall<'_> {
     /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
     /// than a reconcile may be late.
     fn stall(&self, scene: &Scene) -> Option<EngineError> {
-        let (of, length) = scene.stall(self.since).filter(|(_, length)| *length > self.slack)?;
+        // One that made the reconcile before this one late can have moved this one, too.
+        let stall = scene.stall(self.since[0]);
+        let (of, length) = stall.filter(|(_, length)| *length > self.slack)?;
         Some(scene.broken(format!("{of} gave no answer for {length}, when a reconcile was due")))
     }
 
@@ -138,7 +145,7 @@ impl Wall<'_> {
         let mut happened = Time::ZERO;
         let end = self.scenario.until;
         while findings.divergence.is_none() {
-            let due = self.simulation.next_sync();
+            let due = self.lineages[0].simulation.next_sync();
             // What is done has its whole effect before anything else is done.
             if let Some(due) = due.filter(|due| *due <= scene.now()) {
                 self.change(scene, due).await?;
@@ -181,7 +188,9 @@ impl Wall<'_> {
 
     fn hear(&mut self, changes: &[Change], at: Time) {
         for change in changes {
-            self.simulation.apply(change, at);
+            for lineage in &mut self.lineages {
+                lineage.simulation.apply(change, at);
+            }
         }
     }
 
@@ -195,7 +204,8 @@ impl Wall<'_> {
         let seen = scene.act(event).await?;
         // The controller hears of it when it is done.
         let at = scene.now();
-        let mut model = self.simulation.apply(event, at);
+        let answers = self.lineages.each_mut().map(|it| it.simulation.apply(event, at));
+        let [mut model, ..] = answers;
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
             model.at = seen.at;
         }
@@ -213,24 +223,27 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
         due: Time,
     ) -> Result<(), EngineError> {
-        self.since = scene.now();
+        self.since = [self.since[1], scene.now()];
         let scope = self.sight.scope;
-        let next = self.at(due).map(|(_, it)| it.observation);
+        let [lineage, ..] = &self.lineages;
+        let next = lineage.at(due).map(|it| it.decision.observation);
         let asks = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // What it does leaves no trace: all that can be seen is that nothing else is done.
         let hidden = !asks && next.is_some_and(|it| requests(&it, Scope::ALL) > 0);
-        if !asks && !(hidden && scene.is_told(due + self.slack).await) {
+        let is_seen = asks || hidden && scene.is_told(due + self.slack).await;
+        if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
-            self.simulation.hurry(due);
-            if let Some(mut decision) = self.simulation.sync(due) {
-                self.recorder.record(&mut decision.observation.events, due);
-                self.events.push((None, decision.observation.events));
+            let next = self.lineages.each_ref().map(|lineage| lineage.at(due));
+            let events = next[0].as_ref().map(|it| it.decision.observation.events.clone());
+            self.events.extend(events.map(|events| (None, events)));
+            for (lineage, next) in self.lineages.iter_mut().zip(next) {
+                *lineage = next.map_or_else(|| lineage.clone(), |it| it.lineage);
             }
             return Ok(());
         }
         let limit = due + Span(self.slack.0 * 9);
         let Some(mut tick) = scene.next_tick(limit).await else {
-            let decisions: Vec<Decision> = self.at(due).map(|(_, it)| it).into_iter().collect();
+            let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
             let predicted = predicted(due, decisions);
             findings.compare(
                 &predicted,
@@ -240,7 +253,8 @@ impl Wall<'_> {
             return Ok(());
         };
         let patience = tick.began + PATIENCE;
-        let first = self.at(tick.began).map_or(0, |(_, it)| requests(&it.observation, scope));
+        let first = lineage.at(tick.began);
+        let first = first.map_or(0, |it| requests(&it.decision.observation, scope));
         scene.rest_of(&mut tick, first, patience).await;
         if tick.began < scene.settled() {
             return Err(scene.broken(format!(
@@ -256,27 +270,18 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         }
-        let mut candidates = self.candidates(&tick);
         let seen = self.observation(scene, (tick.began, &tick.did))?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
-        for candidate in &mut candidates {
-            candidate.normalize(&seen, &tick, (&pods, self.sight.uncertainty));
-        }
-        let agrees = |it: &Candidate| {
-            compare::observations(&it.decision.observation, &seen, self.sight.scope).is_empty()
-        };
-        let chosen = candidates.iter().position(agrees);
-        self.boundaries += usize::from(chosen.is_some_and(|index| index > 0));
-        let Some(candidate) = candidates.into_iter().nth(chosen.unwrap_or_default()) else {
+        let decision = self.choose(&tick, &seen, &pods);
+        let Some(decision) = decision else {
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         };
-        let Candidate { simulation, recorder, decision } = candidate;
-        (self.simulation, self.recorder) = (simulation, recorder);
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
-        if let Some((target, replicas)) = self.simulation.settle(&seen, tick.ended) {
+        let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));
+        if let [Some((target, replicas)), ..] = settled {
             self.advanced = self.advanced.max(seen.at);
             self.world.scaled(self.advanced, target, replicas);
             scene.scaled(replicas);
@@ -284,6 +289,41 @@ impl Wall<'_> {
         let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
         findings.compare(&predicted(due, vec![decision]), stepped, self.sight.scope);
         Ok(())
+    }
+
+    /// What the model says of a reconcile that was seen: each lineage goes on with the moment that
+    /// agrees, its own if that does.
+    fn choose(&mut self, tick: &Tick, seen: &Observation, pods: &[String]) -> Option<Decision> {
+        let mut next = Vec::new();
+        for (index, lineage) in self.lineages.iter().enumerate() {
+            let own = MOMENTS.iter().cycle().skip(index).take(MOMENTS.len());
+            let mut first = None;
+            let agreeing = own.enumerate().find_map(|(further, moment)| {
+                let Sight { scope, uncertainty, .. } = self.sight;
+                let mut candidate = lineage.at(moment(tick, uncertainty))?;
+                candidate.normalize(seen, tick, (pods, uncertainty));
+                let differs = compare::observations(&candidate.decision.observation, seen, scope);
+                if differs.is_empty() {
+                    return Some((candidate, further > 0));
+                }
+                first.get_or_insert(candidate);
+                None
+            });
+            next.push((agreeing, first));
+        }
+        let survivor = next.iter().find_map(|(agreeing, _)| agreeing.clone());
+        let Some((survivor, _)) = survivor else {
+            // None is right: shown is what the first one says.
+            let first = next.into_iter().find_map(|(_, first)| first)?;
+            self.lineages[0] = first.lineage;
+            return Some(first.decision);
+        };
+        let strays = next.iter().any(|(agreeing, _)| agreeing.as_ref().is_none_or(|it| it.1));
+        self.boundaries += usize::from(strays);
+        for (lineage, (agreeing, _)) in self.lineages.iter_mut().zip(next) {
+            *lineage = agreeing.map_or_else(|| survivor.lineage.clone(), |(it, _)| it.lineage);
+        }
+        Some(survivor.decision)
     }
 
     /// Compares the events of all reconciles with those that were written, in order.
@@ -316,28 +356,6 @@ impl Wall<'_> {
             findings.found(index + 1, at, fields);
         }
         Ok(())
-    }
-
-    /// What the model says of a reconcile at an instant, whether it is due then or nearly.
-    fn at(&self, at: Time) -> Option<(Simulation, Decision)> {
-        let mut simulation = self.simulation.clone();
-        simulation.hurry(at);
-        let decision = simulation.sync(at)?;
-        Some((simulation, decision))
-    }
-
-    /// What the model says, first for the middle of the time in which the reconcile happened.
-    fn candidates(&self, tick: &Tick) -> Vec<Candidate> {
-        let middle = Time(tick.began.0 + (tick.ended - tick.began).0 / 2);
-        let about = self.sight.uncertainty;
-        let edges = [middle, tick.began - about, tick.ended + about];
-        let of = |at: Time| {
-            let (simulation, mut decision) = self.at(at)?;
-            let mut recorder = self.recorder.clone();
-            recorder.record(&mut decision.observation.events, at);
-            Some(Candidate { simulation, recorder, decision })
-        };
-        edges.into_iter().filter_map(of).collect()
     }
 
     /// What was seen, in the model's terms.
@@ -374,10 +392,35 @@ impl Wall<'_> {
     }
 }
 
-/// What the model says of a reconcile at some instant.
-struct Candidate {
+/// When a reconcile can have read the clock: in its middle, as early as it can be, and as late.
+const MOMENTS: [fn(&Tick, Span) -> Time; 3] = [
+    |tick, _| Time(tick.began.0 + (tick.ended - tick.began).0 / 2),
+    |tick, about| tick.began - about,
+    |tick, about| tick.ended + about,
+];
+
+/// A model, and what it remembers.
+#[derive(Clone)]
+struct Lineage {
     simulation: Simulation,
     recorder: Recorder,
+}
+
+impl Lineage {
+    /// What it says of a reconcile at an instant, whether it is due then or nearly.
+    fn at(&self, at: Time) -> Option<Candidate> {
+        let mut lineage = self.clone();
+        lineage.simulation.hurry(at);
+        let mut decision = lineage.simulation.sync(at)?;
+        lineage.recorder.record(&mut decision.observation.events, at);
+        Some(Candidate { lineage, decision })
+    }
+}
+
+/// What the model says of a reconcile at some instant.
+#[derive(Clone)]
+struct Candidate {
+    lineage: Lineage,
     decision: Decision,
 }
 

@@ -1,7 +1,7 @@
 //! What the API server tells of the controller's requests: its audit log, on its standard output.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -13,8 +13,8 @@ use super::Sight;
 use crate::compare::Scope;
 use crate::model::time::Span;
 
-/// What is seen so. The controller's error log is not told by any API, and events are written later:
-/// they are compared when all is over.
+/// What is seen so. The controller's error log is not told by any API, and events are written
+/// later: they are compared when all is over.
 pub(super) const SIGHT: Sight = Sight {
     scope: Scope { reads: true, scale_reads: true, events: false, errors: false },
     // Clocks of two processes of one machine, and the time from a clock's reading to a request.
@@ -39,6 +39,8 @@ pub(crate) struct Did {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     by_namespace: Mutex<HashMap<String, UnboundedSender<Did>>>,
+    /// Why a line of the log was not understood.
+    lost: Mutex<Option<String>>,
 }
 
 impl Routes {
@@ -66,12 +68,30 @@ impl Routes {
         routes.values().for_each(|to| drop(to.send(did.clone())));
     }
 
+    fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why something that was done may not have been handed on.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.lock_lost().clone()
+    }
+
     /// Reads the log to its end.
     pub(crate) async fn read(self: Arc<Routes>, log: impl AsyncRead + Unpin) {
         let mut lines = BufReader::new(log).lines();
         while let Ok(Some(line)) = lines.next_line().await {
-            // What the API server prints besides is not for us.
-            let Ok(event) = serde_json::from_str::<Event>(&line) else { continue };
+            let event = match serde_json::from_str::<Event>(&line) {
+                Ok(event) => event,
+                Err(error) if line.starts_with('{') => {
+                    // Without it a reconcile can't be told from another one.
+                    let start: String = line.chars().take(200).collect();
+                    *self.lock_lost() = Some(format!("{error}: {start}"));
+                    continue;
+                }
+                // What the API server prints besides is not for us.
+                Err(_) => continue,
+            };
             let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
             if let (Some(namespace), Some(did)) = (namespace, did(event)) {
                 self.hand(&namespace, did);

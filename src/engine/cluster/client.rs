@@ -30,7 +30,7 @@ pub(crate) async fn of_config(config: Kubeconfig) -> Result<Client, String> {
 
 /// A client that gives up in time, and that tells of errors instead of trying again for long: a
 /// metrics API that is gone is answered with 503.
-pub(super) fn of(mut config: Config) -> Result<Client, String> {
+pub(crate) fn of(mut config: Config) -> Result<Client, String> {
     // The one provider that is compiled in; another call finds it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
     config.default_retry = false;
@@ -45,6 +45,14 @@ pub(super) fn of(mut config: Config) -> Result<Client, String> {
 pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
     client.request_text(request).await
+}
+
+/// What an API server says, without all that its client knows of it.
+pub(crate) fn told(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// Lets a user play scenarios, and do what further rules say.

@@ -1,7 +1,7 @@
 //! How far a cluster's clock is from this machine's.
 //!
-//! An API server dates its answers in whole seconds. Where one second becomes the next, its clock is
-//! known as exactly as the two answers are apart.
+//! An API server dates its answers in whole seconds. Where one second becomes the next, its clock
+//! is known as exactly as the two answers are apart.
 
 use std::time::Duration;
 

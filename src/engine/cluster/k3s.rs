@@ -177,6 +177,7 @@ mod tests {
             hpa_controller: true,
             custom_kinds: BTreeSet::new(),
             observed: vec!["somebody".to_owned()],
+            api_server: Vec::new(),
         };
         insta::assert_snapshot!(args(&settings).join("\n"));
         let spec = spec("rancher/k3s:v1.33.1-k3s1", &settings);

@@ -192,6 +192,7 @@ mod tests {
             hpa_controller: true,
             custom_kinds: BTreeSet::new(),
             observed: Vec::new(),
+            api_server: Vec::new(),
         };
         insta::assert_snapshot!(config(&usual("v1.33.1"), &settings));
     }

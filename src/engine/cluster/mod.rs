@@ -5,6 +5,7 @@
 //! them, and the metrics APIs are served from here. What the HPA controller asks for and writes is
 //! what is observed. Deliberately no knowledge of what it should do.
 
+mod answers;
 mod audit;
 mod claim;
 pub(crate) mod client;
@@ -12,6 +13,7 @@ mod clock;
 pub(crate) mod component;
 mod container;
 pub(crate) mod control_plane;
+mod discovery;
 pub(crate) mod docker;
 mod fit;
 pub(crate) mod given;
@@ -19,15 +21,18 @@ pub(crate) mod image;
 pub(crate) mod k3s;
 pub(crate) mod kind;
 pub(crate) mod kubeconfig;
-mod metrics_api;
+pub(crate) mod metrics_api;
 mod metrics_json;
 mod observing;
-mod owner;
+mod openapi;
+pub(crate) mod owner;
 pub(crate) mod pki;
 mod pods;
 mod pulse;
-mod registration;
-mod route;
+pub(crate) mod queries;
+pub(crate) mod real_pods;
+pub(crate) mod registration;
+pub(crate) mod route;
 mod scene;
 mod targets;
 mod warm_up;
@@ -100,7 +105,7 @@ pub(crate) struct Sight {
 
 /// What a cluster is.
 enum Ground {
-    Embedded(ControlPlane),
+    Embedded(Box<ControlPlane>),
     Given(Client),
     Image(Boxed),
     K3s(K3s),
@@ -165,6 +170,7 @@ pub(crate) async fn stopped(stop: &AtomicBool) {
         sleep(GLANCE).await;
     }
 }
+
 impl Access {
     /// To a cluster in a container.
     fn to_container(
@@ -203,11 +209,11 @@ impl Cluster {
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
-        let reach = Reach::loopback();
         let controllers = Some(control_plane.controllers());
+        let (reach, ground) = (Reach::loopback(), Ground::Embedded(Box::new(control_plane)));
         let late = Span::ZERO;
         let access = Access { client, log, controllers, late, reach, is_disposable: true };
-        let furnished = Cluster::furnish(name, access, Ground::Embedded(control_plane)).await;
+        let furnished = Cluster::furnish(name, access, ground).await;
         furnished.map_err(|refusal| broken(refusal.to_string()))
     }
 
@@ -376,6 +382,10 @@ impl Cluster {
     /// # Errors
     /// If not, with what the part said that does not.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
+        if let Some(why) = self.stage.routes.lost() {
+            let why = format!("a line of the API server's audit log makes no sense: {why}");
+            return Err(self.stage.broken(why));
+        }
         self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()
     }
 

@@ -16,7 +16,7 @@ use kube::{Api, Error};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::client::at_once;
+use super::client::{at_once, told};
 use super::scene::Scene;
 use super::targets::Maker;
 use super::watching::RealPod;
@@ -288,7 +288,7 @@ impl Scene {
                     sleep(Duration::from_millis(5)).await;
                 }
                 (_, Err(error)) => {
-                    let why = format!("a pod of {}: {error}", self.namespace);
+                    let why = format!("a pod of {}: {}", self.namespace, told(&error));
                     return Err(self.stage.broken(why));
                 }
                 (Todo::Release(_) | Todo::Delete(_) | Todo::Create(..), Ok(())) => {

@@ -40,12 +40,16 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The same of one way of several.
 const PROBE_LIMIT: Duration = Duration::from_secs(12);
 
+/// So long it is waited until the namespace is gone. It takes longer where an API that others serve
+/// does not answer: then no namespace of that cluster goes.
+const GOING: Duration = Duration::from_secs(15);
+
 /// So long the API server may say that it does not reach it: the first time may be too early.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Of a process elsewhere that serves nothing: less than these seconds old, it may only be starting.
+/// Of a process elsewhere that serves nothing: younger than so many seconds, it may be starting.
 const YOUNG: i64 = 60;
 
 /// How often a change is tried that the API server's own changes come in the way of.
@@ -101,13 +105,11 @@ fn told(foreign: &[Foreign]) -> String {
     foreign.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The fake metrics API as an API server knows it. It has to be removed: dropping it does not.
+/// The fake metrics API as an API server knows it. [`remove_own`] removes it, dropping it does not.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registration {
-    client: Client,
     /// By which way it is reached.
     pub(crate) route: Route,
-    /// The APIServices that were somebody else's.
-    pub(crate) replaced: Vec<Foreign>,
 }
 
 impl Registration {
@@ -128,16 +130,7 @@ impl Registration {
             // What could not be made is the news, not what then can't be removed either.
             let _ = remove_own(client).await;
         }
-        let (route, replaced) = registered?;
-        Ok(Registration { client: client.clone(), route, replaced })
-    }
-
-    /// Removes all of it, and restores what it has replaced. Says what was done.
-    ///
-    /// # Errors
-    /// What the API server refuses.
-    pub(crate) async fn remove(self) -> Result<Vec<String>, String> {
-        remove_own(&self.client).await
+        Ok(Registration { route: registered? })
     }
 }
 
@@ -196,7 +189,7 @@ struct Registering<'a> {
 }
 
 impl Registering<'_> {
-    async fn register(&self) -> Result<(Route, Vec<Foreign>), Refusal> {
+    async fn register(&self) -> Result<Route, Refusal> {
         let foreign = foreign(self.client, &self.options.groups).await?;
         if !foreign.is_empty() && !self.options.replace {
             return Err(Refusal::Taken(foreign));
@@ -218,7 +211,7 @@ impl Registering<'_> {
                 .await
                 .map_err(|why| Refusal::Unreached(format!("{name}, by {route}: {why}")))?;
         }
-        Ok((route, foreign))
+        Ok(route)
     }
 
     async fn namespace(&self) -> Result<(), Refusal> {
@@ -492,7 +485,7 @@ pub(crate) async fn clear(client: &Client) -> Result<Vec<String>, String> {
     Ok(done)
 }
 
-/// Removes what this process has made. Says what was done.
+/// Removes what this process has made, and restores what it has replaced. Says what was done.
 ///
 /// # Errors
 /// If the API server refuses.
@@ -535,12 +528,18 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
         Err(error) => return Err(failed(error)),
         Ok(_) => {}
     }
-    let limit = Instant::now() + LIMIT;
-    while namespaces.get_opt(NAMESPACE).await.map_err(failed)?.is_some() {
+    let limit = Instant::now() + GOING;
+    while let Some(there) = namespaces.get_opt(NAMESPACE).await.map_err(failed)? {
         if Instant::now() > limit {
-            return Ok(Some(format!("namespace {NAMESPACE} is still being deleted")));
+            let conditions = there.status.and_then(|status| status.conditions).unwrap_or_default();
+            let why = conditions.into_iter().find(|it| it.status == "True");
+            let why = why.and_then(|it| it.message).map_or(String::new(), |why| format!(": {why}"));
+            return Ok(Some(format!("namespace {NAMESPACE} is still being deleted{why}")));
         }
         sleep(GLANCE).await;
     }
     Ok(Some(format!("namespace {NAMESPACE} is deleted")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use super::Sight;
 use super::audit::{Did, Routes};
 use super::claim;
-use super::client::{at_once, object};
+use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
 use super::observing::GAP;
 use super::pods::Todo;
@@ -181,7 +181,7 @@ impl Scene {
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
-        self.stage.broken(format!("{what} of {}: {error}", self.namespace))
+        self.stage.broken(format!("{what} of {}: {}", self.namespace, told(error)))
     }
 
     /// The time, in the scenario's terms.

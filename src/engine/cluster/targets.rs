@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::client::{self, object};
+use super::client::{self, object, told};
 use super::fit::match_labels;
 use crate::scenario::meant::Workload;
 
@@ -111,8 +111,37 @@ impl CustomKind {
         format!("{}.{}", self.plural, self.group)
     }
 
-    fn definition(&self) -> Value {
+    /// What defines it, with all versions that are served; the first is the one that is stored.
+    fn definition(&self, versions: &[&str]) -> Value {
         let integer = json!({ "type": "integer" });
+        let version = |(index, version): (usize, &&str)| {
+            json!({
+                "name": version,
+                "served": true,
+                "storage": index == 0,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "spec": { "type": "object", "properties": { "replicas": integer } },
+                        "status": {
+                            "type": "object",
+                            "properties": {
+                                "replicas": integer,
+                                "selector": { "type": "string" },
+                            },
+                        },
+                    },
+                } },
+                "subresources": {
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+            })
+        };
         json!({
             "metadata": { "name": self.name() },
             "spec": {
@@ -124,32 +153,7 @@ impl CustomKind {
                     "plural": self.plural,
                     "singular": self.kind.to_lowercase(),
                 },
-                "versions": [{
-                    "name": self.version,
-                    "served": true,
-                    "storage": true,
-                    "schema": { "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": { "type": "object", "properties": { "replicas": integer } },
-                            "status": {
-                                "type": "object",
-                                "properties": {
-                                    "replicas": integer,
-                                    "selector": { "type": "string" },
-                                },
-                            },
-                        },
-                    } },
-                    "subresources": {
-                        "status": {},
-                        "scale": {
-                            "specReplicasPath": ".spec.replicas",
-                            "statusReplicasPath": ".status.replicas",
-                            "labelSelectorPath": ".status.selector",
-                        },
-                    },
-                }],
+                "versions": versions.iter().enumerate().map(version).collect::<Vec<_>>(),
             },
         })
     }
@@ -172,17 +176,23 @@ impl CustomKind {
 /// If the API server refuses, or does not serve them in time.
 pub(super) async fn install(admin: &Client, kinds: &BTreeSet<CustomKind>) -> Result<(), String> {
     let definitions: Api<CustomResourceDefinition> = Api::all(admin.clone());
+    let mut by_name: BTreeMap<String, Vec<&CustomKind>> = BTreeMap::new();
     for kind in kinds {
-        let definition = object(kind.definition())?;
+        by_name.entry(kind.name()).or_default().push(kind);
+    }
+    for (name, kinds) in by_name {
+        let Some(kind) = kinds.first() else { continue };
+        let versions: Vec<&str> = kinds.iter().map(|kind| kind.version.as_str()).collect();
+        let definition = object(kind.definition(&versions))?;
         let created = definitions.create(&PostParams::default(), &definition).await;
-        created.map_err(|error| format!("{} can't be defined: {error}", kind.name()))?;
+        created.map_err(|error| format!("{name} can't be defined: {}", told(&error)))?;
     }
     let begin = Instant::now();
     for kind in kinds {
         let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
         while let Err(error) = client::get(admin, &path).await {
             if begin.elapsed() > LIMIT {
-                return Err(format!("{} is not served: {error}", kind.name()));
+                return Err(format!("{} is not served: {}", kind.name(), told(&error)));
             }
             sleep(Duration::from_millis(20)).await;
         }

@@ -67,7 +67,7 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
         let Ok(Some(Did { at, what, .. })) = next else { break };
         let apart = last.is_none_or(|last| at.duration_since(last).unsigned_abs() > APART);
         // Watches tell of writes, too.
-        if super::metrics_api::is_query(what) {
+        if super::answers::is_query(what) {
             last = Some(at);
             began.extend(apart.then_some(at));
         }
