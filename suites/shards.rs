@@ -55,6 +55,8 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
         shard,
         time_limit: TIME_LIMIT,
         pace: kube_lockstep::run::Pace::default(),
+        own: None,
+        words: Vec::new(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut report = Json::new(Vec::new());

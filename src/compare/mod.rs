@@ -23,11 +23,16 @@ pub struct Scope {
     pub events: bool,
     /// Errors that reconciles ended with.
     pub errors: bool,
+    /// The status of the HPA.
+    pub status: bool,
+    /// The messages of its conditions.
+    pub messages: bool,
 }
 
 impl Scope {
     /// Everything is observed.
-    pub const ALL: Scope = Scope { reads: true, events: true, errors: true };
+    pub const ALL: Scope =
+        Scope { reads: true, events: true, errors: true, status: true, messages: true };
 }
 
 /// One field in which two observations differ.
@@ -62,7 +67,10 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     differences.field("hpa", &model.hpa, &seen.hpa);
     differences.field("took", &model.took, &seen.took);
     scale_writes(&mut differences, model, seen);
-    status_write(&mut differences, model.status_write.as_ref(), seen.status_write.as_ref());
+    if scope.status {
+        let writes = (model.status_write.as_ref(), seen.status_write.as_ref());
+        status_write(&mut differences, writes, scope);
+    }
     if scope.events {
         events(&mut differences, &model.events, &seen.events);
     }
@@ -180,7 +188,9 @@ impl Differences {
 fn scale_writes(differences: &mut Differences, model: &Observation, seen: &Observation) {
     let elsewhere =
         |tick: &Observation| tick.scale_writes.iter().any(|write| tick.is_elsewhere(write));
-    let named = elsewhere(model) || elsewhere(seen) || model.target() != seen.target();
+    // One that was not read is told by nobody.
+    let differ = model.target().zip(seen.target()).is_some_and(|(one, other)| one != other);
+    let named = elsewhere(model) || elsewhere(seen) || differ;
     let text = |write: &ScaleWrite| {
         let ScaleWrite { resource, name, replicas, error } = write;
         let of = if named { format!(" of {resource}/{name}") } else { String::new() };
@@ -239,12 +249,12 @@ fn events(differences: &mut Differences, model: &[Event], seen: &[Event]) {
 
 fn status_write(
     differences: &mut Differences,
-    model: Option<&StatusWrite>,
-    seen: Option<&StatusWrite>,
+    (model, seen): (Option<&StatusWrite>, Option<&StatusWrite>),
+    scope: Scope,
 ) {
     match (model, seen) {
         (Some(model), Some(seen)) => {
-            status(differences, &model.status, &seen.status);
+            status(differences, (&model.status, &seen.status), scope);
             differences.optional("status.error", model.error.as_ref(), seen.error.as_ref());
         }
         (None, None) => {}
@@ -264,7 +274,7 @@ fn status_write(
     }
 }
 
-fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
+fn status(differences: &mut Differences, (model, seen): (&HpaStatus, &HpaStatus), scope: Scope) {
     differences.field("status.desiredReplicas", &model.desired_replicas, &seen.desired_replicas);
     differences.optional(
         "status.currentReplicas",
@@ -285,14 +295,18 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
     let texts = |status: &HpaStatus| status.current_metrics.iter().map(metric_status).collect();
     let (model_texts, seen_texts): (Vec<String>, Vec<String>) = (texts(model), texts(seen));
     differences.list("status.currentMetrics", &model_texts, &seen_texts, String::clone);
-    conditions(differences, &model.conditions, &seen.conditions);
+    conditions(differences, (&model.conditions, &seen.conditions), scope);
 }
 
 fn metric_status(status: &MetricStatus) -> String {
     crate::trace::words::metric_status_line(status)
 }
 
-fn conditions(differences: &mut Differences, model: &[Condition], seen: &[Condition]) {
+fn conditions(
+    differences: &mut Differences,
+    (model, seen): (&[Condition], &[Condition]),
+    scope: Scope,
+) {
     let order = |conditions: &[Condition]| {
         let types: Vec<_> = conditions.iter().map(|c| format!("{:?}", c.type_)).collect();
         types.join(", ")
@@ -303,7 +317,9 @@ fn conditions(differences: &mut Differences, model: &[Condition], seen: &[Condit
         let field = |name: &str| format!("status.conditions[{:?}].{name}", one.type_);
         differences.field(&field("status"), &one.status, &other.status);
         differences.field(&field("reason"), &one.reason, &other.reason);
-        differences.field(&field("message"), &one.message, &other.message);
+        if scope.messages {
+            differences.field(&field("message"), &one.message, &other.message);
+        }
         differences.field(
             &field("lastTransitionTime"),
             &one.last_transition_time,

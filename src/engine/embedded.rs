@@ -76,6 +76,7 @@ impl Running {
             hpa_controller: !options.without_hpa_controller,
             observed: Vec::new(),
             custom_kinds: BTreeSet::new(),
+            controller: None,
         };
         let started = runtime.block_on(ControlPlane::start(&name, program, &settings));
         let (control_plane, _) = started?;

@@ -7,6 +7,8 @@
 #[cfg(feature = "clusters")]
 pub(crate) mod cluster;
 #[cfg(feature = "clusters")]
+pub mod custom;
+#[cfg(feature = "clusters")]
 pub mod embedded;
 pub mod model;
 #[cfg(feature = "engines")]

@@ -252,15 +252,20 @@ fn resource_of(kind: &str) -> String {
 
 async fn all_pods(metrics: Shared, params: Params) -> Response {
     let namespaces = metrics.lock();
-    let mut items = Vec::new();
+    let (mut items, at) = (Vec::new(), Timestamp::now());
     let mut names: Vec<&String> = namespaces.keys().collect();
     names.sort();
     for namespace in names {
         let served = &namespaces[namespace];
+        let before = items.len();
         match selected(served, &params) {
             Ok(found) => items.extend(found.map(|pod| pod_json(served, namespace, pod))),
             Err(refused) => return *refused,
         }
+        // Whose reconcile this is nobody can tell: it may be of each of them.
+        let selector = params.get("labelSelector").cloned().unwrap_or_default();
+        let entry = json!({ "selector": selector, "items": items.len() - before });
+        let _ = served.log.send(asked(at, "listPodMetrics", entry));
     }
     Json(body::pod_list(&items)).into_response()
 }
@@ -326,12 +331,25 @@ fn merge(entry: &mut Value, answer: Value) {
 }
 
 async fn pod(metrics: Shared, Path((namespace, name)): Path<(String, String)>) -> Response {
-    let namespaces = metrics.lock();
-    let found = namespaces.get(&namespace).and_then(|served| {
+    let (namespaces, at) = (metrics.lock(), Timestamp::now());
+    let served = namespaces.get(&namespace);
+    let fault = served.and_then(|served| served.cluster.pod_metrics().err());
+    let found = served.and_then(|served| {
         let pods = served.cluster.pod_metrics().unwrap_or_default();
         let pod = pods.iter().find(|pod| **served.name(&pod.name) == *name)?;
         Some(pod_json(served, &namespace, pod))
     });
+    if let Some(served) = served {
+        let items = usize::from(found.is_some());
+        let mut entry = json!({ "selector": format!("metadata.name={name}"), "items": items });
+        if let Some(fault) = fault {
+            entry["error"] = fault.message.to_string().into();
+        }
+        let _ = served.log.send(asked(at, "listPodMetrics", entry));
+    }
+    if let Some(fault) = fault {
+        return failure(fault);
+    }
     match found {
         Some(pod) => Json(pod).into_response(),
         None => {

@@ -13,6 +13,7 @@ mod fit;
 pub(crate) mod kubeconfig;
 mod metrics_api;
 mod metrics_json;
+mod own;
 pub(crate) mod pki;
 mod pods;
 mod pulse;
@@ -31,16 +32,18 @@ use kube::Client;
 use tokio::process::ChildStdout;
 use tokio::task::JoinSet;
 
-pub(crate) use audit::Did;
+pub(crate) use audit::{DIRECT, Did};
 pub(crate) use fit::unfit;
 pub(crate) use scene::{Scene, Tick};
 pub(crate) use targets::CustomKind;
 
 use super::EngineError;
+use super::custom::USER;
 use crate::scenario::Scenario;
 use audit::Routes;
 use control_plane::{ControlPlane, DRIVER, Settings};
 use metrics_api::{Metrics, Server};
+use own::Own;
 use pulse::Pulse;
 use scene::Stage;
 use watching::Seen;
@@ -54,6 +57,8 @@ pub(crate) struct Cluster {
     // Ended by `stop`; when it is only dropped, each part still ends.
     tasks: JoinSet<()>,
     server: Server,
+    /// The user's own controller, if there is one.
+    own: Mutex<Option<own::Running>>,
     ground: Mutex<Ground>,
     opened: AtomicUsize,
 }
@@ -84,6 +89,8 @@ struct Access {
     log: Option<ChildStdout>,
     /// The controller manager, where it can be asked whether it is well.
     controllers: Option<Client>,
+    /// A controller of the user's own that is to be started there.
+    own: Option<Own>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
 }
@@ -98,7 +105,8 @@ impl Cluster {
         program: &Path,
         mut settings: Settings,
     ) -> Result<Cluster, EngineError> {
-        settings.observed = vec![UPSTREAM.to_owned()];
+        let user = if settings.controller.is_some() { USER } else { UPSTREAM };
+        settings.observed = vec![user.to_owned()];
         let broken =
             |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
         let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
@@ -106,13 +114,14 @@ impl Cluster {
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
         let controllers = Some(control_plane.controllers());
-        let access = Access { client, log, controllers, is_disposable: true };
+        let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
+        let access = Access { client, log, controllers, own, is_disposable: true };
         Cluster::furnish(name, access, Ground::Embedded(control_plane)).await.map_err(broken)
     }
 
     /// Gives a cluster what scenarios need.
     async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, String> {
-        let Access { client, log, controllers, is_disposable } = access;
+        let Access { client, log, controllers, own, is_disposable } = access;
         let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
         let server = Server::start(metrics.clone(), "127.0.0.1:0").await?;
         registration::register(&client, &server).await?;
@@ -128,10 +137,15 @@ impl Cluster {
             pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
         }
         let name = name.clone();
-        let stage = Arc::new(Stage { name, client, metrics, routes, seen, pulse, is_disposable });
-        warm_up::warm_up(&stage).await?;
+        let own = own.map(Own::start).transpose();
+        let own = own.map_err(|error| format!("the controller can't be started: {error}"))?;
+        let said = own.as_ref().map(|own| own.said().clone());
+        let stage = Stage { name, client, metrics, routes, seen, pulse, said, is_disposable };
+        let (stage, own) = (Arc::new(stage), Mutex::new(own));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
-        Ok(Cluster { stage, tasks, server, ground, opened })
+        let cluster = Cluster { stage, tasks, server, own, ground, opened };
+        warm_up::warm_up(&cluster.stage, &|| cluster.check().is_err()).await?;
+        Ok(cluster)
     }
 
     /// Opens a scenario.
@@ -152,12 +166,17 @@ impl Cluster {
             let why = format!("a line of the API server's audit log makes no sense: {why}");
             return Err(self.stage.broken(why));
         }
-        self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()
+        self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()?;
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
     }
 
     /// Ends it, and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
+        if let Some(own) = self.own.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            own.stop().await;
+        }
         drop(self.server);
         let ground = self.ground.into_inner();
         ground.unwrap_or_else(PoisonError::into_inner).stop().await;
