@@ -562,3 +562,41 @@ until: 1m
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
     assert!(!stdout(&predict).contains("the HPA selects"), "{}", stdout(&predict));
 }
+
+/// The context that is current is set for other purposes.
+#[test]
+fn a_cluster_is_only_touched_when_its_context_is_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("config");
+    let config = "
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]
+users: [{name: u, user: {token: t}}]
+contexts:
+  - {name: staging, context: {cluster: c, user: u}}
+  - {name: production, context: {cluster: c, user: u}}
+current-context: production
+";
+    fs::write(&file, config).expect("a file can be written");
+    let run = |arguments: &[&str], code: i32| {
+        let own = ["run", "tolerance", "--kubeconfig", text(&file)];
+        stderr(&kube_lockstep(&[&own, arguments].concat()).assert().code(code))
+    };
+    let unnamed = run(&["--engine", "kubeconfig"], 2);
+    assert!(unnamed.contains("hint: --context NAME; there are staging, production"), "{unnamed}");
+    let wrong = run(&["--engine", "kubeconfig", "--context", "test"], 2);
+    assert!(
+        wrong.contains("no context \"test\"") && wrong.contains("there are staging"),
+        "{wrong}"
+    );
+    let other = run(&["--engine", "embedded", "--context", "staging"], 2);
+    assert!(other.contains("--context is of --engine kubeconfig"), "{other}");
+    let fast = run(&["--engine", "kubeconfig", "--context", "staging", "--speed", "2"], 2);
+    assert!(fast.contains("it follows from the cluster's sync period"), "{fast}");
+    let gone = run(&["--engine", "kubeconfig", "--context", "staging", "--yes"], 3);
+    assert!(gone.contains("the kubeconfig engine failed: "), "{gone}");
+    let none = ["cluster", "clean", "--kubeconfig", text(&file)];
+    let none = stderr(&kube_lockstep(&none).assert().code(2));
+    assert!(none.contains("there are staging, production"), "{none}");
+}

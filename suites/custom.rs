@@ -122,6 +122,7 @@ fn play(ids: &[&str], own: Own) -> Result<BTreeMap<String, Outcome>, Failed> {
         shard: None,
         time_limit: TIME_LIMIT,
         pace: Pace::default(),
+        given: None,
         own: Some(own),
         words: Vec::new(),
         stop: Arc::new(AtomicBool::new(false)),

@@ -97,6 +97,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         shard: None,
         time_limit: TIME_LIMIT,
         pace: Pace::default(),
+        given: None,
         own: None,
         words: Vec::new(),
         stop: Arc::new(AtomicBool::new(false)),

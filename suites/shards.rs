@@ -55,6 +55,7 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
         shard,
         time_limit: TIME_LIMIT,
         pace: kube_lockstep::run::Pace::default(),
+        given: None,
         own: None,
         words: Vec::new(),
         stop: Arc::new(AtomicBool::new(false)),

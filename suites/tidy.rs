@@ -178,3 +178,18 @@ fn links_in_the_documents_lead_somewhere() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The rights in the docs are those with which the tests on clusters run.
+#[test]
+fn the_rights_in_the_docs_suffice_and_are_no_more() {
+    let read = |path: &str| {
+        fs::read_to_string(support::repository().join(path)).expect("the rights can be read")
+    };
+    let in_docs = read("docs/engines/kubeconfig-rbac.yaml");
+    let (role, binding) = in_docs.split_once("\n---\n").expect("a role and its binding");
+    let yaml = |text: &str| serde_yaml::from_str::<serde_json::Value>(text).expect("YAML");
+    let in_tests: serde_json::Value =
+        serde_json::from_str(&read("src/engine/cluster/role.json")).expect("JSON");
+    assert_eq!(yaml(role), in_tests);
+    assert_eq!(yaml(binding)["roleRef"]["name"], in_tests["metadata"]["name"]);
+}

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::failure::Failure;
+use super::given::{self, OfContext};
 use super::{OfRelease, TellPreparing, exit, show};
 use crate::engine::embedded::{self, Options, Running};
 use crate::engine::upstream::build;
@@ -49,6 +50,11 @@ enum Command_ {
     Kubeconfig(Named),
     /// List the control planes that run
     List,
+    /// Remove from somebody's cluster what runs there have left that were killed
+    ///
+    /// Namespaces of scenarios with all that is in them, and the metrics API; one that it had
+    /// replaced is restored. What belongs to a run that lives is left.
+    Clean(OfContext),
 }
 
 #[derive(clap::Args, Debug)]
@@ -74,6 +80,10 @@ struct StartArgs {
     /// Leave out upstream's HPA controller: another one is to take its place
     #[arg(long)]
     without_hpa_controller: bool,
+    /// One more argument of the kube-apiserver, for instance enable-aggregator-routing=true; may be
+    /// given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
+    api_server_arg: Vec<String>,
     /// Stay in the foreground, and end it with Ctrl-C
     #[arg(long)]
     foreground: bool,
@@ -93,12 +103,22 @@ fn gate(text: &str) -> Result<(String, bool), String> {
     Ok((name.to_owned(), value))
 }
 
+fn argument(text: &str) -> Result<String, String> {
+    let plain = text.trim_start_matches("--");
+    let name = plain.split('=').next().unwrap_or_default();
+    match !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        true => Ok(plain.to_owned()),
+        false => Err("it is NAME=VALUE, as kube-apiserver knows it".to_owned()),
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     match &args.command {
         Command_::Start(args) => start(args),
         Command_::Stop(args) => stop(args),
         Command_::Kubeconfig(args) => kubeconfig(args),
         Command_::List => list(),
+        Command_::Clean(of) => given::clean(of),
     }
 }
 
@@ -231,6 +251,7 @@ fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Res
     let mut options = Options {
         gates: args.feature_gate.iter().cloned().collect(),
         without_hpa_controller: args.without_hpa_controller,
+        api_server: args.api_server_arg.clone(),
         ..Options::default()
     };
     if let Some(period) = args.sync_period {

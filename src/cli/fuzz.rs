@@ -24,6 +24,9 @@ use crate::report::fuzz::{self as report, FuzzSetting};
 use crate::run::fuzzing::{Enough, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz};
 use crate::run::{Setting, Shard, of_program};
 
+/// What is said of a signal while there are findings to save.
+const INTERRUPTED: &str = "interrupted: findings are saved as they are; once more ends at once";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
@@ -129,7 +132,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         known: Fixtures::find(None)?.known()?,
         stop,
     };
-    let ending = interrupt::Ending::listen(&plan.stop)?;
+    let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
     let summary = tell(args, &plan, &setting, &*engine)?;
     ending.follow();
     Ok(if summary.divergences > 0 {

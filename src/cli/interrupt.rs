@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -36,27 +36,16 @@ const TWICE: Duration = Duration::from_millis(500);
 pub(super) struct Ending(Arc<AtomicI32>);
 
 impl Ending {
-    /// Waits for Ctrl-C, which sets `stop`; a second one ends the program at once.
-    pub(super) fn listen(stop: &Arc<AtomicBool>) -> io::Result<Ending> {
+    /// Waits for Ctrl-C, which sets `stop` and is answered with `message`; a second one ends the
+    /// program at once.
+    pub(super) fn listen(stop: &Arc<AtomicBool>, message: &'static str) -> io::Result<Ending> {
         let caught = Arc::new(AtomicI32::new(0));
         let (catch, stop) = (caught.clone(), stop.clone());
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        std::thread::spawn(move || {
-            let mut first: Option<Instant> = None;
-            for signal in signals.forever() {
-                match first {
-                    // Programs like timeout(1) send theirs twice, one right after the other.
-                    Some(first) if first.elapsed() < TWICE => continue,
-                    Some(_) => {
-                        let _ = emulate_default_handler(signal);
-                    }
-                    None => first = Some(Instant::now()),
-                }
-                catch.store(signal, Ordering::Relaxed);
-                stop.store(true, Ordering::Relaxed);
-                say("interrupted: findings are saved as they are; once more ends at once");
-            }
-        });
+        once(&[SIGINT, SIGTERM], move |signal| {
+            catch.store(signal, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+            say(message);
+        })?;
         Ok(Ending(caught))
     }
 
@@ -68,6 +57,33 @@ impl Ending {
             let _ = emulate_default_handler(signal);
         }
     }
+}
+
+/// Waits for the usual end of what goes on until it is ended, and sets `stop`; a second signal ends
+/// the program at once, whatever it leaves.
+pub(super) fn ends(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    let stop = stop.clone();
+    once(&[SIGINT, SIGTERM, SIGHUP], move |_| stop.store(true, Ordering::Relaxed))
+}
+
+/// Does something at a first signal; a second one ends the program.
+fn once(signals: &[i32], first_time: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
+    std::thread::spawn(move || {
+        let mut first: Option<Instant> = None;
+        for signal in signals.forever() {
+            match first {
+                // Programs like timeout(1) send theirs twice, one right after the other.
+                Some(first) if first.elapsed() < TWICE => continue,
+                Some(_) => {
+                    let _ = emulate_default_handler(signal);
+                }
+                None => first = Some(Instant::now()),
+            }
+            first_time(signal);
+        }
+    });
+    Ok(())
 }
 
 /// A line of its own.

@@ -12,8 +12,10 @@ mod explain;
 mod failure;
 mod fixtures;
 mod fuzz;
+mod given;
 mod interrupt;
 mod list;
+mod metrics_server;
 mod predict;
 mod prune;
 mod releases;
@@ -96,6 +98,13 @@ enum Command {
     Doctor(doctor::Args),
     /// Start and stop real control planes for one's own use
     Cluster(cluster::Args),
+    /// Serve the metrics of scenarios to a cluster: metrics.k8s.io, custom and external metrics
+    ///
+    /// The pods of a namespace get the metrics of a scenario over the time since the start: a load
+    /// is shared by the pods that are really there and ready. The cluster's own HPA controller, and
+    /// `kubectl top`, then see them. Nothing but the metrics is the scenario's: pods, targets and
+    /// HPAs are the cluster's.
+    MetricsServer(metrics_server::Args),
     /// Remove what is stale from the cache folder: engines of other versions, and leftovers
     ///
     /// What a running process uses is left. Engines that are removed are built anew when they are
@@ -204,6 +213,11 @@ struct OfReleases {
 }
 
 impl OfReleases {
+    /// Those that are named.
+    fn named(&self) -> Option<&Releases> {
+        self.releases.as_ref()
+    }
+
     fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
         let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
         let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
@@ -277,6 +291,7 @@ pub fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Doctor(args) => doctor::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::MetricsServer(args) => metrics_server::run(&args),
         Command::Prune(args) => prune::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     };

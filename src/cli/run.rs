@@ -10,6 +10,8 @@ use clap::ValueEnum;
 
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
+use super::given::OfGiven;
+use super::interrupt::Ending;
 use super::{
     Format, OfCheckout, OfReleases, OfShard, Source, TellPreparing, columns, exit, interrupt,
     program_and_engine, workers,
@@ -58,12 +60,16 @@ pub(super) struct Args {
     /// How long an engine may take for an answer, for instance 1m
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     time_limit: Option<std::time::Duration>,
-    /// How many times as fast as written scenarios are played on a real cluster [default: 15]
+    /// How many times as fast as written scenarios are played on a real cluster [default: 15; with
+    /// a kubeconfig, what the cluster's sync period makes of it]
     #[arg(long, value_name = "N")]
     speed: Option<NonZero<u32>>,
-    /// Scenarios that take longer than this on a real cluster are skipped [default: 1m]
+    /// Scenarios that take longer than this on a real cluster are skipped [default: 1m; with a
+    /// kubeconfig 15m]
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     longest: Option<std::time::Duration>,
+    #[command(flatten)]
+    given: OfGiven,
     #[command(flatten)]
     own: OfOwn,
 }
@@ -131,6 +137,9 @@ impl OfOwn {
     }
 }
 
+/// The same of clusters whose sync period can't be made short.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+
 /// How many scenarios are played on a real cluster at a time, unless the command line says so.
 const SIDE_BY_SIDE: usize = 24;
 
@@ -145,6 +154,8 @@ enum EngineName {
     Recorded,
     /// A whole control plane of this machine's own: etcd, kube-apiserver, kube-controller-manager
     Embedded,
+    /// Any cluster, by the --context of a kubeconfig, with its own sync period
+    Kubeconfig,
 }
 
 pub(super) fn time_limit(text: &str) -> Result<std::time::Duration, String> {
@@ -191,7 +202,14 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         );
     }
     let selected = fixtures.select(&args.names)?;
-    Ok(Plan {
+    let on_given = args.engine == Some(EngineName::Kubeconfig);
+    if on_given && args.speed.is_some() {
+        let what = "--speed can't be chosen: it follows from the cluster's sync period";
+        return Err(Failure::usage(what).hint("leave out --speed"));
+    }
+    let given = args.given.open(on_given)?;
+    let longest = if on_given { LONGEST } else { Pace::default().longest };
+    let mut plan = Plan {
         scenarios: parse_all(&selected)?,
         engine: match args.engine {
             None => EngineChoice::Best,
@@ -199,11 +217,14 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             Some(EngineName::Model) => EngineChoice::Model,
             Some(EngineName::Recorded) => EngineChoice::Recorded,
             Some(EngineName::Embedded) => EngineChoice::Embedded,
+            Some(EngineName::Kubeconfig) => EngineChoice::Kubeconfig,
         },
         releases: args.releases.releases(checkout.as_ref())?,
         jobs: match args.engine {
             // They mostly wait.
-            Some(EngineName::Embedded) => args.jobs.map_or(SIDE_BY_SIDE, usize::from),
+            Some(EngineName::Embedded | EngineName::Kubeconfig) => {
+                args.jobs.map_or(SIDE_BY_SIDE, usize::from)
+            }
             _ => workers(args.jobs),
         },
         known: fixtures.known()?,
@@ -214,12 +235,17 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         time_limit: args.time_limit.unwrap_or(TIME_LIMIT),
         pace: Pace {
             speed: args.speed.unwrap_or(Pace::default().speed),
-            longest: args.longest.unwrap_or(Pace::default().longest),
+            longest: args.longest.unwrap_or(longest),
         },
+        given: given.clone(),
         own,
         words: words.unwrap_or_default(),
         stop: Arc::new(AtomicBool::new(false)),
-    })
+    };
+    if let Some(given) = &given {
+        args.given.agree(given, &mut plan, args.releases.named())?;
+    }
+    Ok(plan)
 }
 
 /// All scenarios, or what is wrong with each that makes no sense.
@@ -235,13 +261,23 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
     if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
+/// What is said of a signal while there is something to remove.
+const INTERRUPTED: &str = "interrupted: what was made on the cluster is being removed; once more \
+                           ends at once, and leaves it to `kube-lockstep cluster clean`";
+
 /// Runs the plan and hands every event to the report. One whose reader has gone is told no more,
 /// but the verdict is still wanted; one that can't write for another reason ends the run.
 fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
     let mut preparing = TellPreparing::default();
     let mut broken: Option<io::Error> = None;
-    let done = interrupt::listen(plan.runs())?;
+    // What was made on somebody's cluster is removed before the end.
+    let ending =
+        plan.given.is_some().then(|| Ending::listen(&plan.stop, INTERRUPTED)).transpose()?;
+    let done = match ending {
+        Some(_) => Arc::default(),
+        None => interrupt::listen(plan.runs())?,
+    };
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, fraction } = &event
             && quiet
@@ -260,6 +296,9 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
             broken = Some(error);
         }
     });
+    if let Some(ending) = ending {
+        ending.follow();
+    }
     match broken {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(summary.map_err(Failure::from)?),

@@ -19,6 +19,8 @@ use crate::trace::{ApiAnswer, ApiOutcome};
 pub struct Scope {
     /// Queries made by the controller.
     pub reads: bool,
+    /// Among them, those of the scale.
+    pub scale_reads: bool,
     /// Events as recorded.
     pub events: bool,
     /// Errors that reconciles ended with.
@@ -31,8 +33,35 @@ pub struct Scope {
 
 impl Scope {
     /// Everything is observed.
-    pub const ALL: Scope =
-        Scope { reads: true, events: true, errors: true, status: true, messages: true };
+    pub const ALL: Scope = Scope {
+        reads: true,
+        scale_reads: true,
+        events: true,
+        errors: true,
+        status: true,
+        messages: true,
+    };
+
+    /// What is in both.
+    #[must_use]
+    pub fn and(self, other: Scope) -> Scope {
+        Scope {
+            reads: self.reads && other.reads,
+            scale_reads: self.scale_reads && other.scale_reads,
+            events: self.events && other.events,
+            errors: self.errors && other.errors,
+            status: self.status && other.status,
+            messages: self.messages && other.messages,
+        }
+    }
+
+    /// The queries of a tick that can be observed.
+    #[must_use]
+    pub fn visible(self, tick: &Observation) -> Vec<&Read> {
+        let is_visible =
+            |read: &&Read| self.reads && (self.scale_reads || !matches!(read, Read::Scale { .. }));
+        tick.reads.iter().filter(is_visible).collect()
+    }
 }
 
 /// One field in which two observations differ.
@@ -66,7 +95,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     differences.field("at", &model.at, &seen.at);
     differences.field("hpa", &model.hpa, &seen.hpa);
     differences.field("took", &model.took, &seen.took);
-    scale_writes(&mut differences, model, seen);
+    scale_writes(&mut differences, (model, seen), scope);
     if scope.status {
         let writes = (model.status_write.as_ref(), seen.status_write.as_ref());
         status_write(&mut differences, writes, scope);
@@ -74,8 +103,9 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     if scope.events {
         events(&mut differences, &model.events, &seen.events);
     }
-    if scope.reads {
-        reads(&mut differences, &model.reads, &seen.reads);
+    // Nearly always they agree: that is to cost nothing.
+    if model.reads != seen.reads {
+        reads(&mut differences, &scope.visible(model), &scope.visible(seen));
     }
     if scope.errors {
         differences.list("errors", &model.errors, &seen.errors, Text::to_string);
@@ -185,12 +215,16 @@ impl Differences {
 }
 
 /// What was scaled is told only where that is not each side's target.
-fn scale_writes(differences: &mut Differences, model: &Observation, seen: &Observation) {
+fn scale_writes(
+    differences: &mut Differences,
+    (model, seen): (&Observation, &Observation),
+    scope: Scope,
+) {
     let elsewhere =
         |tick: &Observation| tick.scale_writes.iter().any(|write| tick.is_elsewhere(write));
     // One that was not read is told by nobody.
     let differ = model.target().zip(seen.target()).is_some_and(|(one, other)| one != other);
-    let named = elsewhere(model) || elsewhere(seen) || differ;
+    let named = elsewhere(model) || elsewhere(seen) || scope.scale_reads && differ;
     let text = |write: &ScaleWrite| {
         let ScaleWrite { resource, name, replicas, error } = write;
         let of = if named { format!(" of {resource}/{name}") } else { String::new() };
@@ -200,7 +234,7 @@ fn scale_writes(differences: &mut Differences, model: &Observation, seen: &Obser
     differences.list("scale.spec.replicas", &model.scale_writes, &seen.scale_writes, text);
 }
 
-fn reads(differences: &mut Differences, model: &[Read], seen: &[Read]) {
+fn reads(differences: &mut Differences, model: &[&Read], seen: &[&Read]) {
     differences.list("reads", model, seen, |read| match read {
         Read::Scale { resource, name, answer } => match answer {
             Ok((spec, status)) => {
@@ -325,5 +359,30 @@ fn conditions(
             &one.last_transition_time,
             &other.last_transition_time,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_not_compared() {
+        let scale = Read::Scale {
+            resource: "deployments.apps".into(),
+            name: "web".into(),
+            answer: Ok((1, 1)),
+        };
+        let list = Read::PodMetrics { selector: "app=web".into(), answer: Ok(3) };
+        let tick = |reads: Vec<Read>| Observation { reads, ..Observation::default() };
+        let (all, some) = (tick(vec![scale.clone(), list.clone()]), tick(vec![list]));
+        let fields = |scope: Scope, seen: &Observation| -> Vec<String> {
+            observations(&all, seen, scope).into_iter().map(|it| it.field).collect()
+        };
+        let by_watches = Scope { scale_reads: false, ..Scope::ALL };
+        assert_eq!(fields(Scope::ALL, &some), ["reads[0]", "reads[1]"]);
+        assert_eq!(fields(by_watches, &some), Vec::<String>::new());
+        assert_eq!(fields(by_watches, &tick(vec![scale])), ["reads[0]"], "a query is missing");
+        assert_eq!(by_watches.visible(&all), some.reads.iter().collect::<Vec<_>>());
     }
 }

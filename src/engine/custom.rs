@@ -186,6 +186,7 @@ mod tests {
             flags: Flags { sync_period: Span::from_millis(66), ..Flags::default() },
             gates: BTreeMap::from([("A".to_owned(), true), ("B".to_owned(), false)]),
             hpa_controller: false,
+            api_server: Vec::new(),
             observed: Vec::new(),
             custom_kinds: std::collections::BTreeSet::new(),
             controller: None,

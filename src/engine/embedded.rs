@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::EngineError;
-use super::cluster::control_plane::{ControlPlane, Settings};
+use super::cluster::control_plane::{ControlPlane, DRIVER, Settings};
 use super::upstream::build::{self, Progress, What};
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
@@ -47,6 +47,8 @@ pub struct Options {
     pub gates: BTreeMap<String, bool>,
     /// Upstream's controller of HPAs does not run: another one is to take its place.
     pub without_hpa_controller: bool,
+    /// More arguments of the API server, without their dashes: `enable-aggregator-routing=true`.
+    pub api_server: Vec<String>,
 }
 
 /// A control plane that runs until it is stopped or dropped.
@@ -74,6 +76,7 @@ impl Running {
             flags: options.flags,
             gates: options.gates.clone(),
             hpa_controller: !options.without_hpa_controller,
+            api_server: options.api_server.clone(),
             observed: Vec::new(),
             custom_kinds: BTreeSet::new(),
             controller: None,
@@ -90,6 +93,17 @@ impl Running {
     pub fn admin_kubeconfig(&self) -> std::io::Result<String> {
         match &self.control_plane {
             Some(control_plane) => control_plane.kubeconfig("admin", Some("system:masters")),
+            None => Err(std::io::Error::other("it was stopped")),
+        }
+    }
+
+    /// A kubeconfig of somebody who may do what playing scenarios takes, and no more.
+    ///
+    /// # Errors
+    /// If no certificate can be made.
+    pub fn driver_kubeconfig(&self) -> std::io::Result<String> {
+        match &self.control_plane {
+            Some(control_plane) => control_plane.kubeconfig(DRIVER, None),
             None => Err(std::io::Error::other("it was stopped")),
         }
     }

@@ -10,6 +10,9 @@ pub(crate) mod cluster;
 pub mod custom;
 #[cfg(feature = "clusters")]
 pub mod embedded;
+#[cfg(feature = "clusters")]
+pub mod kubeconfig;
+pub mod metrics_server;
 pub mod model;
 #[cfg(feature = "engines")]
 pub mod recorded;

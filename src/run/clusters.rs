@@ -51,9 +51,9 @@ impl Default for Pace {
 }
 
 /// A scenario of the plan: as it is written, and as it is played.
-struct Part {
-    written: Arc<Scenario>,
-    played: Result<Arc<Scenario>, String>,
+pub(super) struct Part {
+    pub(super) written: Arc<Scenario>,
+    pub(super) played: Result<Arc<Scenario>, String>,
 }
 
 impl Part {
@@ -78,22 +78,20 @@ fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, S
         return Err(on_a_cluster(why));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
+    let why = too_long(&faster, pace).or_else(|| hurried(&Arc::new(faster.clone()), release));
+    why.map_or(Ok(faster), |why| Err(on_a_cluster(why)))
+}
+
+/// Why a scenario at its pace is not wanted, if it is not.
+pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     let length = Duration::from_nanos(faster.until.0.unsigned_abs());
-    match length > pace.longest {
-        true => {
-            let (length, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
-            Err(on_a_cluster(format!("it takes {length}, and at most {longest} is wanted")))
-        }
-        false => match hurried(&Arc::new(faster.clone()), release) {
-            Some(why) => Err(on_a_cluster(why)),
-            None => Ok(faster),
-        },
-    }
+    let (takes, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
+    (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
 }
 
 /// Whether, as the model has it, a reconcile comes so soon after another one that the pods can't be
 /// made between them which that one wants.
-fn hurried(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
+pub(super) fn hurried(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
     let ticks = run_one(scenario, &mut Model::new(release), &[]).trace.ticks;
     ticks.windows(2).find_map(|pair| {
         let [one, next] = pair else { return None };
@@ -113,6 +111,7 @@ fn settings(scenario: &Scenario, release: Release, own: Option<&Own>) -> Setting
         flags,
         gates: scenario.gate_overrides.clone(),
         hpa_controller: own.is_none(),
+        api_server: Vec::new(),
         observed: Vec::new(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
         controller: own.map(|own| own.controller.clone()),
@@ -224,7 +223,7 @@ impl Ground {
     }
 }
 
-fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
+pub(super) fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| EngineError::Broken {
         engine: name.clone(),
         why: format!("no thread can be started: {error}"),
@@ -233,15 +232,15 @@ fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
 }
 
 /// Scenarios that are played on one cluster.
-struct Group<'a> {
-    plan: &'a Plan,
-    name: &'a Arc<str>,
-    release: Release,
-    parts: &'a [Part],
+pub(super) struct Group<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) name: &'a Arc<str>,
+    pub(super) release: Release,
+    pub(super) parts: &'a [Part],
 }
 
 impl Group<'_> {
-    fn play(&self, runtime: &Runtime, cluster: &Cluster, done: &mut dyn FnMut(Outcome)) {
+    pub(super) fn play(&self, runtime: &Runtime, cluster: &Cluster, done: &mut dyn FnMut(Outcome)) {
         let mut again = Vec::new();
         let all: Vec<usize> = (0..self.parts.len()).collect();
         self.side_by_side((self.plan.jobs, &all), (runtime, cluster), &mut |index, outcome| {
@@ -284,7 +283,8 @@ impl Group<'_> {
         let trace = trace_of(&part.written, self.name, &self.release.to_string());
         let findings = Findings::new(trace, &self.plan.known);
         let compared = self.plan.own.as_ref().map_or(Compared::All, |own| own.compared);
-        match wall::follow(played, self.release, (cluster, compared), findings).await {
+        let with = (cluster, &*self.plan.stop, compared);
+        match wall::follow(played, self.release, with, findings).await {
             Ok(followed) => {
                 conclude(&mut outcome, (played, self.release), followed.findings);
                 outcome.notes.extend(boundaries(&part.written, followed.boundaries, outcome.ticks));

@@ -38,6 +38,9 @@ pub enum EngineChoice {
     /// A whole control plane, with a real clock.
     #[cfg(feature = "clusters")]
     Embedded,
+    /// Somebody's cluster, with a real clock: that of [`Plan::given`].
+    #[cfg(feature = "clusters")]
+    Kubeconfig,
 }
 
 /// What is to be run, and how.
@@ -66,6 +69,9 @@ pub struct Plan {
     /// How scenarios are played where time is real.
     #[cfg(feature = "clusters")]
     pub pace: super::Pace,
+    /// The cluster of somebody's that it is made on.
+    #[cfg(feature = "clusters")]
+    pub given: Option<crate::engine::kubeconfig::Given>,
     /// Who takes the place of upstream's controller on a control plane.
     #[cfg(feature = "clusters")]
     pub own: Option<super::Own>,
@@ -215,10 +221,10 @@ fn choose(plan: &Plan, release: Release, sink: &mut dyn FnMut(Event)) -> Choice 
         EngineChoice::Model => Ok((Chosen::Model, None)),
         EngineChoice::Recorded => Ok((Chosen::Recorded, None)),
         #[cfg(feature = "clusters")]
-        EngineChoice::Embedded => Err(EngineError::Unavailable {
-            engine: crate::engine::embedded::NAME.into(),
+        EngineChoice::Embedded | EngineChoice::Kubeconfig => Err(EngineError::Unavailable {
+            engine: name_of_choice(plan),
             why: "it plays scenarios on a real clock".to_owned(),
-            hint: "`kube-lockstep run --engine embedded` does so".to_owned(),
+            hint: format!("`kube-lockstep run --engine {}` does so", name_of_choice(plan)),
         }),
         EngineChoice::Best => match upstream() {
             Ok(chosen) => Ok((chosen, None)),
@@ -286,8 +292,10 @@ impl Engines {
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
     let parts = plan.parts();
     #[cfg(feature = "clusters")]
-    if plan.engine == EngineChoice::Embedded {
-        return super::clusters::run_all(plan, &parts, sink);
+    match plan.engine {
+        EngineChoice::Embedded => return super::clusters::run_all(plan, &parts, sink),
+        EngineChoice::Kubeconfig => return super::given::run_all(plan, &parts, sink),
+        _ => {}
     }
     let releases: Vec<Release> = parts.iter().map(|(release, _)| *release).collect();
     let (next, (to, from)) = (AtomicUsize::new(0), mpsc::channel());
@@ -365,6 +373,8 @@ fn name_of_choice(plan: &Plan) -> Arc<str> {
         (None, EngineChoice::Recorded) => crate::engine::recorded::NAME.into(),
         #[cfg(feature = "clusters")]
         (None, EngineChoice::Embedded) => crate::engine::embedded::NAME.into(),
+        #[cfg(feature = "clusters")]
+        (None, EngineChoice::Kubeconfig) => crate::engine::kubeconfig::NAME.into(),
         (None, EngineChoice::Best | EngineChoice::Upstream) => match &plan.checkout {
             Some(checkout) => checkout.name().into(),
             None => crate::engine::upstream::NAME.into(),

@@ -8,6 +8,8 @@ mod clusters;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
+#[cfg(feature = "clusters")]
+mod given;
 #[cfg(feature = "engines")]
 mod in_order;
 mod lockstep;

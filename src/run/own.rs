@@ -36,7 +36,14 @@ impl Compared {
             Compared::Status => true,
             Compared::Scale => false,
         };
-        Some(Scope { reads: false, events: false, errors: false, status, messages: false })
+        Some(Scope {
+            reads: false,
+            events: false,
+            errors: false,
+            status,
+            messages: false,
+            ..Scope::ALL
+        })
     }
 
     fn words(self) -> &'static str {

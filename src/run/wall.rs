@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use super::lockstep::Predicted;
 use super::own::{self, Compared};
 use super::recorder::{COMBINED, Recorder};
 use crate::compare::{self, FieldDifference, Scope};
-use crate::engine::cluster::{Cluster, DIRECT, Did, Scene, Tick};
+use crate::engine::cluster::{Cluster, DIRECT, Did, Scene, Sight, Tick, stopped};
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
 use crate::model::api::Text;
@@ -32,24 +33,14 @@ use crate::trace::Stepped;
 use crate::trace::wire::{Log, SteppedJson};
 use crate::world::{Change, World};
 
-/// What a cluster shows of a reconcile. The controller's error log is not told by any API, and
-/// events are written later: they are compared when all is over.
-const SCOPE: Scope = Scope { events: false, errors: false, ..Scope::ALL };
-
-/// The same of its events alone.
-const EVENTS: Scope = Scope { reads: false, errors: false, ..Scope::ALL };
+/// Events are written later than all else of a reconcile: they are compared when all is over.
+const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
 
 /// No more than this is a reconcile early or late, however long the sync period.
 const LONGEST_SLACK: Span = Span::from_secs(1);
 
 /// How long a request that should come is waited for.
 const PATIENCE: Span = Span::from_secs(10);
-
-/// How long events may be on their way.
-const EVENTS_LIMIT: Span = Span::from_secs(5);
-
-/// Clocks of two processes of one machine, and the time from a clock's reading to a request.
-const UNCERTAINTY: Span = Span::from_millis(4);
 
 /// What came of a scenario.
 pub(super) struct Followed<'k> {
@@ -72,6 +63,7 @@ struct Wall<'a> {
     slack: Span,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
+    sight: Sight,
     boundaries: usize,
     /// What is compared, if the controller is not upstream's and may do its work in another way.
     own: Option<Scope>,
@@ -91,7 +83,7 @@ struct Wall<'a> {
 pub(super) async fn follow<'k>(
     scenario: &Arc<Scenario>,
     release: Release,
-    (cluster, compared): (&Cluster, Compared),
+    (cluster, stop, compared): (&Cluster, &AtomicBool, Compared),
     mut findings: Findings<'k>,
 ) -> Result<Followed<'k>, EngineError> {
     cluster.check()?;
@@ -105,27 +97,41 @@ pub(super) async fn follow<'k>(
         advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
         since: [Time::ZERO; 2],
+        sight: cluster.sight(),
         boundaries: 0,
-        own: compared.scope(),
+        own: compared.scope().map(|own| own.and(cluster.sight().scope)),
         late: Span::ZERO,
         direct: false,
         events: Vec::new(),
     };
     let mut scene = cluster.open(scenario).await?;
-    let mut played = wall.play(&mut scene, &mut findings).await;
-    if played.is_ok() && wall.own.is_none() {
+    let played = async {
+        wall.play(&mut scene, &mut findings).await?;
+        if wall.own.is_some() {
+            return Ok(());
+        }
         if findings.divergence.is_none() {
             wall.since = [Time::ZERO; 2];
         }
-        played = wall.compare_events(&mut scene, &mut findings).await;
-    }
+        wall.compare_events(&mut scene, &mut findings).await
+    };
+    let played = tokio::select! {
+        played = played => Some(played),
+        // What it has made is still removed.
+        () = stopped(stop) => None,
+    };
+    let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
     let stall = findings.divergence.as_ref().and_then(|_| wall.stall(&scene));
     let notes = wall.notes(&scene, &findings);
+    let gap = scene.has_gap().then(|| {
+        let why = "a watch of the API server was interrupted: something may not have been seen";
+        scene.broken(why.to_owned())
+    });
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
     played?;
-    if let Some(why) = stall {
+    if let Some(why) = stall.or(gap) {
         return Err(why);
     }
     Ok(Followed { findings, boundaries: wall.boundaries, notes })
@@ -220,7 +226,7 @@ impl Wall<'_> {
         let step = Step { apply: Vec::new(), until: at };
         let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
         let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
-        findings.compare(&predicted, stepped, SCOPE);
+        findings.compare(&predicted, stepped, self.sight.scope);
         Ok(())
     }
 
@@ -232,9 +238,14 @@ impl Wall<'_> {
         due: Time,
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
+        let scope = self.sight.scope;
         let [lineage, ..] = &self.lineages;
-        let asks = lineage.at(due).is_some_and(|it| requests(&it.decision.observation) > 0);
-        if !asks {
+        let next = lineage.at(due).map(|it| it.decision.observation);
+        let asks = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
+        // What it does leaves no trace: all that can be seen is that nothing else is done.
+        let hidden = !asks && next.is_some_and(|it| requests(&it, Scope::ALL) > 0);
+        let is_seen = asks || hidden && scene.is_told(due + self.slack).await;
+        if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             let next = self.lineages.each_ref().map(|lineage| lineage.at(due));
             let events = next[0].as_ref().map(|it| it.decision.observation.events.clone());
@@ -252,11 +263,16 @@ impl Wall<'_> {
             }
             let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
             let predicted = predicted(due, decisions);
-            findings.compare(&predicted, Stepped { now: due, ..Stepped::default() }, SCOPE);
+            findings.compare(
+                &predicted,
+                Stepped { now: due, ..Stepped::default() },
+                self.sight.scope,
+            );
             return Ok(());
         };
         let patience = tick.began + PATIENCE;
-        let first = lineage.at(tick.began).map_or(0, |it| requests(&it.decision.observation));
+        let first = lineage.at(tick.began);
+        let first = first.map_or(0, |it| requests(&it.decision.observation, scope));
         // Of another controller only its silence tells that it is done.
         scene.rest_of(&mut tick, self.own.is_none().then_some(first), patience).await;
         if tick.began < scene.settled() {
@@ -270,7 +286,7 @@ impl Wall<'_> {
             // Not because of a clock: it was not to come at all.
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
-            findings.compare(&predicted(due, Vec::new()), stepped, SCOPE);
+            findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         }
         if self.own.is_some() && findings.trace.ticks.is_empty() {
@@ -312,11 +328,12 @@ impl Wall<'_> {
             let own = MOMENTS.iter().cycle().skip(index).take(MOMENTS.len());
             let mut first = None;
             let agreeing = own.enumerate().find_map(|(further, moment)| {
-                let mut candidate = lineage.at(moment(tick))?;
+                let uncertainty = self.sight.uncertainty;
+                let mut candidate = lineage.at(moment(tick, uncertainty))?;
                 if self.own.is_some() {
                     own::write_what_is_stored(&mut candidate.decision, seen, &lineage.simulation);
                 }
-                candidate.normalize(seen, tick, pods);
+                candidate.normalize(seen, tick, (pods, uncertainty));
                 let differs = compare::observations(&candidate.decision.observation, seen, scope);
                 if differs.is_empty() {
                     return Some((candidate, further > 0));
@@ -349,7 +366,7 @@ impl Wall<'_> {
     ) -> Result<(Observation, Scope, Option<FieldDifference>), EngineError> {
         let Some(scope) = self.own else {
             let seen = self.observation(scene, (tick.began, &tick.did))?;
-            return Ok((seen, SCOPE, None));
+            return Ok((seen, self.sight.scope, None));
         };
         let mut did = own::effective(&tick.did, scene.target());
         self.direct |= did.iter().any(|did| did.entry[DIRECT] == true);
@@ -382,7 +399,7 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let many = self.events.iter().map(|(_, events)| events.len()).sum();
-        let limit = scene.now() + EVENTS_LIMIT;
+        let limit = scene.now() + self.sight.events;
         let did = scene.events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),
@@ -447,10 +464,10 @@ impl Wall<'_> {
 }
 
 /// When a reconcile can have read the clock: in its middle, as early as it can be, and as late.
-const MOMENTS: [fn(&Tick) -> Time; 3] = [
-    |tick| Time(tick.began.0 + (tick.ended - tick.began).0 / 2),
-    |tick| tick.began - UNCERTAINTY,
-    |tick| tick.ended + UNCERTAINTY,
+const MOMENTS: [fn(&Tick, Span) -> Time; 3] = [
+    |tick, _| Time(tick.began.0 + (tick.ended - tick.began).0 / 2),
+    |tick, about| tick.began - about,
+    |tick, about| tick.ended + about,
 ];
 
 /// A model, and what it remembers.
@@ -481,7 +498,7 @@ struct Candidate {
 impl Candidate {
     /// What is only known to within the time that the reconcile took is as it was seen: when it
     /// began, and which whole second it was when a time was written.
-    fn normalize(&mut self, seen: &Observation, tick: &Tick, pods: &[String]) {
+    fn normalize(&mut self, seen: &Observation, tick: &Tick, (pods, about): (&[String], Span)) {
         self.adopt_names(seen, pods);
         let own = self.decision.observation.at;
         let observation = &mut self.decision.observation;
@@ -490,7 +507,7 @@ impl Candidate {
             return;
         };
         let second = own.truncate_to_second();
-        let seconds = [tick.began - UNCERTAINTY, tick.ended + UNCERTAINTY];
+        let seconds = [tick.began - about, tick.ended + about];
         let possible = seconds.map(Time::truncate_to_second);
         let adopt = |model: &mut Time, seen: Time| {
             if *model == second && possible.contains(&seen) {
@@ -546,9 +563,10 @@ fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
     }
 }
 
-/// How many requests a reconcile makes.
-fn requests(tick: &Observation) -> usize {
-    tick.reads.len() + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
+/// How many requests of a reconcile can be seen.
+fn requests(tick: &Observation, scope: Scope) -> usize {
+    let reads = scope.visible(tick).len();
+    reads + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
 }
 
 fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {

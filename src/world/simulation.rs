@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    fn run_until(&mut self, at: Time) {
+    pub(super) fn run_until(&mut self, at: Time) {
         while let Some(next) = self.next_instant().filter(|next| *next <= at) {
             self.now = next;
             let stale = self.begin_happenings();
@@ -434,7 +434,7 @@ impl World {
         self.queue.peek().map(|Reverse((at, _))| *at)
     }
 
-    fn start(&mut self, ordinal: u32) {
+    pub(super) fn start(&mut self, ordinal: u32) {
         let now = self.now;
         let mut started = false;
         self.change(ordinal, |pod| started = pod.start(now));
@@ -565,7 +565,7 @@ impl World {
         }
     }
 
-    fn add(&mut self, revision: u32) -> u32 {
+    pub(super) fn add(&mut self, revision: u32) -> u32 {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
         self.active += 1;

@@ -10,6 +10,20 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::Sight;
+use crate::compare::Scope;
+use crate::model::time::Span;
+
+/// What is seen so. The controller's error log is not told by any API, and events are written
+/// later: they are compared when all is over.
+pub(super) const SIGHT: Sight = Sight {
+    scope: Scope { events: false, errors: false, ..Scope::ALL },
+    // Clocks of two processes of one machine, and the time from a clock's reading to a request.
+    uncertainty: Span::from_millis(4),
+    linger: Span::ZERO,
+    events: Span::from_secs(5),
+};
+
 /// Something that the controller did, as the protocol writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Did {
@@ -46,12 +60,18 @@ impl Routes {
         routes.remove(namespace);
     }
 
-    fn hand(&self, namespace: &str, did: Did) {
+    pub(super) fn hand(&self, namespace: &str, did: Did) {
         let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = routes.get(namespace) {
             // Nobody listens any more when a scenario is over.
             let _ = to.send(did);
         }
+    }
+
+    /// Tells all of them.
+    pub(super) fn hand_all(&self, did: &Did) {
+        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.values().for_each(|to| drop(to.send(did.clone())));
     }
 
     fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
@@ -212,7 +232,7 @@ fn replicas(asked: &Value) -> Option<i64> {
 }
 
 /// An event of either API.
-fn event_entry(event: &Value) -> Value {
+pub(super) fn event_entry(event: &Value) -> Value {
     let of = |one: &str, other: &str| match &event[one] {
         Value::Null => event[other].clone(),
         value => value.clone(),

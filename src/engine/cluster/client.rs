@@ -26,7 +26,7 @@ pub(crate) async fn of_text(text: &str) -> Result<Client, String> {
 
 /// A client that gives up in time, and that tells of errors instead of trying again for long: a
 /// metrics API that is gone is answered with 503.
-fn of(mut config: Config) -> Result<Client, String> {
+pub(crate) fn of(mut config: Config) -> Result<Client, String> {
     // The one provider that is compiled in; another call finds it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
     config.default_retry = false;

@@ -66,6 +66,8 @@ pub(crate) struct Settings {
     pub(crate) gates: BTreeMap<String, bool>,
     /// Whether upstream's own controller of HPAs runs.
     pub(crate) hpa_controller: bool,
+    /// More arguments of the API server, without their dashes.
+    pub(crate) api_server: Vec<String>,
     /// Whose requests are told of, by user name; nobody's: none are.
     pub(crate) observed: Vec<String>,
     /// Kinds of custom resources that there are.
@@ -400,6 +402,7 @@ fn api_server_args(folder: &Path, port: u16, settings: &Settings) -> Vec<String>
         args.push("--audit-log-mode=blocking".to_owned());
     }
     args.extend(gates(&settings.gates));
+    args.extend(settings.api_server.iter().map(|arg| format!("--{arg}")));
     args
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Upstream: k8s.io/metrics, pkg/apis
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value, json};
 
 use crate::model::api::{ApiError, PodMetrics, Series};
-use crate::model::quantity::Quantity;
+use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 
 /// A group and its versions, the preferred one first.
@@ -51,11 +53,6 @@ pub(super) fn resources(group: &str, version: &str, metrics: &[String]) -> Value
     })
 }
 
-/// There are no nodes.
-pub(super) fn node_list() -> Value {
-    list("metrics.k8s.io/v1beta1", "NodeMetricsList", &[])
-}
-
 /// What metrics.k8s.io says of a pod.
 pub(super) fn pod(namespace: &str, name: &str, at: &str, pod: &PodMetrics) -> Value {
     let containers: Vec<Value> = pod
@@ -83,6 +80,73 @@ pub(super) fn pod(namespace: &str, name: &str, at: &str, pod: &PodMetrics) -> Va
 /// What it says of pods.
 pub(super) fn pod_list(items: &[Value]) -> Value {
     list("metrics.k8s.io/v1beta1", "PodMetricsList", items)
+}
+
+/// What a pod uses of each resource, over its containers.
+fn usage(pod: &Value) -> BTreeMap<String, Quantity> {
+    let containers = pod["containers"].as_array().into_iter().flatten();
+    let mut milli: BTreeMap<String, i64> = BTreeMap::new();
+    for (name, value) in containers.filter_map(|it| it["usage"].as_object()).flatten() {
+        let value = value.as_str().and_then(|value| Quantity::parse(value).ok());
+        let sum = milli.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(value.map_or(0, |value| value.milli()));
+    }
+    milli.into_iter().map(|(name, milli)| (name.clone(), quantity(&name, milli))).collect()
+}
+
+fn quantity(resource: &str, milli: i64) -> Quantity {
+    let binary = resource != "cpu";
+    Quantity::from_milli(milli, if binary { Format::BinarySI } else { Format::DecimalSI })
+}
+
+/// What pods use together, in words.
+pub(super) fn total(items: &[Value]) -> String {
+    let mut milli: BTreeMap<String, i64> = BTreeMap::new();
+    for (name, value) in items.iter().flat_map(usage) {
+        let sum = milli.entry(name).or_default();
+        *sum = sum.saturating_add(value.milli());
+    }
+    let one = |(name, milli): (&String, &i64)| format!("{name} {}", quantity(name, *milli));
+    match milli.is_empty() {
+        true => "without usage".to_owned(),
+        false => milli.iter().map(one).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Pods as the table that kubectl prints.
+///
+/// Upstream: sigs.k8s.io/metrics-server, pkg/api/table.go
+pub(super) fn table(items: &[Value]) -> Value {
+    let usages: Vec<_> = items.iter().map(usage).collect();
+    let resources: BTreeSet<&String> = usages.iter().flat_map(BTreeMap::keys).collect();
+    let column = |name: &str, format: &str, description: &str| {
+        json!({
+            "name": name, "type": "string", "format": format, "description": description,
+            "priority": 0,
+        })
+    };
+    let mut columns = vec![column("Name", "name", "The pod's name")];
+    columns.extend(resources.iter().map(|name| column(name, "quantity", "Usage of the pod")));
+    columns.push(column("Window", "duration", "The time over which the sample was taken"));
+    let row = |(pod, usage): (&Value, &BTreeMap<String, Quantity>)| {
+        let mut cells = vec![pod["metadata"]["name"].clone()];
+        let of = |name: &&String| usage.get(*name).map_or(json!("<none>"), |it| json!(it));
+        cells.extend(resources.iter().map(of));
+        cells.push(pod["window"].clone());
+        let object = json!({
+            "kind": "PartialObjectMetadata",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": pod["metadata"],
+        });
+        json!({ "cells": cells, "object": object })
+    };
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": columns,
+        "rows": items.iter().zip(&usages).map(row).collect::<Vec<_>>(),
+    })
 }
 
 /// A value of a custom metric.
@@ -140,4 +204,39 @@ pub(super) fn status(error: &ApiError) -> Value {
         "reason": error.reason,
         "code": error.code,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod_of(name: &str, usages: &[Value]) -> Value {
+        let container = |usage: &Value| json!({ "name": "it", "usage": usage });
+        json!({
+            "metadata": { "name": name, "namespace": "shop" },
+            "window": "30s",
+            "containers": usages.iter().map(container).collect::<Vec<_>>(),
+        })
+    }
+
+    #[test]
+    fn pods_are_added_up() {
+        let one = json!({ "cpu": "1500m", "memory": "1Mi" });
+        let other = json!({ "cpu": "600m", "memory": "1023Ki" });
+        let pods = [pod_of("a", &[one.clone(), other]), pod_of("b", &[one])];
+        assert_eq!(total(&pods), "cpu 3600m, memory 3071Ki");
+        assert_eq!(total(&[pod_of("a", &[json!({})])]), "without usage");
+    }
+
+    #[test]
+    fn a_table_has_a_column_for_each_resource() {
+        let pods = [pod_of("a", &[json!({ "cpu": "1", "memory": "1Mi" })]), pod_of("b", &[])];
+        let table = table(&pods);
+        let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
+        let names: Vec<&Value> = columns.iter().map(|column| &column["name"]).collect();
+        assert_eq!(names, ["Name", "cpu", "memory", "Window"]);
+        assert_eq!(table["rows"][0]["cells"], json!(["a", "1", "1Mi", "30s"]));
+        assert_eq!(table["rows"][1]["cells"], json!(["b", "<none>", "<none>", "30s"]));
+        assert_eq!(table["rows"][0]["object"]["metadata"]["namespace"], "shop");
+    }
 }

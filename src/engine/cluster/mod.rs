@@ -5,19 +5,30 @@
 //! them, and the metrics APIs are served from here. What the HPA controller asks for and writes is
 //! what is observed. Deliberately no knowledge of what it should do.
 
+mod answers;
 mod audit;
+mod claim;
 pub(crate) mod client;
+mod clock;
 pub(crate) mod component;
 pub(crate) mod control_plane;
+mod discovery;
 mod fit;
+pub(crate) mod given;
 pub(crate) mod kubeconfig;
-mod metrics_api;
+pub(crate) mod metrics_api;
 mod metrics_json;
+mod observing;
+mod openapi;
 mod own;
+pub(crate) mod owner;
 pub(crate) mod pki;
 mod pods;
 mod pulse;
-mod registration;
+pub(crate) mod queries;
+pub(crate) mod real_pods;
+pub(crate) mod registration;
+pub(crate) mod route;
 mod scene;
 mod targets;
 mod warm_up;
@@ -25,12 +36,14 @@ mod watching;
 
 use std::path::Path;
 use std::process::id;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kube::Client;
 use tokio::process::ChildStdout;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 pub(crate) use audit::{DIRECT, Did};
 pub(crate) use fit::unfit;
@@ -39,17 +52,25 @@ pub(crate) use targets::CustomKind;
 
 use super::EngineError;
 use super::custom::USER;
+use crate::compare::Scope;
+use crate::model::time::Span;
 use crate::scenario::Scenario;
 use audit::Routes;
 use control_plane::{ControlPlane, DRIVER, Settings};
+use given::Given;
 use metrics_api::{Metrics, Server};
 use own::Own;
 use pulse::Pulse;
+use registration::{Refusal, Registration};
+use route::Route;
 use scene::Stage;
 use watching::Seen;
 
 /// The user as whom upstream's own HPA controller asks and writes.
 const UPSTREAM: &str = "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
+
+/// How often it is looked whether a run is to end.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// A cluster on which scenarios are played, several at a time.
 pub(crate) struct Cluster {
@@ -63,21 +84,37 @@ pub(crate) struct Cluster {
     opened: AtomicUsize,
 }
 
+/// What can be seen of a cluster's controller, and how exactly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sight {
+    /// What can be seen at all.
+    pub(crate) scope: Scope,
+    /// How far from its time something may seem to be.
+    pub(crate) uncertainty: Span,
+    /// How long after the last request of a reconcile something of it may still be told.
+    pub(crate) linger: Span,
+    /// How long events may be on their way: controllers write them by the way, one by one.
+    pub(crate) events: Span,
+}
+
 /// What a cluster is.
 enum Ground {
-    Embedded(ControlPlane),
+    Embedded(Box<ControlPlane>),
+    Given(Client),
 }
 
 impl Ground {
     fn check(&mut self) -> Result<(), EngineError> {
         match self {
             Ground::Embedded(control_plane) => control_plane.check(),
+            Ground::Given(_) => Ok(()),
         }
     }
 
     async fn stop(self) {
         match self {
             Ground::Embedded(control_plane) => control_plane.stop().await,
+            Ground::Given(client) => drop(given::leave(&client).await),
         }
     }
 }
@@ -85,14 +122,40 @@ impl Ground {
 /// How a cluster is reached, and what it tells of its controller.
 struct Access {
     client: Client,
-    /// The API server's audit log.
+    /// The API server's audit log. Without it, watches tell less.
     log: Option<ChildStdout>,
     /// The controller manager, where it can be asked whether it is well.
     controllers: Option<Client>,
+    /// How much later than on this machine something may seem to be there.
+    late: Span,
+    /// How the metrics APIs are found.
+    reach: Reach,
     /// A controller of the user's own that is to be started there.
     own: Option<Own>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
+}
+
+/// Where the metrics APIs are served, and how an API server finds them there.
+pub(crate) struct Reach {
+    /// Address and port to listen at.
+    listen: String,
+    options: registration::Options,
+}
+
+impl Reach {
+    /// By loopback, for an API server of this machine.
+    fn loopback() -> Reach {
+        let options = registration::Options::all(Route::Name("localhost".to_owned()));
+        Reach { listen: "127.0.0.1:0".to_owned(), options }
+    }
+}
+
+/// Ends when a run is to end.
+pub(crate) async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        sleep(GLANCE).await;
+    }
 }
 
 impl Cluster {
@@ -115,20 +178,79 @@ impl Cluster {
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
         let controllers = Some(control_plane.controllers());
         let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
-        let access = Access { client, log, controllers, own, is_disposable: true };
-        Cluster::furnish(name, access, Ground::Embedded(control_plane)).await.map_err(broken)
+        let (reach, ground) = (Reach::loopback(), Ground::Embedded(Box::new(control_plane)));
+        let late = Span::ZERO;
+        let access = Access { client, log, controllers, own, late, reach, is_disposable: true };
+        let furnished = Cluster::furnish(name, access, ground).await;
+        furnished.map_err(|refusal| broken(refusal.to_string()))
+    }
+
+    /// Somebody's cluster, with the metrics APIs of these groups served, and the sync period of its
+    /// controller.
+    ///
+    /// # Errors
+    /// If it can't be used; nothing is left there then.
+    pub(crate) async fn given(
+        name: &Arc<str>,
+        given: &Given,
+        groups: &[&'static str],
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Cluster, Span), EngineError> {
+        let broken =
+            |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
+        let reached = given::reach(given).await.map_err(broken)?;
+        let client = reached.client.clone();
+        let begun = async {
+            tell("comparing the cluster's clock with this machine's");
+            let apart = clock::apart(&client).await.map_err(Refusal::Other)?;
+            let late = given::late(apart).map_err(Refusal::Other)?;
+            let reach = given::way(given, &reached.server, groups).await;
+            let reach = reach.map_err(Refusal::Other)?;
+            tell("registering the metrics API");
+            let client = client.clone();
+            let ground = Ground::Given(client.clone());
+            let (log, controllers, own) = (None, None, None);
+            let access =
+                Access { client, log, controllers, own, late, reach, is_disposable: false };
+            let cluster = Cluster::furnish(name, access, ground).await?;
+            tell("measuring the cluster's sync period, which takes three of them");
+            let period = warm_up::measure(&cluster.stage, groups).await;
+            Ok::<_, Refusal>((cluster, period.map_err(Refusal::Other)?))
+        };
+        let begun = tokio::select! {
+            begun = begun => begun.map_err(|refusal| given::explain(name, given, refusal)),
+            () = stopped(stop) => Err(broken("it was interrupted".to_owned())),
+        };
+        if begun.is_err()
+            && let Err(left) = given::leave(&client).await
+        {
+            return Err(broken(given::not_removed(given, &left)));
+        }
+        begun
     }
 
     /// Gives a cluster what scenarios need.
-    async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, String> {
-        let Access { client, log, controllers, own, is_disposable } = access;
-        let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
-        let server = Server::start(metrics.clone(), "127.0.0.1:0").await?;
-        registration::register(&client, &server).await?;
+    async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, Refusal> {
+        let Access { client, log, controllers, own, late, reach, is_disposable } = access;
+        let metrics = Arc::new(Metrics::of_cluster(is_disposable));
+        let routes = Arc::new(Routes::default());
+        let server = Server::start(metrics.clone(), &reach.listen).await;
+        let server = server.map_err(Refusal::Other)?;
+        // It goes with the cluster, or is removed with all else.
+        Registration::register(&client, &server, &reach.options).await?;
         let mut tasks = JoinSet::new();
-        if let Some(log) = log {
-            tasks.spawn(routes.clone().read(log));
-        }
+        let mut sight = match log {
+            Some(log) => {
+                tasks.spawn(routes.clone().read(log));
+                audit::SIGHT
+            }
+            None => {
+                observing::watch(&client, &routes, &mut tasks);
+                observing::SIGHT
+            }
+        };
+        sight.uncertainty = Span(sight.uncertainty.0 + late.0);
         let seen = Arc::new(Seen::default());
         seen.watch(&client, &mut tasks);
         let pulse = Arc::new(Pulse::default());
@@ -138,13 +260,18 @@ impl Cluster {
         }
         let name = name.clone();
         let own = own.map(Own::start).transpose();
-        let own = own.map_err(|error| format!("the controller can't be started: {error}"))?;
+        let own = own.map_err(|error| format!("the controller can't be started: {error}"));
+        let own = own.map_err(Refusal::Other)?;
         let said = own.as_ref().map(|own| own.said().clone());
-        let stage = Stage { name, client, metrics, routes, seen, pulse, said, is_disposable };
+        let stage =
+            Stage { name, client, metrics, routes, seen, pulse, said, sight, is_disposable };
         let (stage, own) = (Arc::new(stage), Mutex::new(own));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
         let cluster = Cluster { stage, tasks, server, own, ground, opened };
-        warm_up::warm_up(&cluster.stage, &|| cluster.check().is_err()).await?;
+        if is_disposable {
+            let is_gone = || cluster.check().is_err();
+            warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
+        }
         Ok(cluster)
     }
 
@@ -155,6 +282,11 @@ impl Cluster {
     pub(crate) async fn open(&self, scenario: &Scenario) -> Result<Scene, EngineError> {
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         Scene::open(&self.stage, format!("kube-lockstep-{}-{number}", id()), scenario).await
+    }
+
+    /// What can be seen of its controller.
+    pub(crate) fn sight(&self) -> Sight {
+        self.stage.sight
     }
 
     /// Whether all of it still runs.
@@ -169,6 +301,16 @@ impl Cluster {
         self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()?;
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
+    }
+
+    /// Removes all that was made on somebody's cluster.
+    ///
+    /// # Errors
+    /// What could not be removed, and how it can be.
+    pub(crate) async fn leave(mut self, given: &Given) -> Result<(), EngineError> {
+        self.tasks.shutdown().await;
+        let left = given::leave(&self.stage.client).await;
+        left.map_err(|left| self.stage.broken(given::not_removed(given, &left)))
     }
 
     /// Ends it, and waits until nothing of it is left.

@@ -11,15 +11,20 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use kube::{Api, Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
+use super::Sight;
 use super::audit::{Did, Routes};
+use super::claim;
 use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
+use super::observing::GAP;
 use super::own::Said;
 use super::pods::Todo;
 use super::pulse::Pulse;
@@ -33,8 +38,11 @@ use crate::scenario::meant::What;
 use crate::trace::{ApiAnswer, ApiOutcome};
 use crate::world::{Change, PodState, ScaleTarget};
 
+/// As whom sizes are written: others are the controller's.
+pub(super) const WRITER: &str = "kube-lockstep";
+
 /// What holds a pod that the world says is terminating.
-const HOLD: &str = "kube-lockstep.dev/hold";
+pub(super) const HOLD: &str = "kube-lockstep.dev/hold";
 
 /// How long before t=0 its objects are made.
 const LEAD: SignedDuration = SignedDuration::from_secs(2);
@@ -55,6 +63,7 @@ pub(crate) struct Stage {
     pub(crate) pulse: Arc<Pulse>,
     /// The controller, where it is not upstream's, and what it says.
     pub(crate) said: Option<Said>,
+    pub(crate) sight: Sight,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
 }
@@ -95,6 +104,8 @@ pub(crate) struct Scene {
     pub(super) did: UnboundedReceiver<Did>,
     /// More than this lies between two reconciles, and less between two requests of one.
     pub(super) apart: Span,
+    /// Whether something may have been missed.
+    pub(super) gap: bool,
     /// What was told too early, and events so far.
     pub(super) ahead: Option<Did>,
     pub(super) events: Vec<Did>,
@@ -145,6 +156,7 @@ impl Scene {
             quiet: (period / 5).clamp(Duration::from_millis(50), Duration::from_millis(500)),
             did,
             apart: Span(scenario.flags.sync_period.0 / 2),
+            gap: false,
             ahead: None,
             events: Vec::new(),
             template: None,
@@ -159,8 +171,7 @@ impl Scene {
             settled: Time(i64::MIN),
             namespace,
         };
-        let object = object::<Namespace>(json!({ "metadata": { "name": scene.namespace } }));
-        let object = object.map_err(|why| stage.broken(why))?;
+        let object = claim::namespace(&scene.namespace).map_err(|why| stage.broken(why))?;
         let namespaces: Api<Namespace> = Api::all(stage.client.clone());
         let created = namespaces.create(&PostParams::default(), &object).await;
         created.map_err(|error| scene.refused("namespace", &error))?;
@@ -305,7 +316,9 @@ impl Scene {
         let api = self.targets();
         let done = if self.there {
             let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-            api.patch_scale(&self.name, &PatchParams::default(), &patch).await.map(|_| ())
+            let params =
+                PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
+            api.patch_scale(&self.name, &params, &patch).await.map(|_| ())
         } else {
             let object = object(self.manifest(replicas, &target.selector));
             let object: DynamicObject = object.map_err(|why| self.stage.broken(why))?;
@@ -321,7 +334,7 @@ impl Scene {
         json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": { "name": self.name },
+            "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
             "spec": self.maker.spec(replicas, selector, self.pod()),
         })
     }
@@ -419,6 +432,12 @@ impl Scene {
         Some(Tick { began, ended, did: vec![next] })
     }
 
+    /// Waits until something of a reconcile is told, until an instant. Whether something was.
+    pub(crate) async fn is_told(&mut self, until: Time) -> bool {
+        self.ahead = self.next_by(until).await;
+        self.ahead.is_some()
+    }
+
     /// What is told next, until an instant. Events are put aside: they are written by the way, and
     /// may come much later than their reconcile.
     async fn next_by(&mut self, until: Time) -> Option<Did> {
@@ -428,11 +447,17 @@ impl Scene {
         loop {
             let left = (until - self.now()).0.max(0).unsigned_abs();
             let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
-            if next.what != "event" {
-                return Some(next);
+            match next.what {
+                GAP => self.gap = true,
+                "event" => self.events.push(next),
+                _ => return Some(next),
             }
-            self.events.push(next);
         }
+    }
+
+    /// Whether something that the controller did may have been missed.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.gap
     }
 
     /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
@@ -441,11 +466,14 @@ impl Scene {
     pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: Option<usize>, until: Time) {
         let (many, upstreams) = (many.unwrap_or_default(), many.is_some());
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
+        let linger = self.stage.sight.linger;
         let mut last = tick.did.iter().any(is_last);
         loop {
             let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
             let limit = match (tick.did.len() >= many, last) {
-                (true, true) if upstreams => break,
+                (true, true) if upstreams && linger == Span::ZERO => break,
+                // Another watch may still have something to tell.
+                (true, true) if upstreams => self.now() + linger,
                 (true, _) => silent,
                 (false, _) => silent.max(until),
             };
@@ -477,7 +505,7 @@ impl Scene {
             let left = (until - self.now()).0.max(0).unsigned_abs();
             match timeout(Duration::from_nanos(left), self.did.recv()).await {
                 Ok(Some(next)) if next.what == "event" => self.events.push(next),
-                Ok(Some(_)) => {}
+                Ok(Some(next)) => self.gap |= next.what == GAP,
                 Ok(None) | Err(_) => break,
             }
         }
@@ -505,6 +533,12 @@ impl Scene {
             return;
         }
         let client = &self.stage.client;
+        // What would go on working in a namespace that is going would only write of its failures.
+        let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client.clone(), &self.namespace);
+        for name in &self.hpas {
+            let _ = hpas.delete(name, &at_once()).await;
+        }
+        let _ = self.targets().delete(&self.name, &DeleteParams::background()).await;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         // A cluster that is gone has no namespaces either.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;

@@ -3,6 +3,7 @@
 mod custom;
 mod lifecycle;
 mod metrics;
+mod mirror;
 mod property;
 mod strategies;
 mod updates;

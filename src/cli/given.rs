@@ -1,0 +1,209 @@
+//! Somebody's cluster on the command line: which one, what will be made there, and whether that is
+//! wanted.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, IsTerminal, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::failure::Failure;
+use super::show;
+use crate::engine::kubeconfig::{self, Given, Look, MetricsAddress};
+use crate::model::rules::Releases;
+use crate::model::time::Span;
+use crate::report::style::{STRONG, WARN, paint};
+use crate::run::Plan;
+
+/// Which cluster.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct OfContext {
+    /// The context of a kubeconfig whose cluster is meant; nothing is done without
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The kubeconfig [default: what KUBECONFIG names, else ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl OfContext {
+    /// The cluster that is named. The context that is current is not enough: it is set for other
+    /// purposes.
+    fn open(&self) -> Result<Given, Failure> {
+        let there = kubeconfig::contexts(self.kubeconfig.as_ref());
+        let there = there.map_err(|error| Failure::usage(error.to_string()))?;
+        let list = match there.as_slice() {
+            [] => "the kubeconfig has no contexts".to_owned(),
+            there => format!("there are {}", there.join(", ")),
+        };
+        let Some(context) = &self.context else {
+            let what = "a cluster of somebody's is only touched when its context is named";
+            return Err(Failure::usage(what).hint(format!("--context NAME; {list}")));
+        };
+        if !there.contains(context) {
+            let what = format!("the kubeconfig has no context {context:?}");
+            return Err(Failure::usage(what).hint(list));
+        }
+        let (kubeconfig, context) = (self.kubeconfig.clone(), context.clone());
+        Ok(Given { kubeconfig, context, ..Given::default() })
+    }
+}
+
+/// Which cluster, and what may be done to it.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "With --engine kubeconfig")]
+pub(super) struct OfGiven {
+    #[command(flatten)]
+    of: OfContext,
+    /// Where the cluster's API server finds this machine [default: the address by which this
+    /// machine reaches it]
+    #[arg(long, value_name = "IP[:PORT]")]
+    metrics_address: Option<MetricsAddress>,
+    /// Put the scenarios' metrics API in the place of the cluster's own meanwhile, and restore that
+    /// at the end
+    #[arg(long)]
+    replace_metrics_api: bool,
+    /// Agree to what will be made on the cluster, without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+impl OfGiven {
+    /// The cluster that is named, if the engine is one that has to be.
+    pub(super) fn open(&self, wanted: bool) -> Result<Option<Given>, Failure> {
+        if wanted {
+            let (metrics_address, replaces) = (self.metrics_address, self.replace_metrics_api);
+            return Ok(Some(Given { metrics_address, replaces, ..self.of.open()? }));
+        }
+        let named = [
+            (self.of.context.is_some(), "--context"),
+            (self.of.kubeconfig.is_some(), "--kubeconfig"),
+            (self.metrics_address.is_some(), "--metrics-address"),
+            (self.replace_metrics_api, "--replace-metrics-api"),
+            (self.yes, "--yes"),
+        ];
+        match named.iter().find(|(given, _)| *given) {
+            Some((_, flag)) => {
+                let what = format!("{flag} is of --engine kubeconfig, and that is not the engine");
+                Err(Failure::usage(what).hint(format!("add it, or leave out {flag}")))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Looks at the cluster, tells what will be made there, and asks whether that is wanted. The
+    /// plan's release is then the cluster's.
+    pub(super) fn agree(
+        &self,
+        given: &Given,
+        plan: &mut Plan,
+        release: Option<&Releases>,
+    ) -> Result<(), Failure> {
+        let look = kubeconfig::look(given)?;
+        let of_cluster = Releases::only(look.release);
+        if release.is_some_and(|release| *release != of_cluster) {
+            let what = format!("the cluster of context {} is {}", given.context, look.version);
+            return Err(Failure::usage(what).hint("leave out --release, or name that one"));
+        }
+        plan.releases = of_cluster;
+        tell(&cleaned(&look.cleaned));
+        if !look.metrics_apis.is_empty() && !given.replaces {
+            let what = format!("the cluster has {} already", names(&look.metrics_apis));
+            let hint = "--replace-metrics-api puts the scenarios' own in its place meanwhile, and \
+                        restores it at the end";
+            return Err(Failure::engine(what).hint(hint));
+        }
+        tell(&announcement(given, plan, &look));
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let what = "nothing was made there: nobody has agreed to it";
+            return Err(Failure::usage(what).hint("--yes agrees"));
+        }
+        tell("Go on? [y/N] ");
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer);
+        match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
+            true => Ok(()),
+            false => Err(Failure::usage("nothing was made there")),
+        }
+    }
+}
+
+/// Removes what dead runs have left.
+pub(super) fn clean(of: &OfContext) -> anyhow::Result<u8> {
+    let given = of.open()?;
+    let done = kubeconfig::clean(&given).map_err(Failure::from)?;
+    match done.is_empty() {
+        true => show(&format!("Nothing is left on the cluster of context {}.\n", given.context))?,
+        false => show(&format!("{}\n", done.join("\n")))?,
+    }
+    Ok(super::exit::CONFORMS)
+}
+
+/// Told apart from the results.
+fn tell(text: &str) {
+    let mut err = anstream::stderr();
+    // There is nobody left to tell if even this can't be written.
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+fn cleaned(done: &[String]) -> String {
+    match done.is_empty() {
+        true => String::new(),
+        false => format!("A run that has died had left something: {}.\n", done.join(", ")),
+    }
+}
+
+fn names(apis: &[(String, String)]) -> String {
+    let one = |(name, service): &(String, String)| format!("{name} (of {service})");
+    apis.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What will be made on the cluster, and for how long.
+fn announcement(given: &Given, plan: &Plan, look: &Look) -> String {
+    let Given { context, .. } = given;
+    let Look { server, version, metrics_apis, hpas, .. } = look;
+    let mut text = format!(
+        "On the cluster of context {} ({server}, Kubernetes {version}) this will make\n  \
+         - a namespace kube-lockstep-… for each of up to {} scenarios, {} at a time, each with a \
+         workload, its pods and an HPA; no node ever runs these pods\n  \
+         - a namespace kube-lockstep-metrics with a Service, and APIServices of the metrics APIs, \
+         which lead to this machine\n",
+        paint(STRONG, context),
+        plan.runs(),
+        plan.jobs.min(plan.runs()),
+    );
+    if !metrics_apis.is_empty() {
+        let _ = writeln!(
+            text,
+            "  - {}: it replaces {} meanwhile: `kubectl top` has no answers, and the {hpas} HPAs \
+             of the cluster see no metrics and keep their sizes",
+            paint(WARN, "note"),
+            names(metrics_apis)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "It takes {} where the sync period is the usual one. All of it is removed at the end, also \
+         after Ctrl-C; after a crash by the next run, or by `kube-lockstep cluster clean --context \
+         {context}`.",
+        takes(plan)
+    );
+    text
+}
+
+/// How long the scenarios take as they are written, those left out that take too long.
+fn takes(plan: &Plan) -> String {
+    let lengths = plan.scenarios.iter().map(|it| Duration::from_nanos(it.until.0.unsigned_abs()));
+    let lengths: Vec<Duration> = lengths.filter(|it| *it <= plan.pace.longest).collect();
+    let all: Duration = lengths.iter().sum();
+    let jobs = u32::try_from(plan.jobs).unwrap_or(u32::MAX).max(1);
+    let longest = lengths.iter().max().copied().unwrap_or_default();
+    // Before the first one, the sync period is measured.
+    let seconds = (all / jobs).max(longest).as_secs() + 60;
+    match seconds {
+        ..=90 => "a minute".to_owned(),
+        _ => format!("about {}", Span::from_mins(i64::try_from(seconds / 60 + 1).unwrap_or(0))),
+    }
+}

@@ -1,0 +1,59 @@
+//! Any cluster that a kubeconfig names, after explicit consent.
+//!
+//! Here is what has to be known before anything is made there, and what a run that died has left;
+//! what scenarios do with it is `cluster`'s.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::EngineError;
+use super::cluster::given;
+
+pub use super::cluster::given::{Given, Look, MetricsAddress};
+
+/// The engine's name.
+pub const NAME: &str = "kubeconfig";
+
+/// The names of the contexts that a kubeconfig has; without a file, of those that `KUBECONFIG`
+/// names, or of the usual one.
+///
+/// # Errors
+/// If it can't be read.
+pub fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, EngineError> {
+    given::contexts(kubeconfig).map_err(broken)
+}
+
+/// Asks a cluster what it is and has. What dead runs have left there is removed first.
+///
+/// # Errors
+/// If it can't be reached or asked, is of a release that the model does not know, or is in use by
+/// another run.
+pub fn look(given: &Given) -> Result<Look, EngineError> {
+    runtime()?.block_on(async {
+        let reached = given::reach(given).await.map_err(broken)?;
+        let look = given::look(&reached).await;
+        look.map_err(|refusal| given::explain(&NAME.into(), given, refusal))
+    })
+}
+
+/// Removes what dead runs have left on a cluster, and says what was done.
+///
+/// # Errors
+/// If it can't be reached, or something can't be removed.
+pub fn clean(given: &Given) -> Result<Vec<String>, EngineError> {
+    runtime()?.block_on(async {
+        let reached = given::reach(given).await.map_err(broken)?;
+        given::clean(&reached.client).await.map_err(broken)
+    })
+}
+
+fn runtime() -> Result<Runtime, EngineError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| broken(format!("no thread can be started: {error}")))
+}
+
+fn broken(why: String) -> EngineError {
+    EngineError::Broken { engine: Arc::from(NAME), why, output: String::new() }
+}

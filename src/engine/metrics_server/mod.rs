@@ -1,0 +1,392 @@
+//! The fake metrics API for any cluster: the metric signals of scenarios, for the cluster's own
+//! pods, and for as long as somebody wants them.
+//!
+//! It is known to the cluster by APIServices and one namespace, and nothing else of the cluster is
+//! touched. All of it goes at the end; what is left of a process that was killed is removed by the
+//! next one.
+
+mod reach;
+
+use std::any::Any;
+use std::fmt;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::cluster::metrics_api::{Metrics, NAMESPACE, Server};
+pub use super::cluster::queries::Query;
+use super::cluster::real_pods::RealPods;
+use super::cluster::registration::{self, Foreign, Options, Refusal, Registration};
+use super::cluster::route::own_address;
+use crate::scenario::Scenario;
+use crate::world::Mirror;
+pub use reach::{Place, Which};
+use reach::{Reached, Try};
+
+/// How often it is looked whether it is to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// How long it may take until all pods were seen.
+const LIST_LIMIT: Duration = Duration::from_secs(20);
+
+/// So long a request that nobody waits for any more may still have its effect.
+const AFTERMATH: Duration = Duration::from_millis(300);
+
+/// A scenario, and the namespace whose pods have its metrics.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The scenario.
+    pub scenario: Arc<Scenario>,
+    /// The namespace.
+    pub namespace: String,
+}
+
+/// What is to be served.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Where.
+    pub which: Which,
+    /// Each namespace once.
+    pub parts: Vec<Part>,
+    /// How many times as fast as it is written.
+    pub speed: NonZero<u32>,
+    /// Where the API server finds it; else it is tried out.
+    pub place: Option<Place>,
+    /// Whether metrics APIs that the cluster has may be replaced meanwhile.
+    pub replaces: bool,
+    /// Whether the cluster is told of it at all.
+    pub registers: bool,
+}
+
+/// What is told while it is served.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// Which cluster it is.
+    Cluster {
+        /// Where its API server is.
+        server: String,
+        /// What it says that it is.
+        version: String,
+    },
+    /// What a process that had died had left there, and was removed now.
+    Cleaned(Vec<String>),
+    /// What is going to be made there.
+    Creates(Vec<String>),
+    /// What is going to be replaced there, and restored.
+    Replaces(Vec<String>),
+    /// Something that one should know.
+    Note(String),
+    /// From now on it is served.
+    Serving {
+        /// The groups.
+        groups: Vec<&'static str>,
+        /// Where it listens.
+        address: String,
+        /// How the API server reaches it, if it is registered.
+        route: Option<String>,
+        /// Which instant is t=0.
+        since: Timestamp,
+    },
+    /// It was asked.
+    Query(Query),
+    /// What was removed at the end.
+    Removed(Vec<String>),
+}
+
+/// Why it can't be served, or not all was removed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Whether the one who asked for it can ask otherwise.
+    pub of_usage: bool,
+}
+
+impl Trouble {
+    fn new(what: impl Into<String>) -> Trouble {
+        Trouble { what: what.into(), hint: None, of_usage: false }
+    }
+
+    fn usage(what: impl Into<String>, hint: impl Into<String>) -> Trouble {
+        Trouble { what: what.into(), hint: Some(hint.into()), of_usage: true }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Trouble {
+        let what = refusal.to_string();
+        match refusal {
+            Refusal::Taken(_) => Trouble::usage(
+                what,
+                "--replace-metrics-api puts this one in its place while it runs, and restores it",
+            ),
+            Refusal::Served(..) => Trouble::usage(what, "end that one first"),
+            Refusal::Unreached(_) => Trouble {
+                hint: Some(
+                    "--metrics-address HOST[:PORT] says where the API server finds this machine, \
+                     for instance the gateway of the network of a cluster in containers"
+                        .to_owned(),
+                ),
+                ..Trouble::new(what)
+            },
+            Refusal::Other(_) => Trouble::new(what),
+        }
+    }
+}
+
+/// Serves until it is told to stop, and removes all that it has made.
+///
+/// # Errors
+/// If it can't be served, or not all of it could be removed.
+pub fn serve(
+    wanted: &Wanted,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Told),
+) -> Result<(), Trouble> {
+    let runtime = runtime()?;
+    let cluster = runtime.block_on(Reached::by(&wanted.which))?;
+    let mut is_served = false;
+    let run = AssertUnwindSafe(|| {
+        let mut tell = |told: Told| {
+            is_served |= matches!(told, Told::Serving { .. });
+            tell(told);
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                ended = serving(wanted, &cluster, &mut tell) => ended,
+                () = until(stop) => Ok(()),
+            }
+        })
+    });
+    let ended: Result<Result<(), Trouble>, Box<dyn Any + Send>> = catch_unwind(run);
+    if wanted.registers {
+        let removed = runtime.block_on(async {
+            let mut removed = registration::remove_own(&cluster.client).await?;
+            if !is_served {
+                // What was being made when it was told to stop.
+                sleep(AFTERMATH).await;
+                removed.extend(registration::remove_own(&cluster.client).await?);
+            }
+            Ok(removed)
+        });
+        match (&ended, removed) {
+            (_, Ok(removed)) if removed.is_empty() => {}
+            (_, Ok(removed)) => tell(Told::Removed(removed)),
+            (Ok(_), Err(why)) => return Err(not_removed(&ended, why)),
+            (Err(_), Err(_)) => {}
+        }
+    }
+    ended.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+fn not_removed<E>(ended: &Result<Result<(), Trouble>, E>, why: String) -> Trouble {
+    let first = match ended {
+        Ok(Err(trouble)) => format!("{trouble}; "),
+        _ => String::new(),
+    };
+    Trouble {
+        hint: Some("`kube-lockstep metrics-server --remove` tries it again".to_owned()),
+        ..Trouble::new(format!("{first}not all of it could be removed: {why}"))
+    }
+}
+
+/// Removes what dead processes have left in a cluster. Those that live are told of.
+///
+/// # Errors
+/// If the API server refuses.
+pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let cluster = Reached::by(which).await?;
+        cluster.tell(tell).await?;
+        let removed = registration::clear(&cluster.client).await.map_err(Trouble::new)?;
+        tell(Told::Removed(removed));
+        for left in registration::leftovers(&cluster.client).await.map_err(Trouble::new)? {
+            let (what, owner) = (left.what.join(", "), left.owner.told());
+            tell(Told::Note(format!("{what}: in use by {owner}, which lives")));
+        }
+        Ok(())
+    })
+}
+
+fn runtime() -> Result<Runtime, Trouble> {
+    let runtime = Builder::new_multi_thread().enable_all().worker_threads(2).build();
+    runtime.map_err(|error| Trouble::new(format!("no thread can be started: {error}")))
+}
+
+async fn until(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        sleep(GLANCE).await;
+    }
+}
+
+async fn serving(
+    wanted: &Wanted,
+    cluster: &Reached,
+    tell: &mut dyn FnMut(Told),
+) -> Result<(), Trouble> {
+    cluster.tell(tell).await?;
+    let groups = groups(&wanted.parts);
+    if wanted.registers {
+        plan(wanted, cluster, &groups, tell).await?;
+    }
+    let (queries, asked) = unbounded_channel();
+    let metrics = Arc::new(Metrics::told_to(queries));
+    let (notes, noted) = unbounded_channel();
+    let mut watching = JoinSet::new();
+    let mut all = Vec::new();
+    for part in &wanted.parts {
+        let pods = Arc::new(RealPods::new(&part.namespace, &part.scenario.workload));
+        let (ready, is_ready) = watch::channel(false);
+        let (own, client) = (pods.clone(), cluster.client.clone());
+        let (metrics, notes) = (metrics.clone(), notes.clone());
+        watching.spawn(async move { own.watch(&client, &metrics, ready, notes).await });
+        all.push((part, pods, is_ready));
+    }
+    let mut noted = noted;
+    for (part, pods, ready) in &mut all {
+        if timeout(LIST_LIMIT, ready.wait_for(|ready| *ready)).await.is_err() {
+            let why = noted.try_recv().unwrap_or_else(|_| "no answer".to_owned());
+            let what = format!("the pods of {} can't be watched: {why}", part.namespace);
+            return Err(Trouble::new(what));
+        }
+        tell(Told::Note(format!("{}: {}", part.namespace, pods.told())));
+    }
+    let (server, registered) = start(wanted, cluster, (&metrics, &groups)).await?;
+    let since = Timestamp::now();
+    for (part, pods, _) in &all {
+        let mirror = Mirror::new(&part.scenario, wanted.speed).map_err(Trouble::new)?;
+        if !mirror.left_out().is_empty() {
+            let what = mirror.left_out().join(", ");
+            let (namespace, id) = (&part.namespace, &part.scenario.id);
+            tell(Told::Note(format!("{namespace}: not of metrics, left out of {id}: {what}")));
+        }
+        let called = &part.scenario.namespace;
+        metrics.open_mirror(&part.namespace, (called, mirror), |epoch| pods.pods(epoch));
+        // One may have come meanwhile.
+        metrics.see(&part.namespace, |epoch| pods.pods(epoch));
+    }
+    tell(Told::Serving {
+        groups,
+        address: server.address.to_string(),
+        route: registered.map(|it| it.route.to_string()),
+        since,
+    });
+    hand_on(asked, noted, tell).await;
+    drop(server);
+    Ok(())
+}
+
+/// The groups that the scenarios have metrics for.
+fn groups(parts: &[Part]) -> Vec<&'static str> {
+    let any = |has: fn(&Scenario) -> bool| parts.iter().any(|part| has(&part.scenario));
+    let mut groups = Vec::new();
+    if any(|it| !it.metrics.resources.is_empty()) {
+        groups.push("metrics.k8s.io");
+    }
+    if any(|it| !it.metrics.pods.is_empty() || !it.metrics.objects.is_empty()) {
+        groups.push("custom.metrics.k8s.io");
+    }
+    if any(|it| !it.metrics.externals.is_empty()) {
+        groups.push("external.metrics.k8s.io");
+    }
+    groups
+}
+
+/// Looks what there is, and tells what is going to be made.
+async fn plan(
+    wanted: &Wanted,
+    cluster: &Reached,
+    groups: &[&'static str],
+    tell: &mut dyn FnMut(Told),
+) -> Result<(), Trouble> {
+    let cleaned = registration::clear(&cluster.client).await.map_err(Trouble::new)?;
+    if !cleaned.is_empty() {
+        tell(Told::Cleaned(cleaned));
+    }
+    let foreign = registration::foreign(&cluster.client, groups).await?;
+    if !foreign.is_empty() && !wanted.replaces {
+        return Err(Refusal::Taken(foreign).into());
+    }
+    let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
+    let names = registration::api_services(groups).map(|(name, ..)| name);
+    let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
+    let namespace = format!("namespace {NAMESPACE} with a Service");
+    tell(Told::Creates(std::iter::once(namespace).chain(own).collect()));
+    if !foreign.is_empty() {
+        let one = |it: &Foreign| format!("APIService {} of {}", it.name, it.service);
+        tell(Told::Replaces(foreign.iter().map(one).collect()));
+        tell(Told::Note(
+            "meanwhile only the namespaces that are served have these metrics: HPAs of others \
+             stay at their size"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Starts the server, and makes it known by the first way that works.
+async fn start(
+    wanted: &Wanted,
+    cluster: &Reached,
+    (metrics, groups): (&Arc<Metrics>, &[&'static str]),
+) -> Result<(Server, Option<Registration>), Trouble> {
+    if !wanted.registers {
+        let place = Place { host: "localhost".to_owned(), port: 0 };
+        let place = wanted.place.as_ref().unwrap_or(&place);
+        let to = Try::all(Some(place), None, |_| None);
+        let listen = to.first().map_or("127.0.0.1:0", |to| &to.listen);
+        let server = Server::start(metrics.clone(), listen).await.map_err(Trouble::new)?;
+        return Ok((server, None));
+    }
+    let mut tried = Vec::new();
+    for to in Try::all(wanted.place.as_ref(), cluster.address().await?, own_address) {
+        let server = Server::start(metrics.clone(), &to.listen).await.map_err(Trouble::new)?;
+        let options =
+            Options { routes: to.routes, groups: groups.to_vec(), replace: wanted.replaces };
+        match Registration::register(&cluster.client, &server, &options).await {
+            Ok(registered) => return Ok((server, Some(registered))),
+            Err(Refusal::Unreached(why)) => tried.push(why),
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+    let why = match tried.is_empty() {
+        true => "this machine has no address but loopback".to_owned(),
+        false => tried.join("; "),
+    };
+    Err(Refusal::Unreached(why).into())
+}
+
+/// Tells of queries and of what changes, for ever.
+async fn hand_on(
+    mut asked: UnboundedReceiver<Query>,
+    mut noted: UnboundedReceiver<String>,
+    tell: &mut dyn FnMut(Told),
+) {
+    loop {
+        tokio::select! {
+            Some(query) = asked.recv() => tell(Told::Query(query)),
+            Some(note) = noted.recv() => tell(Told::Note(note)),
+            else => std::future::pending::<()>().await,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The metrics of a scenario for the pods of a real cluster: those take the place of the simulated
+//! ones. They share a load as they are ready, and are counted as they come: the n-th pod has the
+//! ordinal n, whatever its name.
+//!
+//! What the scenario does to its pods, its target and its HPAs does not happen here: they are the
+//! cluster's. What befalls metrics does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
+use std::sync::Arc;
+
+use super::change::Change;
+use super::signal::Grain;
+use super::simulation::{MAX_PODS, World};
+use crate::model::api::{ContainerMetrics, PodPhase, PodSpec};
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
+use crate::scenario::meant::{Scenario, What};
+
+/// A pod of a cluster, as far as metrics depend on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RealPod {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its labels, by which the metrics APIs filter.
+    pub labels: BTreeMap<String, String>,
+    /// The names of the containers that run in it.
+    pub containers: Vec<Arc<str>>,
+    /// Since when it runs. None: it does not, yet.
+    pub started: Option<Time>,
+    /// Whether it takes its share of a load.
+    pub ready: bool,
+    /// It has failed or succeeded.
+    pub over: bool,
+}
+
+/// The metrics of a scenario, for pods that are told.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    world: World,
+    pods: BTreeMap<Arc<str>, Seen>,
+    /// By labels.
+    templates: BTreeMap<BTreeMap<String, String>, Arc<str>>,
+    new_templates: Vec<Change>,
+    left_out: Vec<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    ordinal: u32,
+    template: Arc<str>,
+    pod: RealPod,
+}
+
+impl Mirror {
+    /// The metrics of a scenario, so many times as fast as it is written, before any pod was seen.
+    ///
+    /// # Errors
+    /// If it can't be made faster.
+    pub fn new(scenario: &Scenario, speed: NonZero<u32>) -> Result<Mirror, String> {
+        let mut own = scenario.clone();
+        own.hpas.clear();
+        own.other_targets.clear();
+        own.other_pods.clear();
+        own.workload.replicas = 0;
+        own.workload.quota = None;
+        own.workload.termination = Span::ZERO;
+        let mut left_out: Vec<&str> = Vec::new();
+        own.timeline.retain(|happening| {
+            let stays = is_of_metrics(&happening.what);
+            let name = happening.what.name();
+            if !stays && !left_out.contains(&name) {
+                left_out.push(name);
+            }
+            stays
+        });
+        let world = World::new(&Arc::new(own.faster(speed)?));
+        let (pods, templates, new_templates) = Default::default();
+        Ok(Mirror { world, pods, templates, new_templates, left_out })
+    }
+
+    /// What of the timeline does not happen here, by its names in the file, each once.
+    #[must_use]
+    pub fn left_out(&self) -> &[&'static str] {
+        &self.left_out
+    }
+
+    /// All pods that there are at a time, in the order in which they were created. Time only goes
+    /// forward.
+    pub fn see(&mut self, at: Time, pods: &[RealPod]) {
+        let at = at.max(self.world.now);
+        self.world.run_until(at);
+        let there: BTreeSet<&Arc<str>> = pods.iter().map(|pod| &pod.name).collect();
+        for (_, gone) in self.pods.iter().filter(|(name, _)| !there.contains(name)) {
+            self.world.change(gone.ordinal, |pod| pod.delete(at, Span::ZERO));
+        }
+        self.world.follow();
+        for pod in pods {
+            self.look(at, pod);
+        }
+        // Nobody creates or deletes any but the cluster.
+        self.world.replicas = i32::try_from(self.world.active).unwrap_or(i32::MAX);
+        self.world.follow();
+        let Mirror { world, pods, .. } = self;
+        pods.retain(|_, seen| world.pods.contains_key(&seen.ordinal));
+        // A pod of the same name may have come at once.
+        world.told.lost_samples.retain(|name| !pods.contains_key(name));
+    }
+
+    fn look(&mut self, at: Time, pod: &RealPod) {
+        let old = self.pods.get(&pod.name);
+        let gone = |old: &&Seen| self.world.pods.get(&old.ordinal).is_none_or(|it| it.gone);
+        let old = old.filter(|old| !gone(old));
+        if old.is_some_and(|old| old.pod == *pod) || old.is_none() && self.world.active >= MAX_PODS
+        {
+            return;
+        }
+        let started = old.is_some_and(|old| old.pod.started.is_some());
+        let otherwise = old.is_some_and(|old| {
+            old.pod.labels != pod.labels || old.pod.containers != pod.containers
+        });
+        let ordinal = match old {
+            Some(old) => old.ordinal,
+            None => self.world.add(0),
+        };
+        if pod.started.is_some() && !started {
+            self.world.start(ordinal);
+        }
+        let warm_up = self.world.scenario.workload.startup.metrics;
+        let reports = pod.started.is_some_and(|started| started + warm_up <= at);
+        self.world.change(ordinal, |own| {
+            own.name = pod.name.clone();
+            own.warm = pod.ready;
+            own.reports |= reports;
+            if pod.over {
+                own.end(PodPhase::Failed);
+            }
+        });
+        let World { told, pods, .. } = &mut self.world;
+        if let Some(own) = pods.get_mut(&ordinal).filter(|_| otherwise) {
+            // It is told again, with what it is now.
+            told.forget_sample(own.metrics.told.take().as_ref());
+        }
+        let template = self.template(&pod.labels);
+        self.pods.insert(pod.name.clone(), Seen { ordinal, template, pod: pod.clone() });
+    }
+
+    fn template(&mut self, labels: &BTreeMap<String, String>) -> Arc<str> {
+        if let Some(name) = self.templates.get(labels) {
+            return name.clone();
+        }
+        let name: Arc<str> = format!("real-{}", self.templates.len()).into();
+        self.templates.insert(labels.clone(), name.clone());
+        self.new_templates.push(Change::PodTemplate {
+            name: name.clone(),
+            labels: labels.clone(),
+            spec: PodSpec::default(),
+        });
+        name
+    }
+
+    /// What the metrics APIs answer differently at a time than at the one before.
+    pub fn advance(&mut self, at: Time) -> Vec<Change> {
+        let at = at.max(self.world.now);
+        let mut changes = std::mem::take(&mut self.new_templates);
+        changes.extend(self.world.advance(at).into_iter().filter(is_of_answers));
+        for change in &mut changes {
+            match change {
+                Change::PodMetrics(change) => {
+                    for sample in &mut change.set {
+                        if let Some(seen) = self.pods.get(&sample.pod) {
+                            sample.template = seen.template.clone();
+                            sample.containers = fit(&sample.containers, &seen.pod.containers);
+                        }
+                    }
+                }
+                Change::PodsMetric(change) => {
+                    for value in &mut change.values {
+                        if let Some(seen) = self.pods.get(&value.pod) {
+                            value.template = seen.template.clone();
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        changes
+    }
+}
+
+/// Whether something happens to metrics, and not to what is the cluster's.
+fn is_of_metrics(what: &What) -> bool {
+    matches!(
+        what,
+        What::MetricsMissing(_)
+            | What::ContainerMetricsMissing(..)
+            | What::ResourceMissing(..)
+            | What::MetricsStale(_)
+            | What::MetricsError(_)
+            | What::MetricsEmpty
+            | What::MetricsSlow(_)
+            | What::MetricError(..)
+            | What::MetricEmpty(_)
+            | What::MetricMissing(..)
+    )
+}
+
+fn is_of_answers(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::PodTemplate { .. }
+            | Change::PodMetrics(_)
+            | Change::PodsMetric(_)
+            | Change::ObjectMetric(_)
+            | Change::ExternalMetric(_)
+            | Change::Faults(_)
+    )
+}
+
+/// Usage of the scenario's containers, as that of the containers that a pod really has: by their
+/// names, or where none of them is the same, by their places. Others use nothing.
+fn fit(usage: &Arc<[ContainerMetrics]>, names: &[Arc<str>]) -> Arc<[ContainerMetrics]> {
+    let same = usage.len() == names.len()
+        && usage.iter().zip(names).all(|(container, name)| container.name == *name);
+    if same || names.is_empty() {
+        return usage.clone();
+    }
+    let by_name = |name: &Arc<str>| usage.iter().find(|container| container.name == *name);
+    let any = names.iter().any(|name| by_name(name).is_some());
+    let nothing = || {
+        let resources = usage.first().map(|first| &first.usage).into_iter().flatten();
+        let none = |name: &str| -> Quantity { Grain::of(name).quantity(0) };
+        resources.map(|(name, _)| (name.clone(), none(name))).collect()
+    };
+    let one = |(place, name): (usize, &Arc<str>)| {
+        let of = if any { by_name(name) } else { usage.get(place) };
+        let usage = of.map_or_else(nothing, |of| of.usage.clone());
+        ContainerMetrics { name: name.clone(), usage }
+    };
+    names.iter().enumerate().map(one).collect()
+}

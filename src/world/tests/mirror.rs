@@ -1,0 +1,143 @@
+//! Real pods in place of simulated ones.
+
+use super::*;
+use crate::scenario::meant::PodsMetric;
+use crate::world::{Mirror, RealPod};
+
+/// A pod that runs and is ready, with a container `app`.
+fn real(name: &str) -> RealPod {
+    RealPod {
+        name: name.into(),
+        labels: BTreeMap::from([("run".to_owned(), "it".to_owned())]),
+        containers: vec!["app".into()],
+        started: Some(t(-100)),
+        ready: true,
+        over: false,
+    }
+}
+
+fn unready(name: &str) -> RealPod {
+    RealPod { ready: false, ..real(name) }
+}
+
+struct Live {
+    mirror: Mirror,
+    cluster: Cluster,
+}
+
+impl Live {
+    fn new(speed: u32, change: impl FnOnce(&mut Scenario)) -> Live {
+        let scenario = scenario(5, change);
+        let mirror = Mirror::new(&scenario, speed.try_into().expect("a speed"));
+        Live { mirror: mirror.expect("no HPA is divided"), cluster: Cluster::default() }
+    }
+
+    fn at(&mut self, at: Time) -> Vec<String> {
+        for change in self.mirror.advance(at) {
+            self.cluster.apply(&change, &|_, _| Ok(())).expect("a template");
+        }
+        match self.cluster.pod_metrics() {
+            Ok(_) => samples_in_words(&self.cluster),
+            Err(error) => vec![error.message.to_string()],
+        }
+    }
+}
+
+fn load(total: &str) -> UsageSource {
+    UsageSource::Load { total: Signal::Constant(q(total)), limit: None }
+}
+
+#[test]
+fn a_load_is_shared_by_those_that_are_ready() {
+    let mut live = Live::new(1, |it| it.metrics.resources = vec![cpu(load("1"))]);
+    assert_eq!(live.at(t(0)), Vec::<String>::new(), "none was seen");
+    live.mirror.see(t(0), &[real("web-a"), real("web-b"), unready("web-c")]);
+    let pending = RealPod { started: None, ..unready("web-d") };
+    assert_eq!(
+        live.at(t(0)),
+        ["web-a 0s app=cpu:500m", "web-b 0s app=cpu:500m", "web-c 0s app=cpu:0"]
+    );
+    live.mirror.see(t(9), &[real("web-b"), real("web-c"), real("web-e"), real("web-f"), pending]);
+    let quarter = |name: &str| format!("{name} 10s app=cpu:250m");
+    assert_eq!(live.at(t(10)), ["web-b", "web-c", "web-e", "web-f"].map(quarter));
+    live.mirror.see(t(11), &[]);
+    assert_eq!(live.at(t(11)), Vec::<String>::new());
+}
+
+#[test]
+fn pods_are_counted_as_they_come() {
+    let of = |value: &str| Signal::Constant(q(value));
+    let mut live = Live::new(1, |it| {
+        it.metrics.resources[0].exceptions = vec![(pods(1, 1), of("900m"))];
+        let source = UsageSource::PerPod(of("1"));
+        let exceptions = vec![(pods(2, 3), of("7"))];
+        let labels = BTreeMap::new();
+        it.metrics.pods = vec![PodsMetric { name: "jobs".into(), labels, source, exceptions }];
+    });
+    live.mirror.see(t(0), &[real("z"), real("a"), real("m")]);
+    assert_eq!(live.at(t(0)), ["a 0s app=cpu:900m", "m 0s app=cpu:100m", "z 0s app=cpu:100m"]);
+    // One that comes later has another number, though another one has gone.
+    live.mirror.see(t(1), &[real("z"), real("m"), real("b")]);
+    assert_eq!(live.at(t(1)), ["b", "m", "z"].map(|name| format!("{name} 1s app=cpu:100m")));
+    let jobs = &live.cluster.custom_metrics().pods["jobs"];
+    let values: Vec<String> =
+        jobs.values.iter().map(|value| format!("{}={}", value.name, value.value)).collect();
+    assert_eq!(values, ["b=7", "m=7", "z=1"]);
+    assert_eq!(jobs.values[0].labels["run"], "it", "its own label");
+}
+
+#[test]
+fn samples_carry_what_the_pod_has() {
+    let mut live = Live::new(1, |_| ());
+    live.mirror.see(t(0), &[real("a")]);
+    live.at(t(0));
+    let labels = |live: &Live| live.cluster.pod_metrics().expect("no fault")[0].labels.clone();
+    assert_eq!(labels(&live)["run"], "it");
+    let other = RealPod {
+        labels: BTreeMap::from([("run".to_owned(), "other".to_owned())]),
+        containers: vec!["nginx".into(), "proxy".into()],
+        ..real("a")
+    };
+    live.mirror.see(t(0), std::slice::from_ref(&other));
+    assert_eq!(live.at(t(0)), ["a 0s nginx=cpu:100m proxy=cpu:0"], "by place");
+    assert_eq!(labels(&live)["run"], "other");
+    let containers = vec!["proxy".into(), "app".into()];
+    live.mirror.see(t(0), &[RealPod { containers, ..other }]);
+    assert_eq!(live.at(t(0)), ["a 0s proxy=cpu:0 app=cpu:100m"], "by name");
+}
+
+#[test]
+fn what_befalls_metrics_happens_and_nothing_else() {
+    let mut live = Live::new(10, |it| {
+        it.workload.startup.metrics = secs(40);
+        it.happens(100, Some(100), What::MetricsMissing(pods(0, 0)));
+        it.happens(150, None, What::PodsFailed(PodSet::All));
+        it.happens(300, Some(50), What::MetricsError(error(503)));
+        it.happens(400, None, What::Scale(0));
+        it.happens(400, None, What::EditHpa("web".into(), serde_json::json!({})));
+    });
+    assert_eq!(live.mirror.left_out(), ["podsFailed", "scale", "editHpa"]);
+    live.mirror.see(t(0), &[real("a"), real("b")]);
+    let of = |name: &str, at: i64| format!("{name} {at}s app=cpu:100m");
+    assert_eq!(live.at(t(0)), [of("a", 0), of("b", 0)]);
+    assert_eq!(live.at(t(10)), [of("b", 10)], "ten times as fast");
+    assert_eq!(live.at(t(20)), [of("a", 20), of("b", 20)]);
+    assert_eq!(live.at(t(30)), ["error 503"]);
+    let young = RealPod { started: Some(t(50)), ..real("c") };
+    live.mirror.see(t(50), &[real("a"), real("b"), young]);
+    assert_eq!(live.at(t(53)), [of("a", 53), of("b", 53)], "it runs, and reports later");
+    assert_eq!(live.at(t(54)), [of("a", 54), of("b", 54), of("c", 54)]);
+}
+
+#[test]
+fn a_pod_that_comes_again_under_its_name_has_a_sample() {
+    let mut live = Live::new(1, |it| it.metrics.resources = vec![cpu(load("1"))]);
+    live.mirror.see(t(0), &[real("web-0")]);
+    assert_eq!(live.at(t(0)), ["web-0 0s app=cpu:1"]);
+    live.mirror.see(t(1), &[]);
+    live.mirror.see(t(1), &[real("web-0")]);
+    assert_eq!(live.at(t(1)), ["web-0 1s app=cpu:1"]);
+    let over = RealPod { over: true, ..unready("web-0") };
+    live.mirror.see(t(2), &[over]);
+    assert_eq!(live.at(t(2)), Vec::<String>::new(), "it has ended");
+}

@@ -1,0 +1,438 @@
+//! Scenarios on a cluster that is somebody's: `cargo test --features e2e --test kubeconfig`.
+//!
+//! The cluster is a control plane of this machine, reached as any other would be: by a kubeconfig,
+//! with no more rights than the docs ask for. What was there before must be there afterwards, and
+//! nothing else, however a run ends.
+//!
+//! This suite has a `main` of its own, since its tests share a cluster, which may first have to be
+//! built.
+
+mod support;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use axum_server::tls_rustls::RustlsConfig;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, ResourceExt};
+use kube_lockstep::engine::EngineError;
+use kube_lockstep::engine::embedded::{self, Options, Running};
+use kube_lockstep::model::flags::Flags;
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::time::Span;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// Scenarios of all kinds that conform, whatever the flags are that can't be set.
+const CONFORM: [&str; 16] = [
+    "average-value/docs-twice-the-target-doubles",
+    "average-value/metrics-of-pods-that-are-gone-still-count",
+    "average-value/needs-no-requests",
+    "behavior/a-person-s-scale-up-does-not-use-up-a-policy",
+    "behavior/eighty-percent-down-of-ten-leaves-one",
+    "behavior/min-policy-on-the-way-up",
+    "conditions/the-three-of-a-healthy-autoscaler",
+    "edits/a-minimum-raised-above-the-size-takes-effect-at-once",
+    "edits/refused-sizes",
+    "external-metric/series-are-summed",
+    "limits/a-person-cannot-go-above-the-maximum",
+    "object-metric/a-selector-picks-one-series",
+    "pods-metric/twice-the-target-doubles",
+    "terminating/victims-of-a-scale-down-stop-counting-at-once",
+    "tolerance/each-direction-has-its-own",
+    "tolerance/just-above-the-upper-edge-scales-up",
+];
+
+/// One that takes half a minute, in which pods hang in Terminating.
+const LONG: &str = "\
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Pods that hang in Terminating are left alone.
+upstream: https://github.com/kubernetes/kubernetes/issues/51835
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    maxReplicas: 10
+    metrics:
+      - type: Resource
+        resource: {name: memory, target: {type: AverageValue, averageValue: 100Mi}}
+    behavior: {scaleDown: {stabilizationWindowSeconds: 0}}
+workload: {replicas: 4, containers: [{name: app, requests: {memory: 1Gi}}], termination: 24h}
+metrics: {resource: [{name: memory, perPod: 50Mi}]}
+until: 8m
+";
+
+/// The context of the kubeconfigs that control planes give.
+const CONTEXT: &str = "kube-lockstep";
+
+/// The metrics API that clusters mostly have.
+const METRICS_SERVER: &str = "v1beta1.metrics.k8s.io";
+
+/// How long something may take to come about.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    // The tests share the cluster, which has one metrics API.
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let place = match arguments.list {
+        true => Err(None),
+        false => Place::new(Flags::default()).map(Arc::new).map_err(Some),
+    };
+    let missing = matches!(&place, Err(Some(EngineError::Unavailable { .. })));
+    if let Err(Some(error)) = &place {
+        // Nobody reads it: nothing to be done about it.
+        drop(writeln!(std::io::stderr(), "kubeconfig: no cluster: {error}"));
+    }
+    let trials = TESTS.map(|(name, test)| {
+        let place = place.clone();
+        let run = move || match place {
+            Ok(place) => test(&place),
+            Err(error) => Err(format!("there is no cluster: {error:?}").into()),
+        };
+        Trial::test(name, run).with_ignored_flag(missing)
+    });
+    libtest_mimic::run(&arguments, trials.into()).exit_code()
+}
+
+type Test = fn(&Place) -> Result<(), Failed>;
+
+const TESTS: [(&str, Test); 7] = [
+    ("fixtures_conform_and_nothing_is_left", conform),
+    ("a_controller_that_is_not_as_it_seems_diverges", diverge),
+    ("without_consent_nothing_is_made", without_consent),
+    ("a_metrics_api_that_is_there_is_refused_or_restored", replaced),
+    ("an_interrupted_run_leaves_nothing", interrupted),
+    ("what_a_killed_run_left_can_be_removed", cleaned),
+    ("what_a_killed_run_left_is_removed_by_the_next", next_run),
+];
+
+/// A cluster, and the files by which it is reached.
+struct Place {
+    folder: tempfile::TempDir,
+    admin: Client,
+    runtime: Runtime,
+    // Ended last.
+    _cluster: Mutex<Running>,
+}
+
+impl Place {
+    /// A cluster whose controller has these flags, but for its sync period.
+    fn new(flags: Flags) -> Result<Place, EngineError> {
+        let broken = |why: String| EngineError::Broken {
+            engine: embedded::NAME.into(),
+            why,
+            output: String::new(),
+        };
+        let told = &mut |_: &str, _| {};
+        let program = embedded::ensure(Release::newest(), &AtomicBool::new(false), told)?;
+        let flags = Flags { sync_period: Span::from_secs(1), ..flags };
+        let options = Options { flags, ..Options::default() };
+        let cluster = Running::start(&program, &options)?;
+        let made = || -> Result<_, Box<dyn std::error::Error>> {
+            let folder = tempfile::tempdir()?;
+            fs::write(folder.path().join("config"), cluster.driver_kubeconfig()?)?;
+            let runtime = Runtime::new()?;
+            let admin = Kubeconfig::from_yaml(&cluster.admin_kubeconfig()?)?;
+            let options = KubeConfigOptions::default();
+            let admin = runtime.block_on(async {
+                let config = Config::from_custom_kubeconfig(admin, &options).await?;
+                Ok::<_, Box<dyn std::error::Error>>(Client::try_from(config)?)
+            })?;
+            Ok((folder, admin, runtime))
+        };
+        let (folder, admin, runtime) = made().map_err(|error| broken(error.to_string()))?;
+        Ok(Place { folder, admin, runtime, _cluster: Mutex::new(cluster) })
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("config")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
+        command.current_dir(support::repository()).args(args);
+        command.args(["--context", CONTEXT, "--kubeconfig"]).arg(self.config());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Result<Output, Failed> {
+        let run = ["run", "--engine", "kubeconfig", "--yes"];
+        Ok(self.command(&[&run, args].concat()).output()?)
+    }
+
+    /// A run that is in the middle of a scenario.
+    fn under_way(&self, args: &[&str]) -> Result<Child, Failed> {
+        let file = self.folder.path().join("long.yaml");
+        fs::write(&file, LONG)?;
+        let run = ["run", "--engine", "kubeconfig", "--yes"];
+        let mut child = self.command(&[&run, args].concat()).arg(file).spawn()?;
+        let begin = Instant::now();
+        loop {
+            let pods = self.list("", "v1", "Pod")?;
+            // Held by a finalizer, and on its way out.
+            let is_held = |pod: &DynamicObject| {
+                pod.namespace().is_some_and(|it| it.starts_with("kube-lockstep-"))
+                    && pod.metadata.deletion_timestamp.is_some()
+            };
+            if pods.iter().any(is_held) {
+                return Ok(child);
+            }
+            let ended = child.try_wait()?.is_some();
+            if ended || begin.elapsed() > LIMIT {
+                child.kill()?;
+                let mut said = String::new();
+                if let Some(mut err) = child.stderr.take() {
+                    err.read_to_string(&mut said)?;
+                }
+                return Err(format!("no pod was held (it ended: {ended}): {said}").into());
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::all_with(self.admin.clone(), &resource)
+    }
+
+    fn list(&self, group: &str, version: &str, kind: &str) -> Result<Vec<DynamicObject>, Failed> {
+        let list = self
+            .runtime
+            .block_on(async { self.api(group, version, kind).list(&Default::default()).await });
+        Ok(list?.items)
+    }
+
+    fn api_services(&self) -> Api<DynamicObject> {
+        self.api("apiregistration.k8s.io", "v1", "APIService")
+    }
+
+    /// Everything of ours that there is.
+    fn left(&self) -> Result<Vec<String>, Failed> {
+        let ours = |name: &str| name.contains("kube-lockstep");
+        let namespaces = self.list("", "v1", "Namespace")?.into_iter();
+        let mut left: Vec<String> = namespaces
+            .map(|it| it.name_any())
+            .filter(|name| ours(name))
+            .map(|name| format!("namespace {name}"))
+            .collect();
+        for kind in ["Service", "Pod"] {
+            let objects = self.list("", "v1", kind)?.into_iter();
+            let objects = objects.filter(|it| ours(&it.namespace().unwrap_or_default()));
+            left.extend(objects.map(|it| format!("{kind} {}", it.name_any())));
+        }
+        for api in self.list("apiregistration.k8s.io", "v1", "APIService")? {
+            let text = serde_json::to_string(&api)?;
+            if ours(&text) {
+                left.push(format!("APIService {}", api.name_any()));
+            }
+        }
+        Ok(left)
+    }
+
+    fn is_clean(&self) -> Result<(), Failed> {
+        let left = self.left()?;
+        match left.is_empty() {
+            true => Ok(()),
+            false => Err(format!("left: {left:#?}").into()),
+        }
+    }
+
+    /// A metrics API of somebody else's, which answers: an API server that can't discover all groups
+    /// removes no namespace.
+    fn create_metrics_server(&self) -> Result<Value, Failed> {
+        let port = self.runtime.block_on(serve())?;
+        let service = json!({
+            "metadata": { "name": "metrics-server", "namespace": "kube-system" },
+            "spec": {
+                "type": "ExternalName", "externalName": "localhost", "ports": [{ "port": port }],
+            },
+        });
+        let service: Service = serde_json::from_value(service)?;
+        let services: Api<Service> = Api::namespaced(self.admin.clone(), "kube-system");
+        self.runtime.block_on(services.create(&PostParams::default(), &service))?;
+        let api = json!({
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {
+                "name": METRICS_SERVER,
+                "labels": { "k8s-app": "metrics-server" },
+                "annotations": { "whose": "theirs" },
+            },
+            "spec": {
+                "group": "metrics.k8s.io",
+                "version": "v1beta1",
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+                "insecureSkipTLSVerify": true,
+                "service": { "namespace": "kube-system", "name": "metrics-server", "port": port },
+            },
+        });
+        let api: DynamicObject = serde_json::from_value(api)?;
+        self.runtime.block_on(self.api_services().create(&PostParams::default(), &api))?;
+        self.metrics_server()
+    }
+
+    /// What of it is its owner's.
+    fn metrics_server(&self) -> Result<Value, Failed> {
+        let api = self.runtime.block_on(self.api_services().get(METRICS_SERVER))?;
+        let api = serde_json::to_value(api)?;
+        let metadata = &api["metadata"];
+        Ok(json!([metadata["uid"], metadata["labels"], metadata["annotations"], api["spec"]]))
+    }
+
+    fn delete_metrics_server(&self) -> Result<(), Failed> {
+        let deleted = self.api_services();
+        self.runtime.block_on(deleted.delete(METRICS_SERVER, &Default::default()))?;
+        let services: Api<Service> = Api::namespaced(self.admin.clone(), "kube-system");
+        self.runtime.block_on(services.delete("metrics-server", &Default::default()))?;
+        Ok(())
+    }
+}
+
+/// Answers whatever it is asked with an empty list of resources, as long as the runtime lives.
+async fn serve() -> Result<u16, Failed> {
+    let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let (certificate, key) = (identity.cert.pem(), identity.signing_key.serialize_pem());
+    // Another test may have installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let tls = RustlsConfig::from_pem(certificate.into_bytes(), key.into_bytes()).await?;
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    let list = json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": "metrics.k8s.io/v1beta1",
+        "resources": [],
+    });
+    let router = axum::Router::new().fallback(async move || axum::Json(list));
+    tokio::spawn(axum_server::from_tcp_rustls(listener, tls)?.serve(router.into_make_service()));
+    Ok(port)
+}
+
+fn said(output: &Output) -> String {
+    let all = [output.stdout.clone(), output.stderr.clone()].concat();
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn conform(place: &Place) -> Result<(), Failed> {
+    let output = place.run(&[&["--format", "json"], &CONFORM[..]].concat())?;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let last: Value = serde_json::from_str(stdout.lines().last().unwrap_or_default())?;
+    assert_eq!(last["summary"]["conforms"], CONFORM.len(), "{said}");
+    assert!(said.contains("On the cluster of context kube-lockstep (https://127.0.0.1:"), "{said}");
+    place.is_clean()
+}
+
+/// That flags can't be seen is said; what is seen is compared all the same.
+fn diverge(_: &Place) -> Result<(), Failed> {
+    let place = Place::new(Flags { tolerance: 0.5, ..Flags::default() })?;
+    let output = place.run(&["tolerance/just-above-the-upper-edge-scales-up"])?;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("desiredReplicas"), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("the cluster's sync period is 1s, as measured"), "{said}");
+    assert!(said.contains("taken to be the defaults"), "{said}");
+    place.is_clean()
+}
+
+fn without_consent(place: &Place) -> Result<(), Failed> {
+    let output = place.command(&["run", "--engine", "kubeconfig", CONFORM[0]]).output()?;
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("a namespace kube-lockstep-… for each of up to 1 scenarios"), "{told}");
+    assert!(told.contains("--yes"), "{told}");
+    place.is_clean()?;
+    let wrong = place.run(&["--release", "1.30", CONFORM[0]])?;
+    assert_eq!(wrong.status.code(), Some(2), "{}", said(&wrong));
+    place.is_clean()
+}
+
+fn replaced(place: &Place) -> Result<(), Failed> {
+    let theirs = place.create_metrics_server()?;
+    let refused = place.run(&[CONFORM[0]])?;
+    let told = said(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{told}");
+    assert!(told.contains("of kube-system/metrics-server"), "{told}");
+    assert!(told.contains("--replace-metrics-api"), "{told}");
+    place.is_clean()?;
+    assert_eq!(place.metrics_server()?, theirs);
+    let run = place.run(&["--replace-metrics-api", CONFORM[0]])?;
+    assert_eq!(run.status.code(), Some(0), "{}", said(&run));
+    assert!(said(&run).contains("see no metrics and keep their sizes"), "{}", said(&run));
+    place.is_clean()?;
+    assert_eq!(place.metrics_server()?, theirs);
+    place.delete_metrics_server()
+}
+
+fn interrupted(place: &Place) -> Result<(), Failed> {
+    use std::os::unix::process::ExitStatusExt as _;
+    let theirs = place.create_metrics_server()?;
+    for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
+        let child = place.under_way(&["--replace-metrics-api"])?;
+        assert_ne!(place.metrics_server()?, theirs, "it is replaced");
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
+        let output = child.wait_with_output()?;
+        assert_eq!(output.status.signal(), Some(number), "{}", said(&output));
+        place.is_clean()?;
+        assert_eq!(place.metrics_server()?, theirs);
+    }
+    place.delete_metrics_server()
+}
+
+/// Kills a run in the middle of a scenario.
+fn kill(place: &Place) -> Result<(), Failed> {
+    let mut child = place.under_way(&["--replace-metrics-api"])?;
+    child.kill()?;
+    child.wait()?;
+    let left = place.left()?;
+    let has = |what: &str| left.iter().any(|it| it.starts_with(what));
+    assert!(has("namespace") && has("Pod") && has("Service") && has("APIService"), "{left:#?}");
+    Ok(())
+}
+
+fn cleaned(place: &Place) -> Result<(), Failed> {
+    let theirs = place.create_metrics_server()?;
+    kill(place)?;
+    let clean = place.command(&["cluster", "clean"]).output()?;
+    let told = said(&clean);
+    assert_eq!(clean.status.code(), Some(0), "{told}");
+    assert!(told.contains(&format!("APIService {METRICS_SERVER} is what it was")), "{told}");
+    place.is_clean()?;
+    assert_eq!(place.metrics_server()?, theirs);
+    let again = place.command(&["cluster", "clean"]).output()?;
+    assert_eq!(again.status.code(), Some(0), "{}", said(&again));
+    assert!(said(&again).contains("Nothing is left"), "{}", said(&again));
+    place.delete_metrics_server()
+}
+
+fn next_run(place: &Place) -> Result<(), Failed> {
+    let theirs = place.create_metrics_server()?;
+    kill(place)?;
+    // Also where it does not go on.
+    let refused = place.run(&[CONFORM[0]])?;
+    let told = said(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{told}");
+    assert!(told.contains("A run that has died had left something: "), "{told}");
+    place.is_clean()?;
+    assert_eq!(place.metrics_server()?, theirs);
+    place.delete_metrics_server()
+}
