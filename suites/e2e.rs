@@ -99,6 +99,8 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         pace: Pace::default(),
         given: None,
         image: None,
+        own: None,
+        words: Vec::new(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     if plan.scenarios.is_empty() {

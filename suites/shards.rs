@@ -57,6 +57,8 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
         pace: kube_lockstep::run::Pace::default(),
         given: None,
         image: None,
+        own: None,
+        words: Vec::new(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut report = Json::new(Vec::new());

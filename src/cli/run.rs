@@ -17,12 +17,13 @@ use super::{
     program_and_engine, workers,
 };
 use crate::engine::containers;
+use crate::engine::custom::{CommandError, Controller};
 use crate::engine::upstream::TIME_LIMIT;
 use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
-use crate::run::{EngineChoice, Event, Pace, Plan, Summary, run_all};
+use crate::run::{Compared, EngineChoice, Event, Own, Pace, Plan, Summary, run_all};
 use crate::scenario::Scenario;
 
 /// The arguments.
@@ -73,6 +74,71 @@ pub(super) struct Args {
     image: Option<String>,
     #[command(flatten)]
     given: OfGiven,
+    #[command(flatten)]
+    own: OfOwn,
+}
+
+/// A controller of the user's own.
+#[derive(clap::Args, Debug)]
+struct OfOwn {
+    /// A command that starts an HPA controller of your own, in the place of upstream's on the
+    /// embedded control plane: 'mine --kubeconfig={kubeconfig} --sync-period={sync-period}'
+    #[arg(long, value_name = "COMMAND")]
+    controller: Option<String>,
+    /// What of that controller is compared with the model [default: scale]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "controller")]
+    compare: Option<Compare>,
+    /// A ClusterRole whose rights that controller has besides those that each of them needs
+    #[arg(long, value_name = "FILE", requires = "controller")]
+    controller_role: Option<PathBuf>,
+}
+
+/// What is compared of a controller that is not upstream's.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Compare {
+    /// When it scales, and to what size
+    Scale,
+    /// The status as well, without the messages of its conditions
+    Status,
+    /// All that it does: each request in its order, messages, events, its sync period
+    All,
+}
+
+impl OfOwn {
+    /// The controller, and the words that name it on a command line.
+    fn open(&self, embedded: bool) -> Result<Option<(Own, Vec<String>)>, Failure> {
+        let Some(command) = &self.controller else { return Ok(None) };
+        if !embedded {
+            let what = "--controller takes the place of upstream's controller on a control plane";
+            return Err(Failure::usage(what).hint("add --engine embedded"));
+        }
+        let mut words =
+            ["--engine", "embedded", "--controller", command].map(str::to_owned).to_vec();
+        let wrong = |error: CommandError| {
+            Failure::usage(format!("--controller: {}", error.what)).hint(error.hint)
+        };
+        let mut controller = Controller::new(command).map_err(wrong)?;
+        if let Some(path) = &self.controller_role {
+            let wrong = |why: String| {
+                let hint = "it is a file with a ClusterRole, as `kubectl apply` takes it";
+                let what = format!("--controller-role {}: {why}", path.display());
+                Failure::usage(what).hint(hint)
+            };
+            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            controller = controller.with_role(&text).map_err(wrong)?;
+            words.push("--controller-role".to_owned());
+            words.push(path.to_string_lossy().into_owned());
+        }
+        let compared = match self.compare {
+            None | Some(Compare::Scale) => Compared::Scale,
+            Some(Compare::Status) => Compared::Status,
+            Some(Compare::All) => Compared::All,
+        };
+        if let Some(compare) = self.compare.and_then(|compare| compare.to_possible_value()) {
+            words.extend(["--compare", compare.get_name()].map(str::to_owned));
+        }
+        Ok(Some((Own { controller, compared }, words)))
+    }
 }
 
 /// The same of clusters whose sync period can't be made short.
@@ -160,6 +226,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         return Err(Failure::usage(what).hint("--engine image, k3s and kind take one"));
     }
     let checkout = args.local.open(other, args.program.is_some())?;
+    let (own, words) = args.own.open(args.engine == Some(EngineName::Embedded))?.unzip();
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
@@ -201,6 +268,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         },
         given: given.clone(),
         image: args.image.clone(),
+        own,
+        words: words.unwrap_or_default(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     if let Some(given) = &given {

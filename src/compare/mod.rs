@@ -25,11 +25,35 @@ pub struct Scope {
     pub events: bool,
     /// Errors that reconciles ended with.
     pub errors: bool,
+    /// The status of the HPA.
+    pub status: bool,
+    /// The messages of its conditions.
+    pub messages: bool,
 }
 
 impl Scope {
     /// Everything is observed.
-    pub const ALL: Scope = Scope { reads: true, scale_reads: true, events: true, errors: true };
+    pub const ALL: Scope = Scope {
+        reads: true,
+        scale_reads: true,
+        events: true,
+        errors: true,
+        status: true,
+        messages: true,
+    };
+
+    /// What is in both.
+    #[must_use]
+    pub fn and(self, other: Scope) -> Scope {
+        Scope {
+            reads: self.reads && other.reads,
+            scale_reads: self.scale_reads && other.scale_reads,
+            events: self.events && other.events,
+            errors: self.errors && other.errors,
+            status: self.status && other.status,
+            messages: self.messages && other.messages,
+        }
+    }
 
     /// The queries of a tick that can be observed.
     #[must_use]
@@ -72,7 +96,10 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     differences.field("hpa", &model.hpa, &seen.hpa);
     differences.field("took", &model.took, &seen.took);
     scale_writes(&mut differences, (model, seen), scope);
-    status_write(&mut differences, model.status_write.as_ref(), seen.status_write.as_ref());
+    if scope.status {
+        let writes = (model.status_write.as_ref(), seen.status_write.as_ref());
+        status_write(&mut differences, writes, scope);
+    }
     if scope.events {
         events(&mut differences, &model.events, &seen.events);
     }
@@ -195,8 +222,9 @@ fn scale_writes(
 ) {
     let elsewhere =
         |tick: &Observation| tick.scale_writes.iter().any(|write| tick.is_elsewhere(write));
-    let named =
-        elsewhere(model) || elsewhere(seen) || scope.scale_reads && model.target() != seen.target();
+    // One that was not read is told by nobody.
+    let differ = model.target().zip(seen.target()).is_some_and(|(one, other)| one != other);
+    let named = elsewhere(model) || elsewhere(seen) || scope.scale_reads && differ;
     let text = |write: &ScaleWrite| {
         let ScaleWrite { resource, name, replicas, error } = write;
         let of = if named { format!(" of {resource}/{name}") } else { String::new() };
@@ -255,12 +283,12 @@ fn events(differences: &mut Differences, model: &[Event], seen: &[Event]) {
 
 fn status_write(
     differences: &mut Differences,
-    model: Option<&StatusWrite>,
-    seen: Option<&StatusWrite>,
+    (model, seen): (Option<&StatusWrite>, Option<&StatusWrite>),
+    scope: Scope,
 ) {
     match (model, seen) {
         (Some(model), Some(seen)) => {
-            status(differences, &model.status, &seen.status);
+            status(differences, (&model.status, &seen.status), scope);
             differences.optional("status.error", model.error.as_ref(), seen.error.as_ref());
         }
         (None, None) => {}
@@ -280,7 +308,7 @@ fn status_write(
     }
 }
 
-fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
+fn status(differences: &mut Differences, (model, seen): (&HpaStatus, &HpaStatus), scope: Scope) {
     differences.field("status.desiredReplicas", &model.desired_replicas, &seen.desired_replicas);
     differences.optional(
         "status.currentReplicas",
@@ -301,14 +329,18 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus) {
     let texts = |status: &HpaStatus| status.current_metrics.iter().map(metric_status).collect();
     let (model_texts, seen_texts): (Vec<String>, Vec<String>) = (texts(model), texts(seen));
     differences.list("status.currentMetrics", &model_texts, &seen_texts, String::clone);
-    conditions(differences, &model.conditions, &seen.conditions);
+    conditions(differences, (&model.conditions, &seen.conditions), scope);
 }
 
 fn metric_status(status: &MetricStatus) -> String {
     crate::trace::words::metric_status_line(status)
 }
 
-fn conditions(differences: &mut Differences, model: &[Condition], seen: &[Condition]) {
+fn conditions(
+    differences: &mut Differences,
+    (model, seen): (&[Condition], &[Condition]),
+    scope: Scope,
+) {
     let order = |conditions: &[Condition]| {
         let types: Vec<_> = conditions.iter().map(|c| format!("{:?}", c.type_)).collect();
         types.join(", ")
@@ -319,7 +351,9 @@ fn conditions(differences: &mut Differences, model: &[Condition], seen: &[Condit
         let field = |name: &str| format!("status.conditions[{:?}].{name}", one.type_);
         differences.field(&field("status"), &one.status, &other.status);
         differences.field(&field("reason"), &one.reason, &other.reason);
-        differences.field(&field("message"), &one.message, &other.message);
+        if scope.messages {
+            differences.field(&field("message"), &one.message, &other.message);
+        }
         differences.field(
             &field("lastTransitionTime"),
             &one.last_transition_time,

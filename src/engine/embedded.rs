@@ -79,6 +79,7 @@ impl Running {
             api_server: options.api_server.clone(),
             observed: Vec::new(),
             custom_kinds: BTreeSet::new(),
+            controller: None,
         };
         let started = runtime.block_on(ControlPlane::start(&name, program, &settings));
         let (control_plane, _) = started?;

@@ -8,6 +8,7 @@
 pub(crate) mod cluster;
 #[cfg(feature = "clusters")]
 pub mod containers;
+pub mod custom;
 #[cfg(feature = "clusters")]
 pub mod embedded;
 #[cfg(feature = "clusters")]

@@ -253,6 +253,7 @@ fn how(figures: &mut Value, run: &Setting) {
         ("program", path(&run.program)),
         ("upstreamPath", path(&run.checkout)),
         ("timeLimit", limit),
+        ("arguments", (!run.words.is_empty()).then(|| run.words.clone().into())),
         ("shard", run.shard.map(|shard| shard.to_string().into())),
         ("plan", Some(run.plan.as_str()).filter(|plan| !plan.is_empty()).map(Value::from)),
     ];

@@ -47,7 +47,11 @@ pub fn wrapped(label: &str, text: &str, columns: usize) -> String {
 /// How a replay of one scenario is called.
 fn replay(id: &str, setting: &Setting) -> String {
     let mut command = format!("kube-lockstep run {} --release {}", shell_word(id), setting.release);
+    for word in &setting.words {
+        command.push_str(&format!(" {}", shell_word(word)));
+    }
     match (&setting.program, &setting.checkout, &*setting.engine) {
+        _ if !setting.words.is_empty() => {}
         (Some(program), ..) => {
             command.push_str(&format!(" --program {}", shell_word(&program.to_string_lossy())));
         }

@@ -106,6 +106,8 @@ struct SummaryJson {
     program: Option<PathBuf>,
     upstream_path: Option<PathBuf>,
     time_limit: Option<String>,
+    #[serde(default)]
+    arguments: Vec<String>,
     shard: Option<String>,
     #[serde(default)]
     plan: String,
@@ -184,6 +186,7 @@ fn end(of: SummaryJson) -> Result<End, String> {
             program: of.program,
             checkout: of.upstream_path,
             time_limit: limit,
+            words: of.arguments,
             shard,
             plan: of.plan,
         },

@@ -16,6 +16,7 @@ use super::findings::Findings;
 use super::in_order::in_order;
 use super::lockstep::{conclude, inconclusive, run_one, trace_of, unfinished};
 use super::many::{EngineChoice, Plan, start};
+use super::own::{Compared, Own};
 use super::wall;
 use super::{Event, Note, Outcome, Summary, Verdict};
 use crate::engine::cluster::control_plane::Settings;
@@ -102,17 +103,18 @@ pub(super) fn hurried(scenario: &Arc<Scenario>, release: Release) -> Option<Stri
 }
 
 /// What scenarios have to agree on to be played on one cluster.
-fn settings(scenario: &Scenario, release: Release) -> Settings {
+fn settings(scenario: &Scenario, release: Release, own: Option<&Own>) -> Settings {
     let mut flags = scenario.flags_by(&Rules::of(release));
     // Of one HPA nobody can tell how many workers there are.
     flags.concurrent_syncs = 1;
     Settings {
         flags,
         gates: scenario.gate_overrides.clone(),
-        hpa_controller: true,
+        hpa_controller: own.is_none(),
         api_server: Vec::new(),
         observed: Vec::new(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
+        controller: own.map(|own| own.controller.clone()),
     }
 }
 
@@ -125,10 +127,14 @@ pub(super) fn run_all(
     parts: &[(Release, Vec<usize>)],
     sink: &mut dyn FnMut(Event),
 ) -> Result<Summary, EngineError> {
-    let name: Arc<str> = plan.engine.cluster().unwrap_or(embedded::NAME).into();
+    let name: Arc<str> = match &plan.own {
+        Some(own) => format!("{} + {}", embedded::NAME, own.controller.name()).into(),
+        None => plan.engine.cluster().unwrap_or(embedded::NAME).into(),
+    };
     let runtime = runtime(&name)?;
     let mut summary = Summary::default();
-    let pace = format!("{} times as fast as written", plan.pace.speed);
+    let own = plan.own.as_ref().map(|own| format!("; {}", own.note())).unwrap_or_default();
+    let pace = format!("{} times as fast as written{own}", plan.pace.speed);
     sink(start(plan, name.clone(), Some(pace)));
     for (release, part) in parts {
         let begin = Instant::now();
@@ -144,7 +150,7 @@ pub(super) fn run_all(
                     sink(Event::Finished(Box::new(outcome)));
                 }
                 Ok(played) => {
-                    let settings = settings(played, *release);
+                    let settings = settings(played, *release, plan.own.as_ref());
                     match groups.iter_mut().find(|(other, _)| other.agrees(&settings)) {
                         Some((of_all, parts)) => {
                             of_all.custom_kinds.extend(settings.custom_kinds);
@@ -276,7 +282,8 @@ impl Group<'_> {
         self.side_by_side((self.plan.jobs, &all), (runtime, cluster), &mut |index, outcome| {
             match outcome.verdict {
                 // A machine that was too busy has the time when the others are done.
-                Verdict::Inconclusive { .. } => again.push(index),
+                // One that is broken will be no better then.
+                Verdict::Inconclusive { .. } if cluster.check().is_ok() => again.push(index),
                 _ => done(outcome),
             }
         });
@@ -311,10 +318,15 @@ impl Group<'_> {
         let Ok(played) = &part.played else { return outcome };
         let trace = trace_of(&part.written, self.name, &self.release.to_string());
         let findings = Findings::new(trace, &self.plan.known);
-        match wall::follow(played, self.release, (cluster, &self.plan.stop), findings).await {
+        let compared = self.plan.own.as_ref().map_or(Compared::All, |own| own.compared);
+        let with = (cluster, &*self.plan.stop, compared);
+        match wall::follow(played, self.release, with, findings).await {
             Ok(followed) => {
                 conclude(&mut outcome, (played, self.release), followed.findings);
                 outcome.notes.extend(boundaries(&part.written, followed.boundaries, outcome.ticks));
+                let line = outcome.line;
+                let note = |what: String| Note { line, what, of_reading: false };
+                outcome.notes.extend(followed.notes.into_iter().map(note));
             }
             Err(error) => outcome.verdict = inconclusive(error),
         }

@@ -104,6 +104,11 @@ pub struct Plan {
     /// An image in place of the usual one, for clusters in containers.
     #[cfg(feature = "clusters")]
     pub image: Option<String>,
+    /// Who takes the place of upstream's controller on a control plane.
+    #[cfg(feature = "clusters")]
+    pub own: Option<super::Own>,
+    /// What names the engine on the command line, where its name alone does not: words.
+    pub words: Vec<String>,
     /// Set from outside to end the run early: what is under way is ended, the rest is skipped.
     pub stop: Arc<AtomicBool>,
 }
@@ -390,6 +395,7 @@ pub(super) fn start(plan: &Plan, engine: Arc<str>, note: Option<String>) -> Even
             program: plan.program.clone(),
             checkout: plan.checkout.as_ref().map(|checkout| checkout.path.clone()),
             time_limit: Some(plan.time_limit).filter(|limit| *limit != TIME_LIMIT),
+            words: plan.words.clone(),
             shard: plan.shard,
             plan: plan.mark(),
         },

@@ -133,11 +133,13 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
     for (part, other) in ended(parts).skip(1) {
         let (one, two) = (&first.file, &part.file);
         let how = |setting: &Setting| {
-            (setting.program.clone(), setting.checkout.clone(), setting.time_limit)
+            let Setting { program, checkout, time_limit, words, .. } = setting;
+            (program.clone(), checkout.clone(), *time_limit, words.clone())
         };
         if how(&end.setting) != how(&other.setting) {
             let what = format!("{one} and {two} are of runs on different programs");
-            let hint = "--program, --upstream-path and --time-limit have to be the same";
+            let hint =
+                "--program, --upstream-path, --controller and --time-limit have to be the same";
             return Err(refused(what, hint));
         }
     }

@@ -17,6 +17,8 @@ mod lockstep;
 mod many;
 pub mod merge;
 #[cfg(feature = "clusters")]
+mod own;
+#[cfg(feature = "clusters")]
 mod recorder;
 mod shard;
 #[cfg(feature = "clusters")]
@@ -31,6 +33,8 @@ pub use clusters::Pace;
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, of_program, run_all};
+#[cfg(feature = "clusters")]
+pub use own::{Compared, Own};
 pub use shard::Shard;
 
 use crate::compare::{Divergence, KnownDisagreement};
@@ -151,6 +155,8 @@ pub struct Setting {
     pub checkout: Option<PathBuf>,
     /// The time limit of an answer, where it is not the usual one.
     pub time_limit: Option<Duration>,
+    /// What names the engine on the command line, where its name alone does not: words.
+    pub words: Vec<String>,
     /// The part of it that is run.
     pub shard: Option<Shard>,
     /// A mark that all parts of a run have in common, and other runs do not.

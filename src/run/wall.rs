@@ -17,9 +17,10 @@ use serde_json::{Value, json};
 
 use super::findings::Findings;
 use super::lockstep::Predicted;
+use super::own::{self, Compared};
 use super::recorder::{COMBINED, Recorder};
-use crate::compare::{self, Scope};
-use crate::engine::cluster::{Cluster, Did, Scene, Sight, Tick, stopped};
+use crate::compare::{self, FieldDifference, Scope};
+use crate::engine::cluster::{Cluster, DIRECT, Did, Scene, Sight, Tick, stopped};
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
 use crate::model::api::Text;
@@ -33,7 +34,7 @@ use crate::trace::wire::{Log, SteppedJson};
 use crate::world::{Change, World};
 
 /// Events are written later than all else of a reconcile: they are compared when all is over.
-const EVENTS: Scope = Scope { reads: false, scale_reads: false, events: true, errors: false };
+const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
 
 /// No more than this is a reconcile early or late, however long the sync period.
 const LONGEST_SLACK: Span = Span::from_secs(1);
@@ -46,6 +47,8 @@ pub(super) struct Followed<'k> {
     pub(super) findings: Findings<'k>,
     /// Reconciles that fell on a boundary: two outcomes were right.
     pub(super) boundaries: usize,
+    /// What else should be known of it.
+    pub(super) notes: Vec<String>,
 }
 
 /// A run that is under way.
@@ -62,6 +65,12 @@ struct Wall<'a> {
     since: [Time; 2],
     sight: Sight,
     boundaries: usize,
+    /// What is compared, if the controller is not upstream's and may do its work in another way.
+    own: Option<Scope>,
+    /// How much later than upstream's its first reconcile came, and so all of the scenario comes.
+    late: Span,
+    /// The size was written past the scale.
+    direct: bool,
     /// The events that each reconcile should have written, and its place in the trace if it was
     /// seen.
     events: Vec<(Option<usize>, Vec<Event>)>,
@@ -74,9 +83,10 @@ struct Wall<'a> {
 pub(super) async fn follow<'k>(
     scenario: &Arc<Scenario>,
     release: Release,
-    (cluster, stop): (&Cluster, &AtomicBool),
+    (cluster, stop, compared): (&Cluster, &AtomicBool, Compared),
     mut findings: Findings<'k>,
 ) -> Result<Followed<'k>, EngineError> {
+    cluster.check()?;
     let rules = Rules::of(release);
     let simulation = Simulation::new(scenario, rules).with_a_clock_that_moves();
     let lineage = Lineage { simulation, recorder: Recorder::new() };
@@ -89,6 +99,9 @@ pub(super) async fn follow<'k>(
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,
+        own: compared.scope().map(|own| own.and(cluster.sight().scope)),
+        late: Span::ZERO,
+        direct: false,
         events: Vec::new(),
     };
     let mut scene = match cluster.open(scenario).await {
@@ -97,6 +110,9 @@ pub(super) async fn follow<'k>(
     };
     let played = async {
         wall.play(&mut scene, &mut findings).await?;
+        if wall.own.is_some() {
+            return Ok(());
+        }
         if findings.divergence.is_none() {
             wall.since = [Time::ZERO; 2];
         }
@@ -109,6 +125,7 @@ pub(super) async fn follow<'k>(
     };
     let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
     let stall = findings.divergence.as_ref().and_then(|_| wall.stall(&scene));
+    let notes = wall.notes(&scene, &findings);
     let gap = scene.has_gap().then(|| {
         let why = "a watch of the API server was interrupted: something may not have been seen";
         scene.broken(why.to_owned())
@@ -120,7 +137,7 @@ pub(super) async fn follow<'k>(
     if let Some(why) = stall.or(gap) {
         return Err(why);
     }
-    Ok(Followed { findings, boundaries: wall.boundaries })
+    Ok(Followed { findings, boundaries: wall.boundaries, notes })
 }
 
 impl Wall<'_> {
@@ -159,15 +176,15 @@ impl Wall<'_> {
             }
             let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
             // A reconcile goes first where both fall together.
-            let before = |due: Time, event: Time| due <= event + self.slack;
+            let before = |due: Time, event: Time| due - self.late <= event + self.slack;
             match (next_event, due) {
                 (Some(event), due) if due.is_none_or(|due| !before(due, event)) => {
-                    self.change(scene, event).await?;
-                    scene.wait_until(event).await;
+                    self.change(scene, event + self.late).await?;
+                    scene.wait_until(event + self.late).await;
                     events = self.world.api_events(event).into();
                     happened = event;
                 }
-                (_, Some(due)) if due <= end + self.slack => {
+                (_, Some(due)) if before(due, end) => {
                     self.change(scene, due).await?;
                     self.tick(scene, findings, due).await?;
                 }
@@ -180,7 +197,7 @@ impl Wall<'_> {
     /// Makes the cluster what the world says of an instant to come.
     async fn change(&mut self, scene: &mut Scene, at: Time) -> Result<(), EngineError> {
         // Its time only goes forward.
-        self.advanced = self.advanced.max(at);
+        self.advanced = self.advanced.max(at - self.late);
         let changes = self.world.advance(self.advanced);
         self.hear(&changes, at);
         scene.apply(&changes).await
@@ -243,6 +260,10 @@ impl Wall<'_> {
         }
         let limit = due + Span(self.slack.0 * 9);
         let Some(mut tick) = scene.next_tick(limit).await else {
+            let idle = scene.idle(self.scenario.flags.sync_period);
+            if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
+                return Err(idle);
+            }
             let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
             let predicted = predicted(due, decisions);
             findings.compare(
@@ -255,7 +276,8 @@ impl Wall<'_> {
         let patience = tick.began + PATIENCE;
         let first = lineage.at(tick.began);
         let first = first.map_or(0, |it| requests(&it.decision.observation, scope));
-        scene.rest_of(&mut tick, first, patience).await;
+        // Of another controller only its silence tells that it is done.
+        scene.rest_of(&mut tick, self.own.is_none().then_some(first), patience).await;
         if tick.began < scene.settled() {
             return Err(scene.broken(format!(
                 "a reconcile began at {} while the cluster was changing until {}",
@@ -263,44 +285,57 @@ impl Wall<'_> {
                 scene.settled()
             )));
         }
-        if tick.began + self.slack < due {
+        if tick.began + self.slack < due && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         }
-        let seen = self.observation(scene, (tick.began, &tick.did))?;
+        if self.own.is_some() && findings.trace.ticks.is_empty() {
+            self.late = (tick.began - due).max(Span::ZERO);
+        }
+        let (seen, scope, unread) = self.seen(scene, &tick)?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
-        let decision = self.choose(&tick, &seen, &pods);
+        let decision = self.choose(&tick, (&seen, scope), &pods);
         let Some(decision) = decision else {
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
-            findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
+            findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));
         if let [Some((target, replicas)), ..] = settled {
-            self.advanced = self.advanced.max(seen.at);
+            self.advanced = self.advanced.max(seen.at - self.late);
             self.world.scaled(self.advanced, target, replicas);
             scene.scaled(replicas);
         }
-        let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
-        findings.compare(&predicted(due, vec![decision]), stepped, self.sight.scope);
+        let at = seen.at;
+        let stepped = Stepped { now: at, api: Vec::new(), ticks: vec![seen] };
+        findings.compare(&predicted(due, vec![decision]), stepped, scope);
+        findings.found(findings.trace.ticks.len(), at, unread.into_iter().collect());
         Ok(())
     }
 
     /// What the model says of a reconcile that was seen: each lineage goes on with the moment that
     /// agrees, its own if that does.
-    fn choose(&mut self, tick: &Tick, seen: &Observation, pods: &[String]) -> Option<Decision> {
+    fn choose(
+        &mut self,
+        tick: &Tick,
+        (seen, scope): (&Observation, Scope),
+        pods: &[String],
+    ) -> Option<Decision> {
         let mut next = Vec::new();
         for (index, lineage) in self.lineages.iter().enumerate() {
             let own = MOMENTS.iter().cycle().skip(index).take(MOMENTS.len());
             let mut first = None;
             let agreeing = own.enumerate().find_map(|(further, moment)| {
-                let Sight { scope, uncertainty, .. } = self.sight;
+                let uncertainty = self.sight.uncertainty;
                 let mut candidate = lineage.at(moment(tick, uncertainty))?;
+                if self.own.is_some() {
+                    own::write_what_is_stored(&mut candidate.decision, seen, &lineage.simulation);
+                }
                 candidate.normalize(seen, tick, (pods, uncertainty));
                 let differs = compare::observations(&candidate.decision.observation, seen, scope);
                 if differs.is_empty() {
@@ -324,6 +359,40 @@ impl Wall<'_> {
             *lineage = agreeing.map_or_else(|| survivor.lineage.clone(), |(it, _)| it.lineage);
         }
         Some(survivor.decision)
+    }
+
+    /// What was seen of a reconcile, what of it is compared, and a status that can't be compared.
+    fn seen(
+        &mut self,
+        scene: &Scene,
+        tick: &Tick,
+    ) -> Result<(Observation, Scope, Option<FieldDifference>), EngineError> {
+        let Some(scope) = self.own else {
+            let seen = self.observation(scene, (tick.began, &tick.did))?;
+            return Ok((seen, self.sight.scope, None));
+        };
+        let mut did = own::effective(&tick.did, scene.target());
+        self.direct |= did.iter().any(|did| did.entry[DIRECT] == true);
+        match self.read(scene, (tick.began, &did)) {
+            Ok(seen) => Ok((seen, scope, None)),
+            Err(why) => {
+                did.retain(|did| did.what != "updateStatus");
+                let seen = self.observation(scene, (tick.began, &did))?;
+                let unread = scope.status.then(|| own::unread(why));
+                Ok((seen, Scope { status: false, ..scope }, unread))
+            }
+        }
+    }
+
+    /// What should be known of a controller that is not upstream's.
+    fn notes(&self, scene: &Scene, findings: &Findings<'_>) -> Vec<String> {
+        let direct = self.direct.then(|| own::PAST_THE_SCALE.to_owned());
+        let refused = match (self.own, &findings.divergence) {
+            (Some(_), Some(_)) => scene.forbidden(),
+            _ => Vec::new(),
+        };
+        let refused = refused.into_iter().map(|why| format!("it has not all rights: {why}"));
+        direct.into_iter().chain(refused).collect()
     }
 
     /// Compares the events of all reconciles with those that were written, in order.
@@ -364,6 +433,13 @@ impl Wall<'_> {
         scene: &Scene,
         (began, did): (Time, &[Did]),
     ) -> Result<Observation, EngineError> {
+        self.read(scene, (began, did)).map_err(|why| {
+            scene.broken(format!("what the controller did at {began} makes no sense: {why}"))
+        })
+    }
+
+    /// [`Wall::observation`], or why it can't be told in the model's terms.
+    fn read(&self, scene: &Scene, (began, did): (Time, &[Did])) -> Result<Observation, String> {
         let renamed = |text: &str| {
             let rename = |text: String, (real, world): (&str, &str)| text.replace(real, world);
             scene.names().fold(text.to_owned(), rename)
@@ -373,21 +449,19 @@ impl Wall<'_> {
             texts(&mut entry, &renamed);
             json!({ "at": began, did.what: entry })
         };
-        let log: Vec<Value> = did.iter().map(entry).collect();
+        let mut log: Vec<Value> = did.iter().map(entry).collect();
+        let mut hpas = self.scenario.hpas.iter().map(|hpa| hpa.name.clone());
+        if let (Some(_), Some(hpa)) = (self.own, hpas.clone().next()) {
+            own::mark(&mut log, began, &hpa);
+        }
         let answer = json!({ "now": began, "log": log });
-        let not_understood = |why: String| {
-            scene.broken(format!("what the controller did at {began} makes no sense: {why}"))
-        };
         let answer: SteppedJson =
-            serde_json::from_value(answer).map_err(|error| not_understood(error.to_string()))?;
-        let hpas = self.scenario.hpas.iter().map(|hpa| hpa.name.clone());
-        let mut log = Log::new(scene.epoch(), hpas, false);
-        let stepped = log.stepped(answer, began).map_err(not_understood)?;
+            serde_json::from_value(answer).map_err(|error| error.to_string())?;
+        let mut log = Log::new(scene.epoch(), hpas.by_ref(), self.own.is_some());
+        let stepped = log.stepped(answer, began)?;
         match <[Observation; 1]>::try_from(stepped.ticks) {
             Ok([seen]) => Ok(seen),
-            Err(ticks) => {
-                Err(not_understood(format!("{} reconciles seem to be in it", ticks.len())))
-            }
+            Err(ticks) => Err(format!("{} reconciles seem to be in it", ticks.len())),
         }
     }
 }

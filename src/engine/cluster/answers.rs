@@ -80,15 +80,21 @@ async fn nodes() -> Response {
 }
 
 async fn all_pods(metrics: Shared, headers: HeaderMap, params: Params) -> Response {
-    let mut namespaces = metrics.lock();
+    let (mut namespaces, at) = (metrics.lock(), Timestamp::now());
     let mut items = Vec::new();
     let mut all: Vec<(&String, &mut Served)> = namespaces.iter_mut().collect();
     all.sort_by_key(|(name, _)| *name);
     for (namespace, served) in all {
-        let served = served.now();
+        let (served, before) = (served.now(), items.len());
         match selected(served, namespace, &params) {
             Ok(found) => items.extend(found.map(|pod| pod_json(served, namespace, pod))),
             Err(refused) => return *refused,
+        }
+        if metrics.is_private() {
+            // Whose reconcile this is nobody can tell: it may be of each of them.
+            let selector = params.get("labelSelector").cloned().unwrap_or_default();
+            let entry = json!({ "selector": selector, "items": items.len() - before });
+            served.tell(asked(at, "listPodMetrics", entry));
         }
     }
     pods_answer(items, &headers)
@@ -246,16 +252,25 @@ async fn pod(
     Path((namespace, name)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    let mut namespaces = metrics.lock();
+    let (mut namespaces, at) = (metrics.lock(), Timestamp::now());
     let served = namespaces.get_mut(&namespace).map(Served::now);
-    if let Some(Err(fault)) = served.map(|served| served.cluster.pod_metrics()) {
-        return failure(fault);
-    }
+    let fault = served.and_then(|served| served.cluster.pod_metrics().err());
     let found = served.and_then(|served| {
         let pods = served.cluster.pod_metrics().unwrap_or_default();
         let pod = pods.iter().find(|pod| **served.name(&pod.name) == *name)?;
         Some(pod_json(served, &namespace, pod))
     });
+    if let Some(served) = served.filter(|_| metrics.is_private()) {
+        let items = usize::from(found.is_some());
+        let mut entry = json!({ "selector": format!("metadata.name={name}"), "items": items });
+        if let Some(fault) = fault {
+            entry["error"] = fault.message.to_string().into();
+        }
+        served.tell(asked(at, "listPodMetrics", entry));
+    }
+    if let Some(fault) = fault {
+        return failure(fault);
+    }
     match found {
         Some(pod) => {
             let items = [pod];

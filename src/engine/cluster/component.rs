@@ -162,7 +162,8 @@ impl Component {
     }
 }
 
-fn tail(path: &Path) -> io::Result<String> {
+/// The last lines of a log.
+pub(super) fn tail(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;

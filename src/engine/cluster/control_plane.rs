@@ -24,6 +24,7 @@ use super::kubeconfig::kubeconfig;
 use super::pki::{Authority, signing_key};
 use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
+use crate::engine::custom::Controller;
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Span;
 
@@ -74,6 +75,8 @@ pub(crate) struct Settings {
     pub(crate) observed: Vec<String>,
     /// Kinds of custom resources that there are.
     pub(crate) custom_kinds: BTreeSet<CustomKind>,
+    /// Whose controller of HPAs is started beside it.
+    pub(crate) controller: Option<Controller>,
 }
 
 impl Settings {
@@ -253,6 +256,11 @@ impl ControlPlane {
         Files { folder, server, authority }.client(user, group)
     }
 
+    /// The folder that goes with it.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Whether all of it still runs.
     ///
     /// # Errors
@@ -322,7 +330,7 @@ impl Files<'_> {
             ("accounts.key", private),
             ("accounts.pub", public),
             ("controller-manager.kubeconfig", self.client("system:kube-controller-manager", None)?),
-            ("audit-policy.yaml", audit_policy(&settings.observed)),
+            ("audit-policy.yaml", audit_policy(settings)),
         ])
     }
 
@@ -446,14 +454,17 @@ pub(super) fn flags(flags: &Flags) -> Vec<String> {
     values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
 }
 
-pub(super) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
+pub(in crate::engine) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
     let list: Vec<String> = gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect();
     (!list.is_empty()).then(|| format!("--feature-gates={}", list.join(",")))
 }
 
 /// What the API server tells of: what the observed users read one by one, and write. Lists and
-/// watches are not of a reconcile; the answers of the metrics APIs are known to who gives them.
-pub(super) fn audit_policy(users: &[String]) -> String {
+/// watches are not of a reconcile, and told of only where they may be refused; the answers of the
+/// metrics APIs are known to who gives them.
+pub(super) fn audit_policy(settings: &Settings) -> String {
+    let users = &settings.observed;
+    let lists = if settings.controller.is_some() { "Metadata" } else { "None" };
     let policy = serde_json::json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -465,6 +476,7 @@ pub(super) fn audit_policy(users: &[String]) -> String {
                 "users": users,
                 "verbs": ["get", "create", "update", "patch"],
             },
+            { "level": lists, "users": users, "verbs": ["list", "watch"] },
             { "level": "None" },
         ],
     });

@@ -91,7 +91,7 @@ fn spec(image: &str, settings: &Settings) -> Spec {
         image: image.to_owned(),
         entrypoint: Some("sh"),
         args: first.into_iter().chain(args(settings)).collect(),
-        files: vec![(POLICY.to_owned(), audit_policy(&settings.observed))],
+        files: vec![(POLICY.to_owned(), audit_policy(settings))],
         environment: Vec::new(),
         ports: vec![PORT],
         hold: ["sh", "-c", HOLD, HELD].map(str::to_owned).to_vec(),
@@ -172,6 +172,7 @@ mod tests {
     #[test]
     fn its_arguments_are_those_that_k3s_takes() {
         let settings = Settings {
+            controller: None,
             flags: Flags { sync_period: Span::from_secs(1), ..Flags::default() },
             gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
             hpa_controller: true,

@@ -187,6 +187,7 @@ mod tests {
     #[test]
     fn its_configuration_is_one_that_kind_takes() {
         let settings = Settings {
+            controller: None,
             flags: Flags { sync_period: Span::from_secs(1), ..Flags::default() },
             gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
             hpa_controller: true,

@@ -100,12 +100,23 @@ pub(crate) struct Metrics {
     namespaces: Mutex<HashMap<String, Served>>,
     /// Who is told of all queries.
     queries: Option<UnboundedSender<Query>>,
+    /// Nobody but the controller asks: what upstream's never asks for is told as well.
+    is_private: bool,
 }
 
 impl Metrics {
     /// Of which all queries are told.
     pub(crate) fn told_to(queries: UnboundedSender<Query>) -> Metrics {
         Metrics { queries: Some(queries), ..Metrics::default() }
+    }
+
+    /// Which the controller alone asks, or others as well.
+    pub(super) fn of_cluster(is_private: bool) -> Metrics {
+        Metrics { is_private, ..Metrics::default() }
+    }
+
+    pub(super) fn is_private(&self) -> bool {
+        self.is_private
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<String, Served>> {

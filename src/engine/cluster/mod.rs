@@ -25,6 +25,7 @@ pub(crate) mod metrics_api;
 mod metrics_json;
 mod observing;
 mod openapi;
+mod own;
 pub(crate) mod owner;
 pub(crate) mod pki;
 mod pods;
@@ -51,12 +52,13 @@ use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-pub(crate) use audit::Did;
+pub(crate) use audit::{DIRECT, Did};
 pub(crate) use fit::unfit;
 pub(crate) use scene::{Scene, Tick};
 pub(crate) use targets::CustomKind;
 
 use super::EngineError;
+use super::custom::USER;
 use crate::compare::Scope;
 use crate::model::time::Span;
 use crate::scenario::Scenario;
@@ -68,6 +70,7 @@ use image::Boxed;
 use k3s::K3s;
 use kind::Kind;
 use metrics_api::{Metrics, Server};
+use own::Own;
 use pulse::Pulse;
 use registration::{Refusal, Registration};
 use route::Route;
@@ -86,6 +89,8 @@ pub(crate) struct Cluster {
     // Ended by `stop`; when it is only dropped, each part still ends.
     tasks: JoinSet<()>,
     server: Server,
+    /// The user's own controller, if there is one.
+    own: Mutex<Option<own::Running>>,
     ground: Mutex<Ground>,
     opened: AtomicUsize,
 }
@@ -145,6 +150,8 @@ struct Access {
     late: Span,
     /// How the metrics APIs are found.
     reach: Reach,
+    /// A controller of the user's own that is to be started there.
+    own: Option<Own>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
 }
@@ -187,7 +194,15 @@ impl Access {
         };
         let reach = Reach { listen, options: registration::Options::all(Route::to(&host)) };
         let log = Some(Box::pin(log) as Pin<Box<_>>);
-        Access { client, log, controllers: None, late: Span::ZERO, reach, is_disposable: true }
+        Access {
+            client,
+            log,
+            controllers: None,
+            late: Span::ZERO,
+            reach,
+            own: None,
+            is_disposable: true,
+        }
     }
 }
 
@@ -201,7 +216,8 @@ impl Cluster {
         program: &Path,
         mut settings: Settings,
     ) -> Result<Cluster, EngineError> {
-        settings.observed = vec![UPSTREAM.to_owned()];
+        let user = if settings.controller.is_some() { USER } else { UPSTREAM };
+        settings.observed = vec![user.to_owned()];
         let broken =
             |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
         let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
@@ -210,9 +226,10 @@ impl Cluster {
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
+        let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
         let (reach, ground) = (Reach::loopback(), Ground::Embedded(Box::new(control_plane)));
         let late = Span::ZERO;
-        let access = Access { client, log, controllers, late, reach, is_disposable: true };
+        let access = Access { client, log, controllers, own, late, reach, is_disposable: true };
         let furnished = Cluster::furnish(name, access, ground).await;
         furnished.map_err(|refusal| broken(refusal.to_string()))
     }
@@ -242,8 +259,9 @@ impl Cluster {
             tell("registering the metrics API");
             let client = client.clone();
             let ground = Ground::Given(client.clone());
-            let (log, controllers) = (None, None);
-            let access = Access { client, log, controllers, late, reach, is_disposable: false };
+            let (log, controllers, own) = (None, None, None);
+            let access =
+                Access { client, log, controllers, own, late, reach, is_disposable: false };
             let cluster = Cluster::furnish(name, access, ground).await?;
             tell("measuring the cluster's sync period, which takes three of them");
             let period = warm_up::measure(&cluster.stage, groups).await;
@@ -321,15 +339,17 @@ impl Cluster {
         let (client, late) = (reached.client, Span::ZERO);
         targets::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
-        let access = Access { client, log, controllers, late, reach, is_disposable: true };
+        let access =
+            Access { client, log, controllers, late, reach, own: None, is_disposable: true };
         let made = Cluster::furnish(name, access, Ground::Kind(kind)).await;
         made.map_err(|refusal| broken(refusal.to_string()))
     }
 
     /// Gives a cluster what scenarios need.
     async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, Refusal> {
-        let Access { client, log, controllers, late, reach, is_disposable } = access;
-        let (metrics, routes) = (Arc::new(Metrics::default()), Arc::new(Routes::default()));
+        let Access { client, log, controllers, own, late, reach, is_disposable } = access;
+        let metrics = Arc::new(Metrics::of_cluster(is_disposable));
+        let routes = Arc::new(Routes::default());
         let server = Server::start(metrics.clone(), &reach.listen).await;
         let server = server.map_err(Refusal::Other)?;
         // It goes with the cluster, or is removed with all else.
@@ -354,13 +374,20 @@ impl Cluster {
             pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
         }
         let name = name.clone();
-        let stage = Stage { name, client, metrics, routes, seen, pulse, sight, is_disposable };
-        let stage = Arc::new(stage);
-        if is_disposable {
-            warm_up::warm_up(&stage).await.map_err(Refusal::Other)?;
-        }
+        let own = own.map(Own::start).transpose();
+        let own = own.map_err(|error| format!("the controller can't be started: {error}"));
+        let own = own.map_err(Refusal::Other)?;
+        let said = own.as_ref().map(|own| own.said().clone());
+        let stage =
+            Stage { name, client, metrics, routes, seen, pulse, said, sight, is_disposable };
+        let (stage, own) = (Arc::new(stage), Mutex::new(own));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
-        Ok(Cluster { stage, tasks, server, ground, opened })
+        let cluster = Cluster { stage, tasks, server, own, ground, opened };
+        if is_disposable {
+            let is_gone = || cluster.check().is_err();
+            warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
+        }
+        Ok(cluster)
     }
 
     /// Opens a scenario.
@@ -386,7 +413,9 @@ impl Cluster {
             let why = format!("a line of the API server's audit log makes no sense: {why}");
             return Err(self.stage.broken(why));
         }
-        self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()
+        self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()?;
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
     }
 
     /// Removes all that was made on somebody's cluster.
@@ -402,6 +431,9 @@ impl Cluster {
     /// Ends it, and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
+        if let Some(own) = self.own.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            own.stop().await;
+        }
         drop(self.server);
         let ground = self.ground.into_inner();
         ground.unwrap_or_else(PoisonError::into_inner).stop().await;

@@ -28,7 +28,7 @@ use crate::model::time::Span;
 
 /// What is seen so.
 pub(super) const SIGHT: Sight = Sight {
-    scope: Scope { reads: true, scale_reads: false, events: false, errors: false },
+    scope: Scope { scale_reads: false, events: false, errors: false, ..Scope::ALL },
     // So much later than it was made a write is told of.
     uncertainty: Span::from_millis(25),
     // Each kind of object has a watch of its own.

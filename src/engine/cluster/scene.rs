@@ -25,6 +25,7 @@ use super::claim;
 use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
 use super::observing::GAP;
+use super::own::Said;
 use super::pods::Todo;
 use super::pulse::Pulse;
 use super::targets::{self, Maker};
@@ -60,6 +61,8 @@ pub(crate) struct Stage {
     pub(crate) routes: Arc<Routes>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) pulse: Arc<Pulse>,
+    /// The controller, where it is not upstream's, and what it says.
+    pub(crate) said: Option<Said>,
     pub(crate) sight: Sight,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
@@ -202,6 +205,31 @@ impl Scene {
     /// When the cluster had last become what the world says.
     pub(crate) fn settled(&self) -> Time {
         self.settled
+    }
+
+    /// The target's name, and the size that it has as far as is known here.
+    pub(crate) fn target(&self) -> (&str, i32) {
+        (&self.name, self.replicas)
+    }
+
+    /// That nothing was seen of the user's own controller, if it is one, and why that may be.
+    pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
+        let said = self.stage.said.as_ref()?;
+        let mut why = format!(
+            "{} did nothing with the HPA, which it should reconcile every {period}: so \
+             {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD tells it",
+            said.name
+        );
+        if let Some(refusal) = self.forbidden().first() {
+            why.push_str(&format!("; what it asked for was refused: {refusal}"));
+        }
+        let (engine, output) = (self.stage.name.clone(), said.tail());
+        Some(EngineError::Broken { engine, why, output })
+    }
+
+    /// What the controller had no right to.
+    pub(crate) fn forbidden(&self) -> Vec<String> {
+        self.stage.routes.refused(&self.namespace)
     }
 
     /// The longest time since an instant in which a part of the cluster gave no answer, and which.
@@ -433,18 +461,20 @@ impl Scene {
     }
 
     /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
-    /// until an instant, and then for its silence. What it writes last is the status.
-    pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: usize, until: Time) {
+    /// until an instant, and then for its silence. What it writes last is the status, if it is
+    /// upstream's.
+    pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: Option<usize>, until: Time) {
+        let (many, upstreams) = (many.unwrap_or_default(), many.is_some());
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
         let linger = self.stage.sight.linger;
         let mut last = tick.did.iter().any(is_last);
         loop {
             let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
             let limit = match (tick.did.len() >= many, last) {
-                (true, true) if linger == Span::ZERO => break,
+                (true, true) if upstreams && linger == Span::ZERO => break,
                 // Another watch may still have something to tell.
-                (true, true) => self.now() + linger,
-                (true, false) => silent,
+                (true, true) if upstreams => self.now() + linger,
+                (true, _) => silent,
                 (false, _) => silent.max(until),
             };
             match self.next_by(limit).await {

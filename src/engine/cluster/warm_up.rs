@@ -23,9 +23,18 @@ use crate::model::time::Span;
 
 const NAMESPACE: &str = "kube-lockstep-warm-up";
 
+/// What each of the metrics APIs is asked for.
+const METRICS: [&str; 3] = ["listPodMetrics", "podsMetric", "externalMetric"];
+
 /// Longer than a controller needs. One with a long sync period may not have begun by then: its
 /// first decisions are then a little late.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// One of the user's own may first have to be compiled.
+const OWN_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether the controller still runs.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// No controller is so slow.
 const LONGEST_PERIOD: Duration = Duration::from_secs(150);
@@ -36,18 +45,25 @@ const RECONCILES: usize = 3;
 /// Less than this apart, queries are of one reconcile.
 const APART: Duration = Duration::from_millis(150);
 
-/// Lets the controller look at an HPA with a metric of each API, and waits until it has.
+/// Lets the controller look at an HPA with a metric of each API, and waits until it has, or is
+/// gone. One that is not upstream's may ask for less.
 ///
 /// # Errors
 /// If the API server refuses.
-pub(crate) async fn warm_up(stage: &Stage) -> Result<(), String> {
+pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result<(), String> {
     let mut did = begin(stage, &GROUPS.map(|(group, _)| group)).await?;
-    let limit = Instant::now() + LIMIT;
+    let own = stage.said.is_some();
+    let limit = Instant::now() + if own { OWN_LIMIT } else { LIMIT };
     let mut asked = Vec::new();
-    while !["listPodMetrics", "podsMetric", "externalMetric"].iter().all(|it| asked.contains(it)) {
-        match timeout_at(limit, did.recv()).await {
+    let enough = |asked: &[&str]| match own {
+        true => !asked.is_empty(),
+        false => METRICS.iter().all(|metrics| asked.contains(metrics)),
+    };
+    while !enough(&asked) && !is_gone() && Instant::now() < limit {
+        match timeout_at(Instant::now() + GLANCE, did.recv()).await {
             Ok(Some(did)) => asked.push(did.what),
-            Ok(None) | Err(_) => break,
+            Ok(None) => break,
+            Err(_) => {}
         }
     }
     end(stage).await

@@ -1,0 +1,278 @@
+//! Controllers of HPAs that are not upstream's, on a real control plane: `cargo test --features e2e
+//! --test custom`.
+//!
+//! `examples/naive.rs` has to be found out, each of its omissions by the fixtures that are about it,
+//! and upstream's own, started as somebody else's would be, has to conform. Besides, what becomes of
+//! one that does nothing, that ends, or that does not want to.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use kube_lockstep::engine::custom::Controller;
+use kube_lockstep::engine::embedded;
+use kube_lockstep::engine::recorded::Traces;
+use kube_lockstep::engine::upstream::TIME_LIMIT;
+use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::report;
+use kube_lockstep::run::{
+    Compared, EngineChoice, Event, Outcome, Own, Pace, Plan, Setting, Verdict, run_all,
+};
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::place::{Place, signal};
+
+/// What a naive controller has right: it scales as it should where nothing but the ratio and the
+/// limits matters.
+const CONFORM: [&str; 6] = [
+    "average-value/memory-scales-in-bytes",
+    "limits/a-person-cannot-go-above-the-maximum",
+    "limits/exactly-the-doubling-is-called-too-many",
+    "tolerance/memory-exactly-on-target-stays",
+    "utilization/half-the-target-halves-the-size",
+    "utilization/memory-of-the-request",
+];
+
+/// What it has not, and the tick and the size that tell so, where the model keeps the size.
+const DIVERGE: [(&str, usize, &str); 7] = [
+    // No tolerance.
+    ("tolerance/upper-edge-is-inclusive", 1, "11"),
+    ("tolerance/utilization-is-truncated-before-the-ratio", 1, "12"),
+    // No windows.
+    ("stabilization/downscale-window-holds-the-highest", 1, "6"),
+    ("stabilization/the-window-is-not-a-cool-down", 2, "9"),
+    ("stabilization/up-window-waits-a-minute", 1, "8"),
+    // No policies.
+    ("behavior/docs-disable-scale-down", 1, "1"),
+    // No idea of pods that are not ready yet.
+    ("tolerance/just-above-the-upper-edge-scales-up", 2, "14"),
+];
+
+/// Both.
+fn played() -> Vec<&'static str> {
+    CONFORM.into_iter().chain(DIVERGE.map(|(id, ..)| id)).collect()
+}
+
+fn say(line: &str) {
+    // Nobody reads it: nothing to be done about it.
+    drop(writeln!(std::io::stderr(), "custom: {line}"));
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Each has a control plane, and a clock that is real.
+    arguments.test_threads = Some(1);
+    let stop = AtomicBool::new(false);
+    let built = match arguments.list {
+        true => Ok(PathBuf::new()),
+        false => embedded::ensure(Release::newest(), &stop, &mut |_, _| {}),
+    };
+    if let Err(error) = &built {
+        say(&format!("what needs a control plane is ignored: {error}"));
+    }
+    let missing = support::is_missing(&built) && !arguments.list;
+    let trials = TESTS.into_iter().map(|(name, test)| {
+        let program = built.as_ref().map(PathBuf::clone).map_err(ToString::to_string);
+        Trial::test(name, move || test(program?)).with_ignored_flag(missing)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+type Test = fn(PathBuf) -> Result<(), Failed>;
+
+const TESTS: [(&str, Test); 6] = [
+    ("a_naive_controller_is_found_out", naive),
+    ("of_its_status_there_is_more_to_say", status_of_the_naive_one),
+    ("upstream_s_own_conforms_in_all_that_it_does", upstream_s_own),
+    ("one_that_does_nothing_has_no_verdict", idle),
+    ("one_that_ends_has_no_verdict_and_is_quoted", ended),
+    ("nothing_is_left_of_one_that_does_not_want_to_end", stubborn),
+];
+
+fn naive_command() -> Result<String, Failed> {
+    let build = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "--example", "naive"])
+        .current_dir(support::repository())
+        .status()?;
+    assert!(build.success(), "the example does not compile");
+    // Beside the tests' own programs, wherever that is.
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_kube-lockstep"));
+    let program = program.with_file_name("examples").join("naive");
+    Ok(format!("{} --sync-period {{sync-period}}", program.display()))
+}
+
+/// Plays fixtures, and gives what came of each.
+fn play(ids: &[&str], own: Own) -> Result<BTreeMap<String, Outcome>, Failed> {
+    let path = |id: &&str| support::repository().join(format!("fixtures/{id}.yaml"));
+    let plan = Plan {
+        scenarios: ids.iter().map(path).map(|path| support::load(&path)).collect(),
+        engine: EngineChoice::Embedded,
+        releases: Releases::only(Release::newest()),
+        jobs: 8,
+        known: support::known(),
+        traces: Traces::Embedded,
+        program: None,
+        checkout: None,
+        shard: None,
+        time_limit: TIME_LIMIT,
+        pace: Pace::default(),
+        given: None,
+        image: None,
+        own: Some(own),
+        words: Vec::new(),
+        stop: Arc::new(AtomicBool::new(false)),
+    };
+    let mut outcomes = BTreeMap::new();
+    run_all(&plan, &mut |event| {
+        if let Event::Finished(outcome) = event {
+            outcomes.insert(outcome.id.clone(), *outcome);
+        }
+    })?;
+    Ok(outcomes)
+}
+
+fn own(command: &str, compared: Compared) -> Result<Own, Failed> {
+    Ok(Own { controller: Controller::new(command)?, compared })
+}
+
+fn naive(_: PathBuf) -> Result<(), Failed> {
+    let outcomes = play(&played(), own(&naive_command()?, Compared::Scale)?)?;
+    let mut wrong = Vec::new();
+    for id in CONFORM {
+        let verdict = &outcomes[id].verdict;
+        if *verdict != Verdict::Conforms {
+            wrong.push(format!("{id} should conform: {verdict:#?}"));
+        }
+    }
+    let field = "scale.spec.replicas[0]";
+    for (id, tick, seen) in DIVERGE {
+        let outcome = &outcomes[id];
+        let first = match &outcome.verdict {
+            Verdict::Diverges(divergence) if divergence.tick == tick => &divergence.fields[0],
+            verdict => {
+                wrong.push(format!("{id} should diverge at tick {tick}: {verdict:#?}"));
+                continue;
+            }
+        };
+        if (&*first.field, &*first.model, &*first.upstream) != (field, "(none)", seen) {
+            wrong.push(format!("{id} should diverge by {field}: {first:#?}"));
+        }
+        // What a person reads of it.
+        let text = report::outcome(outcome, &Setting::default(), 100).unwrap_or_default();
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let told = [
+            format!("diverges  {id}   v{}   model | embedded + naive", Release::newest()),
+            format!("{field}:  model (none) | embedded + naive {seen}"),
+            "why the model said (none): ".to_owned(),
+            "embedded + naive did:".to_owned(),
+            format!("→ {seen}"),
+        ];
+        for part in told.iter().filter(|part| !text.contains(*part)) {
+            wrong.push(format!("the report of {id} does not say {part:?}:\n{text}"));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+/// It scales up as it should, but the status has no conditions.
+fn status_of_the_naive_one(_: PathBuf) -> Result<(), Failed> {
+    let [id, ..] = CONFORM;
+    let outcomes = play(&[id], own(&naive_command()?, Compared::Status)?)?;
+    let Verdict::Diverges(divergence) = &outcomes[id].verdict else {
+        return Err(format!("{:#?}", outcomes[id].verdict).into());
+    };
+    let fields: Vec<&str> = divergence.fields.iter().map(|it| it.field.as_str()).collect();
+    assert!(fields.contains(&"status.conditions"), "{fields:?}");
+    assert!(fields.contains(&"status.lastScaleTime"), "{fields:?}");
+    assert!(!fields.contains(&"status.desiredReplicas"), "{fields:?}");
+    assert!(!fields.iter().any(|it| it.starts_with("scale") || it.starts_with("reads")));
+    Ok(())
+}
+
+/// The same controller that a control plane has, as somebody else's. It ends with its input.
+fn upstream_s_own(program: PathBuf) -> Result<(), Failed> {
+    let flags = ["sync-period", "downscale-stabilization", "tolerance"]
+        .map(|flag| format!("--horizontal-pod-autoscaler-{flag}={{{flag}}}"));
+    let command = format!(
+        "sleep 1000 | {} kube-controller-manager --kubeconfig={{kubeconfig}} \
+         --controllers=horizontal-pod-autoscaler-controller --leader-elect=false --secure-port=0 \
+         --concurrent-horizontal-pod-autoscaler-syncs=20 {}",
+        program.display(),
+        flags.join(" ")
+    );
+    for compared in [Compared::Scale, Compared::Status, Compared::All] {
+        let outcomes = play(&played(), own(&command, compared)?)?;
+        let wrong = outcomes.values().filter(|it| it.verdict != Verdict::Conforms);
+        let wrong: Vec<String> =
+            wrong.map(|it| format!("{} ({compared:?}): {:#?}", it.id, it.verdict)).collect();
+        if !wrong.is_empty() {
+            return Err(wrong.join("\n").into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs one fixture by the command line.
+fn run(place: &Place, command: &str) -> Result<(Option<i32>, String), Failed> {
+    let [id, ..] = CONFORM;
+    let args = ["run", "--engine", "embedded", "--controller", command, id];
+    let Output { status, stdout, stderr } =
+        place.command(&args).current_dir(support::repository()).output()?;
+    let said = [stdout, stderr].concat();
+    place.is_empty()?;
+    Ok((
+        status.code(),
+        String::from_utf8_lossy(&said).split_whitespace().collect::<Vec<_>>().join(" "),
+    ))
+}
+
+fn idle(_: PathBuf) -> Result<(), Failed> {
+    let (code, said) = run(&Place::new()?, "echo waiting for better times; sleep 1000")?;
+    assert_eq!(code, Some(3), "{said}");
+    for part in [
+        "on embedded + echo",
+        "echo did nothing with the HPA, which it should reconcile every 1s: so {sync-period}",
+        "| waiting for better times",
+        "replay: kube-lockstep run average-value/memory-scales-in-bytes",
+        "--engine embedded --controller 'echo waiting for better times; sleep 1000'",
+    ] {
+        assert!(said.contains(part), "not told: {part}\n{said}");
+    }
+    Ok(())
+}
+
+fn ended(_: PathBuf) -> Result<(), Failed> {
+    let (code, said) = run(&Place::new()?, "echo out of luck >&2; exit 7")?;
+    assert_eq!(code, Some(3), "{said}");
+    for part in ["echo has ended (exit status: 7)", "| out of luck", "1 inconclusive"] {
+        assert!(said.contains(part), "not told: {part}\n{said}");
+    }
+    Ok(())
+}
+
+/// Neither when its run ends nor when it is killed.
+fn stubborn(_: PathBuf) -> Result<(), Failed> {
+    let place = Place::new()?;
+    // With a child of its own, and deaf for requests.
+    let command = "trap '' TERM; (sleep 1000; : {kubeconfig}) & while :; do sleep 1; done";
+    let (code, said) = run(&place, command)?;
+    assert_eq!(code, Some(3), "{said}");
+    let [id, ..] = CONFORM;
+    let args = ["run", "--engine", "embedded", "--controller", command, id];
+    let mut owner = place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let begin = Instant::now();
+    while !place.processes().iter().any(|it| it.line.contains("trap ")) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not start");
+        sleep(Duration::from_millis(50));
+    }
+    signal("-9", &owner.id().to_string());
+    owner.wait()?;
+    place.is_empty()?;
+    Ok(())
+}
