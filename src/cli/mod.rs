@@ -432,7 +432,7 @@ mod tests {
             preparing.line(what, done, begin + Duration::from_secs(seconds))
         };
         let first = line("upstream v1.37: resolving modules", None, 0).unwrap_or_default();
-        assert!(first.starts_with("note: upstream v1.37: resolving modules (one to "), "{first}");
+        assert!(first.starts_with("note: upstream v1.37: resolving modules (minutes"), "{first}");
         assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
         assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
         let later = line("upstream v1.37: compiling b", Some(0.42), 20);

@@ -8,11 +8,13 @@
 pub(crate) mod cluster;
 #[cfg(feature = "clusters")]
 pub mod containers;
+#[cfg(feature = "clusters")]
 pub mod custom;
 #[cfg(feature = "clusters")]
 pub mod embedded;
 #[cfg(feature = "clusters")]
 pub mod kubeconfig;
+#[cfg(feature = "clusters")]
 pub mod metrics_server;
 pub mod model;
 #[cfg(feature = "engines")]

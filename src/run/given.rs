@@ -263,7 +263,8 @@ until: 2m
         let longer = Pace { longest: std::time::Duration::from_secs(900), ..Pace::default() };
         let slowly = play(&scenario(&down), Release::V1_37, Span::from_secs(15), longer);
         assert!(slowly.is_ok(), "as it is written: {slowly:?}");
-        let own = format!("{TEXT}controller: {{tolerance: 0.5}}\n");
+        let own =
+            format!("{TEXT}controller: {{flags: {{horizontal-pod-autoscaler-tolerance: 0.5}}}}\n");
         let why = played(&own, Span::from_secs(1)).expect_err("a ratio of 1.4");
         assert!(why.contains("another --horizontal-pod-autoscaler-tolerance:"), "{why}");
     }

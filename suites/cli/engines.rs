@@ -91,7 +91,7 @@ fn an_engine_that_was_built_needs_no_go_any_more() {
         .env("PATH", empty.path())
         .assert()
         .code(0);
-    assert!(stdout(&doctor).contains("ok       upstream 1.37  built, "), "{}", stdout(&doctor));
+    assert!(stdout(&doctor).contains("ok       upstream 1.37     built, "), "{}", stdout(&doctor));
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn a_cache_that_cannot_be_written_is_told_with_what_can_be_done() {
     let doctor = command(&["doctor"]).assert().code(3);
     let shown = stdout(&doctor).replace(text(folder.path()), "FOLDER");
     assert!(
-        shown.contains("missing  cache folder   FOLDER/doubles.yaml/cache can't be written"),
+        shown.contains("missing  cache folder      FOLDER/doubles.yaml/cache can't be written"),
         "{shown}"
     );
-    assert!(shown.contains("missing  upstream 1.37  not built yet, and can't be"), "{shown}");
+    assert!(shown.contains("missing  upstream 1.37     not built yet, and can't be"), "{shown}");
 }
 
 /// An engine that dies when it is first started, and then only waits for its input to end.
