@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
     let missing = support::is_missing(&built) && !arguments.list;
     let trials = TESTS.into_iter().map(|(name, test)| {
-        let program = built.as_ref().map(PathBuf::clone).map_err(ToString::to_string);
+        let program = built.clone().map_err(|error| error.to_string());
         Trial::test(name, move || test(program?)).with_ignored_flag(missing)
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
