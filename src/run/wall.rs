@@ -250,12 +250,8 @@ impl Wall<'_> {
         let is_seen = asks || hidden && scene.is_told(due + self.slack).await;
         if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
-            let next = self.lineages.each_ref().map(|lineage| lineage.at(due));
-            let events = next[0].as_ref().map(|it| it.decision.observation.events.clone());
-            self.events.extend(events.map(|events| (None, events)));
-            for (lineage, next) in self.lineages.iter_mut().zip(next) {
-                *lineage = next.map_or_else(|| lineage.clone(), |it| it.lineage);
-            }
+            let [decision, ..] = self.lineages.each_mut().map(|lineage| lineage.pass(due));
+            self.events.extend(decision.map(|it| (None, it.observation.events)));
             return Ok(());
         }
         let limit = due + Span(self.slack.0 * 9);
@@ -484,10 +480,17 @@ impl Lineage {
     /// What it says of a reconcile at an instant, whether it is due then or nearly.
     fn at(&self, at: Time) -> Option<Candidate> {
         let mut lineage = self.clone();
-        lineage.simulation.hurry(at);
-        let mut decision = lineage.simulation.sync(at)?;
-        lineage.recorder.record(&mut decision.observation.events, at);
+        let decision = lineage.pass(at)?;
         Some(Candidate { lineage, decision })
+    }
+
+    /// Goes on as if a reconcile came at an instant. Where there is nothing to decide, as for an HPA
+    /// that is gone, it is still done: it is not due any more.
+    fn pass(&mut self, at: Time) -> Option<Decision> {
+        self.simulation.hurry(at);
+        let mut decision = self.simulation.sync(at)?;
+        self.recorder.record(&mut decision.observation.events, at);
+        Some(decision)
     }
 }
 
