@@ -89,7 +89,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         scenarios: all.iter().filter(wanted).map(|path| support::load(path)).collect(),
         engine: EngineChoice::Embedded,
         releases: Releases::only(release),
-        jobs: 32,
+        jobs: 64,
         known: support::known(),
         traces: Traces::Embedded,
         program: None,

@@ -144,8 +144,8 @@ impl OfOwn {
 /// The same of clusters whose sync period can't be made short.
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
-/// How many scenarios are played on a real cluster at a time, unless the command line says so.
-const SIDE_BY_SIDE: usize = 24;
+/// How many scenarios are played on real clusters at a time, unless the command line says so.
+const SIDE_BY_SIDE: usize = 64;
 
 /// The engines by name.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

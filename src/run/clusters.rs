@@ -7,13 +7,15 @@ use std::cmp::Reverse;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Mutex, Semaphore};
 
 use super::findings::Findings;
-use super::in_order::in_order;
+use super::in_order::as_they_come;
 use super::lockstep::{conclude, inconclusive, run_one, trace_of, unfinished};
 use super::many::{EngineChoice, Plan, start};
 use super::own::{Compared, Own};
@@ -27,8 +29,12 @@ use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 
+/// How many control planes there are at a time: one takes most of a gigabyte, and while it starts a
+/// core.
+const CLUSTERS: usize = 4;
+
 /// How many are played at a time that had no verdict at first.
-const AGAIN: usize = 4;
+const AGAIN: usize = 12;
 
 /// What a cluster may take to make the pods that a reconcile wants, and to tell of them.
 const TIME_FOR_PODS: Span = Span::from_millis(500);
@@ -171,20 +177,13 @@ pub(super) fn run_all(
             parts.sort_by_key(|part| Reverse(part.length()));
         }
         let ground = Ground::prepare(plan, (&name, *release), &runtime, sink)?;
-        for (number, (settings, parts)) in groups.iter().enumerate() {
-            if plan.stop.load(Ordering::Relaxed) {
-                break;
+        let on = (&ground, &runtime, &name);
+        play_all(plan, *release, &groups, on, &mut |event| {
+            if let Event::Finished(outcome) = &event {
+                of_release.add(outcome);
             }
-            let what = format!("control plane {} of {}", number + 1, groups.len());
-            sink(Event::Preparing { what, fraction: None });
-            let group = Group { plan, name: &name, release: *release, parts };
-            let cluster = runtime.block_on(ground.start(&name, settings))?;
-            group.play(&runtime, &cluster, &mut |outcome| {
-                of_release.add(&outcome);
-                sink(Event::Finished(Box::new(outcome)));
-            });
-            runtime.block_on(cluster.stop());
-        }
+            sink(event);
+        })?;
         summary.join(&of_release);
         of_release.elapsed = begin.elapsed();
         summary.elapsed += of_release.elapsed;
@@ -194,6 +193,65 @@ pub(super) fn run_all(
     }
     sink(Event::Ended(summary.clone()));
     Ok(summary)
+}
+
+/// Plays groups, each on a cluster of its own, some of them at a time.
+fn play_all(
+    plan: &Plan,
+    release: Release,
+    groups: &[(Settings, Vec<Part>)],
+    (ground, runtime, name): (&Ground, &Runtime, &Arc<str>),
+    sink: &mut dyn FnMut(Event),
+) -> Result<(), EngineError> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let turns = Semaphore::new(plan.jobs.max(1));
+    let starting = Mutex::new(());
+    let play = |tell: &Sender<Result<Event, EngineError>>| -> Result<(), EngineError> {
+        // Whoever listens does so until all is over.
+        let event = |event: Event| drop(tell.send(Ok(event)));
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((settings, parts)) = groups.get(number) else { return Ok(()) };
+            if plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let what = format!("control plane {} of {}", number + 1, groups.len());
+            event(Event::Preparing { what, fraction: None });
+            let group = Group { plan, name, release, parts, turns: &turns };
+            // One after the other: at once each would take longer.
+            let start = async {
+                let _turn = starting.lock().await;
+                ground.start(name, settings).await
+            };
+            let cluster = runtime.block_on(start)?;
+            group.play(runtime, &cluster, &mut |outcome| {
+                event(Event::Finished(Box::new(outcome)));
+            });
+            runtime.block_on(cluster.stop());
+        }
+    };
+    let (sender, receiver) = channel();
+    let mut error = None;
+    std::thread::scope(|threads| {
+        for _ in 0..ground.at_once(plan).min(groups.len()) {
+            let (sender, play, failed) = (sender.clone(), &play, &failed);
+            threads.spawn(move || {
+                if let Err(error) = play(&sender) {
+                    failed.store(true, Ordering::Relaxed);
+                    drop(sender.send(Err(error)));
+                }
+            });
+        }
+        drop(sender);
+        for told in receiver {
+            match told {
+                Ok(event) => sink(event),
+                Err(first) => drop(error.get_or_insert(first)),
+            }
+        }
+    });
+    error.map_or(Ok(()), Err)
 }
 
 /// What clusters of a release are made from.
@@ -209,6 +267,15 @@ enum Ground {
 }
 
 impl Ground {
+    /// How many of them may be there at a time.
+    fn at_once(&self, plan: &Plan) -> usize {
+        match self {
+            // A program of the user's may want something that there is only once, as a port.
+            Ground::Embedded(_) | Ground::Image(_) if plan.own.is_none() => CLUSTERS,
+            _ => 1,
+        }
+    }
+
     /// Builds or fetches what a cluster of the release needs.
     fn prepare(
         plan: &Plan,
@@ -273,6 +340,8 @@ pub(super) struct Group<'a> {
     pub(super) name: &'a Arc<str>,
     pub(super) release: Release,
     pub(super) parts: &'a [Part],
+    /// As many scenarios are played at a time, on all clusters together.
+    pub(super) turns: &'a Semaphore,
 }
 
 impl Group<'_> {
@@ -283,14 +352,21 @@ impl Group<'_> {
             match outcome.verdict {
                 // A machine that was too busy has the time when the others are done.
                 // One that is broken will be no better then.
-                Verdict::Inconclusive { .. } if cluster.check().is_ok() => again.push(index),
+                Verdict::Inconclusive { why, .. } if cluster.check().is_ok() => {
+                    again.push((index, why));
+                }
                 _ => done(outcome),
             }
         });
-        self.side_by_side((AGAIN, &again), (runtime, cluster), &mut |_, mut outcome| {
-            let what = "it was played again, with less beside it: the first time gave no verdict";
+        let parts: Vec<usize> = again.iter().map(|(index, _)| *index).collect();
+        self.side_by_side((AGAIN, &parts), (runtime, cluster), &mut |index, mut outcome| {
+            let first = again.iter().find(|(other, _)| *other == index);
+            let why = first.map_or("", |(_, why)| why.as_str());
+            let what = format!(
+                "it was played again, with less beside it: the first time gave no verdict: {why}"
+            );
             let line = outcome.line;
-            outcome.notes.push(Note { line, what: what.to_owned(), of_reading: false });
+            outcome.notes.push(Note { line, what, of_reading: false });
             done(outcome);
         });
     }
@@ -303,10 +379,16 @@ impl Group<'_> {
     ) {
         let work = |(): &mut (), index: usize| {
             let part = self.parts.get(*parts.get(index)?)?;
-            let stopped = self.plan.stop.load(Ordering::Relaxed);
-            (!stopped).then(|| runtime.block_on(self.one(part, cluster)))
+            let one = async {
+                // It is never closed.
+                let _turn = self.turns.acquire().await;
+                let stopped = self.plan.stop.load(Ordering::Relaxed);
+                if stopped { None } else { Some(self.one(part, cluster).await) }
+            };
+            runtime.block_on(one)
         };
-        in_order(jobs.clamp(1, parts.len().max(1)), &|| (), &work, &mut |index, outcome| {
+        let workers = jobs.clamp(1, parts.len().max(1));
+        as_they_come(workers, &|| (), &work, &mut |index, outcome| {
             done(parts.get(index).copied().unwrap_or_default(), outcome);
             true
         });

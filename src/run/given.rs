@@ -9,6 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::sync::Semaphore;
+
 use super::clusters::{Group, Pace, Part, hurried, runtime, too_long};
 use super::lockstep::{free_run, unfinished};
 use super::many::{Plan, start};
@@ -69,7 +71,8 @@ pub(super) fn run_all(
             }
         }
     }
-    let group = Group { plan, name: &name, release: *release, parts: &parts };
+    let turns = Semaphore::new(plan.jobs.max(1));
+    let group = Group { plan, name: &name, release: *release, parts: &parts, turns: &turns };
     // What was made there is removed, also if this program has a slip.
     let played = catch_unwind(AssertUnwindSafe(|| {
         group.play(&runtime, &cluster, &mut |outcome| {

@@ -1,4 +1,4 @@
-//! Numbered jobs, done by several workers at a time, and what came of them in order.
+//! Numbered jobs, done by several workers at a time, and what came of them, in order or as it comes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,6 +11,25 @@ const ROOM: usize = 1024;
 /// `worker`; it ends when `work` has nothing to give. `done` is called in the order of the jobs,
 /// whichever worker is done first, until it says that it is enough (`false`).
 pub(super) fn in_order<W, R: Send>(
+    workers: usize,
+    worker: &(impl Fn() -> W + Sync),
+    work: &(impl Fn(&mut W, usize) -> Option<R> + Sync),
+    done: &mut dyn FnMut(usize, R) -> bool,
+) {
+    let mut waiting: BTreeMap<usize, R> = BTreeMap::new();
+    let (mut due, mut enough) = (0, false);
+    as_they_come(workers, worker, work, &mut |index, result| {
+        waiting.insert(index, result);
+        while let Some(result) = waiting.remove(&due) {
+            enough = enough || !done(due, result);
+            due += 1;
+        }
+        !enough
+    });
+}
+
+/// [`in_order`], but `done` is called as soon as a job is done.
+pub(super) fn as_they_come<W, R: Send>(
     workers: usize,
     worker: &(impl Fn() -> W + Sync),
     work: &(impl Fn(&mut W, usize) -> Option<R> + Sync),
@@ -36,15 +55,9 @@ pub(super) fn in_order<W, R: Send>(
             });
         }
         drop(sender);
-        let mut waiting: BTreeMap<usize, R> = BTreeMap::new();
-        let mut due = 0;
         for (index, result) in receiver {
-            waiting.insert(index, result);
-            while let Some(result) = waiting.remove(&due) {
-                if !over.load(Ordering::Relaxed) && !done(due, result) {
-                    over.store(true, Ordering::Relaxed);
-                }
-                due += 1;
+            if !over.load(Ordering::Relaxed) && !done(index, result) {
+                over.store(true, Ordering::Relaxed);
             }
         }
     });

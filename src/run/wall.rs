@@ -61,6 +61,9 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     slack: Span,
+    /// How much earlier the next reconcile may be due than the model has it: it is queued when the
+    /// controller hears of a write, which may be before the write is answered.
+    early: Span,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
     sight: Sight,
@@ -96,6 +99,7 @@ pub(super) async fn follow<'k>(
         lineages: [lineage.clone(), lineage.clone(), lineage],
         advanced: Time::ZERO,
         slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
+        early: Span::ZERO,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,
@@ -218,9 +222,11 @@ impl Wall<'_> {
         findings: &mut Findings<'_>,
         event: &Change,
     ) -> Result<(), EngineError> {
+        let begin = scene.now();
         let seen = scene.act(event).await?;
         // The controller hears of it when it is done.
         let at = scene.now();
+        self.early = at - begin;
         let answers = self.lineages.each_mut().map(|it| it.simulation.apply(event, at));
         let [mut model, ..] = answers;
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
@@ -281,7 +287,7 @@ impl Wall<'_> {
                 scene.settled()
             )));
         }
-        if tick.began + self.slack < due && self.own.is_none() {
+        if tick.began + self.slack + self.early < due && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
@@ -299,6 +305,7 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
+        self.early = tick.ended - scene.wrote_status(&tick).unwrap_or(tick.ended);
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));

@@ -20,7 +20,8 @@ pub(super) const SIGHT: Sight = Sight {
     // Clocks of two processes of one machine, and the time from a clock's reading to a request.
     uncertainty: Span::from_millis(4),
     linger: Span::ZERO,
-    events: Span::from_secs(5),
+    // They are written one after the other, for all scenarios.
+    events: Span::from_secs(20),
 };
 
 /// Something that the controller did, as the protocol writes it.

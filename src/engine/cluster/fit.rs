@@ -1,7 +1,7 @@
 //! Which scenarios a real cluster can play, and why it can't play the others.
 
 use super::targets::Maker;
-use crate::model::api::Container;
+use crate::model::api::{Container, PodSpec};
 use crate::model::selector::Selector;
 use crate::scenario::Scenario;
 use crate::scenario::meant::{Victims, What};
@@ -25,8 +25,8 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     if !scenario.other_targets.is_empty() {
         return Some("targets without pods".to_owned());
     }
-    if !scenario.other_pods.is_empty() {
-        return Some("pods that no target makes".to_owned());
+    if !scenario.other_pods.is_empty() && !is_custom && workload.kind != "Deployment" {
+        return Some(format!("pods that no target makes: a {} takes them", workload.kind));
     }
     if workload.status_replicas.is_some() && !is_custom {
         return Some("a status.replicas that is not the number of pods".to_owned());
@@ -57,7 +57,9 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
         What::GetScaleError(_) | What::UpdateScaleError(_) | What::UpdateStatusError(_) => {
             Some("the API server can't be made to fail")
         }
-        What::MetricsSlow(_) => Some("slow answers are not played"),
+        What::MetricsSlow(_) => {
+            Some("after a slow answer the next reconcile follows a resync, which can't be seen")
+        }
         What::RestartController => Some("the controller is that of all scenarios"),
         What::RollingUpdate(_) => Some("rolling updates have their own order"),
         What::TargetDeleted => Some("a target that is deleted takes its pods with it"),
@@ -70,20 +72,24 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     too_much.map(str::to_owned)
 }
 
-/// Whether a utilization is wanted of which a container has no request. The controller names one of
-/// the pods, and whether that is the one it named before decides what it writes.
+/// Whether a utilization is wanted of which a container of several pods has no request. The
+/// controller names one of the pods, and whether that is the one it named before decides what it
+/// writes.
 fn lacks_a_request(scenario: &Scenario) -> bool {
-    let spec = &scenario.workload.spec;
+    let several = scenario.other_pods.iter().filter(|pods| pods.count > 1);
+    let specs = several.map(|pods| &*pods.spec).chain([&*scenario.workload.spec]);
     let metrics = scenario.hpas.iter().filter_map(|hpa| hpa.manifest["spec"]["metrics"].as_array());
-    let mut names = metrics.flatten().filter_map(|metric| {
+    let names = metrics.flatten().filter_map(|metric| {
         let source = metric.get("resource").or_else(|| metric.get("containerResource"))?;
         (source["target"]["type"] == "Utilization").then(|| source["name"].as_str())?
     });
+    let names: Vec<&str> = names.collect();
     let has = |container: &Container, name: &str| container.requests.contains_key(name);
-    names.any(|name| {
+    let lacks = |spec: &PodSpec, name: &str| {
         let of_pod = spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
         !of_pod && spec.running_containers().any(|container| !has(container, name))
-    })
+    };
+    specs.into_iter().any(|spec| names.iter().any(|name| lacks(spec, name)))
 }
 
 /// A selector as `matchLabels`, if it is no more than that.

@@ -49,6 +49,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::io::AsyncRead;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -82,6 +83,9 @@ const UPSTREAM: &str = "system:serviceaccount:kube-system:horizontal-pod-autosca
 
 /// How often it is looked whether a run is to end.
 const GLANCE: Duration = Duration::from_millis(50);
+
+/// How many scenarios have their objects made at a time.
+const OPENING: usize = 8;
 
 /// A cluster on which scenarios are played, several at a time.
 pub(crate) struct Cluster {
@@ -378,8 +382,19 @@ impl Cluster {
         let own = own.map_err(|error| format!("the controller can't be started: {error}"));
         let own = own.map_err(Refusal::Other)?;
         let said = own.as_ref().map(|own| own.said().clone());
-        let stage =
-            Stage { name, client, metrics, routes, seen, pulse, said, sight, is_disposable };
+        let opening = Arc::new(Semaphore::new(OPENING));
+        let stage = Stage {
+            name,
+            client,
+            metrics,
+            routes,
+            seen,
+            pulse,
+            said,
+            sight,
+            opening,
+            is_disposable,
+        };
         let (stage, own) = (Arc::new(stage), Mutex::new(own));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
         let cluster = Cluster { stage, tasks, server, own, ground, opened };

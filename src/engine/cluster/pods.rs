@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::client::{at_once, told};
-use super::scene::Scene;
+use super::scene::{HOLD, Scene};
 use super::targets::Maker;
-use super::watching::RealPod;
+use super::watching::{PLAYED, RealPod};
 use crate::engine::EngineError;
-use crate::model::api::{ConditionStatus, PodPhase};
+use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
 use crate::model::time::Time;
 use crate::world::PodState;
 
@@ -86,7 +86,7 @@ impl Scene {
     }
 
     fn state(&self) -> String {
-        let real = self.stage.seen.pods(&self.namespace);
+        let (real, _) = self.real_pods();
         let active = real.values().filter(|pod| pod.is_active()).count();
         let status = self.status_replicas();
         format!(
@@ -101,13 +101,14 @@ impl Scene {
 
     /// What has to be done next, after pods were given their parts.
     fn todo(&mut self) -> Vec<Todo> {
-        let real = self.stage.seen.pods(&self.namespace);
+        let (real, others) = self.real_pods();
         self.assign(&real);
-        let mut todo = Vec::new();
+        let mut todo = self.todo_for_others(&others);
         let at_rest = self.is_at_rest(&real);
         if self.maker == Maker::Driver {
             let missing = self.desired.keys().filter(|name| !real.contains_key(&***name));
-            todo.extend(missing.map(|name| Todo::Create(name.to_string(), self.pod())));
+            let pod = self.pod(self.template.as_ref());
+            todo.extend(missing.map(|name| Todo::Create(name.to_string(), pod.clone())));
             if self.there && self.told != Some(self.status_replicas) {
                 todo.push(Todo::Tell(self.status_replicas));
             }
@@ -139,6 +140,31 @@ impl Scene {
         todo
     }
 
+    /// What has to be done next to pods that no target makes.
+    fn todo_for_others(&self, real: &BTreeMap<String, RealPod>) -> Vec<Todo> {
+        let mut todo = Vec::new();
+        for wanted in self.others.values() {
+            let name = wanted.name.to_string();
+            let Some(pod) = real.get(&name) else {
+                todo.push(Todo::Create(name, self.pod(Some(&wanted.template))));
+                continue;
+            };
+            let status = self.status(wanted);
+            if self.written.get(&name) != Some(&status) {
+                todo.push(Todo::Write(name, status));
+            } else if wanted.deletion_timestamp.is_some() && !pod.deleting {
+                todo.push(Todo::Delete(name));
+            }
+        }
+        todo
+    }
+
+    /// The cluster's pods: those of the target, and the others.
+    fn real_pods(&self) -> (BTreeMap<String, RealPod>, BTreeMap<String, RealPod>) {
+        let all = self.stage.seen.pods(&self.namespace);
+        all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
+    }
+
     /// Whether the workload's controller has made and deleted what it wants.
     fn is_at_rest(&self, real: &BTreeMap<String, RealPod>) -> bool {
         let Maker::Controller(_) = self.maker else { return true };
@@ -167,9 +193,9 @@ impl Scene {
     /// work, it is left alone: in the order of their names, pods of the same moment are the same.
     fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
         let at_rest = self.is_at_rest(real);
-        let Scene { assigned, desired, written, played, .. } = self;
+        let Scene { assigned, desired, others, written, played, .. } = self;
         assigned.retain(|_, name| real.contains_key(name));
-        written.retain(|name, _| real.contains_key(name));
+        written.retain(|name, _| real.contains_key(name) || others.contains_key(&**name));
         if self.maker == Maker::Driver {
             let there = desired.keys().filter(|name| real.contains_key(&***name));
             assigned.extend(there.map(|name| (name.clone(), name.to_string())));
@@ -227,18 +253,33 @@ impl Scene {
 
     /// Whether nothing is left to wait for.
     fn is_settled(&self) -> bool {
-        let real = self.stage.seen.pods(&self.namespace);
-        let plays = |pod: &PodState| {
-            let real = self.assigned.get(&pod.name).and_then(|name| real.get(name));
+        let (real, others) = self.real_pods();
+        let is_as = |real: Option<&RealPod>, pod: &PodState| {
             real.is_some_and(|real| {
                 let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
                 real.deleting == pod.deletion_timestamp.is_some() && real.over == over
             })
         };
+        let plays = |pod: &PodState| {
+            is_as(self.assigned.get(&pod.name).and_then(|name| real.get(name)), pod)
+        };
         let status = self.status_replicas();
         real.len() == self.desired.len()
             && self.desired.values().all(plays)
+            && self.others.values().all(|pod| is_as(others.get(&*pod.name), pod))
             && (!self.there || status == Some(self.status_replicas))
+    }
+
+    /// A pod of a template, without its name.
+    pub(super) fn pod(&self, template: Option<&Arc<str>>) -> Value {
+        let template = template.and_then(|name| self.templates.get(name));
+        let (mut labels, spec) = template.cloned().unwrap_or_default();
+        labels.insert(PLAYED.to_owned(), "true".to_owned());
+        let mut metadata = json!({ "labels": labels });
+        if self.holds {
+            metadata["finalizers"] = json!([HOLD]);
+        }
+        json!({ "metadata": metadata, "spec": pod_spec(&spec) })
     }
 
     pub(super) async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
@@ -322,4 +363,29 @@ impl Scene {
         let at = self.epoch.as_nanosecond() + i128::from(at.truncate_to_second().0);
         Timestamp::from_nanosecond(at).unwrap_or(self.epoch).to_string()
     }
+}
+
+/// A pod's spec in the API's JSON. No scheduler looks at it, and no kubelet.
+fn pod_spec(spec: &PodSpec) -> Value {
+    let container = |container: &Container| {
+        let mut json = json!({
+            "name": container.name,
+            "image": "none",
+            "resources": { "requests": container.requests },
+        });
+        if container.sidecar {
+            json["restartPolicy"] = "Always".into();
+        }
+        json
+    };
+    let mut json = json!({
+        "schedulerName": "kube-lockstep",
+        "terminationGracePeriodSeconds": 0,
+        "containers": spec.containers.iter().map(container).collect::<Vec<_>>(),
+        "initContainers": spec.init_containers.iter().map(container).collect::<Vec<_>>(),
+    });
+    if let Some(requests) = &spec.requests {
+        json["resources"] = json!({ "requests": requests });
+    }
+    json
 }

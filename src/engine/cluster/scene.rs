@@ -17,6 +17,7 @@ use kube::api::{
 use kube::{Api, Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::Sight;
@@ -64,6 +65,8 @@ pub(crate) struct Stage {
     /// The controller, where it is not upstream's, and what it says.
     pub(crate) said: Option<Said>,
     pub(crate) sight: Sight,
+    /// Whose objects are made: where all are made at once, none is done in time.
+    pub(crate) opening: Arc<Semaphore>,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
 }
@@ -98,6 +101,8 @@ pub(crate) struct Scene {
     pub(super) name: Arc<str>,
     pub(super) hpas: Vec<Arc<str>>,
     pub(super) holds: bool,
+    /// While its objects are made.
+    pub(super) opening: Option<OwnedSemaphorePermit>,
     pub(super) epoch: Timestamp,
     /// How long a reconcile may be silent before it counts as over.
     pub(super) quiet: Duration,
@@ -109,9 +114,14 @@ pub(crate) struct Scene {
     /// What was told too early, and events so far.
     pub(super) ahead: Option<Did>,
     pub(super) events: Vec<Did>,
-    pub(super) template: Option<(BTreeMap<String, String>, PodSpec)>,
+    /// What the world calls the template of the target's pods.
+    pub(super) template: Option<Arc<str>>,
+    /// Labels and specs of pods, by template.
+    pub(super) templates: HashMap<Arc<str>, (BTreeMap<String, String>, PodSpec)>,
     /// The world's pods, and the names that they have in the cluster.
     pub(super) desired: BTreeMap<Arc<str>, PodState>,
+    /// Those of them that no target makes; they are made here, and have the same names there.
+    pub(super) others: BTreeMap<Arc<str>, PodState>,
     pub(super) assigned: BTreeMap<Arc<str>, String>,
     /// Those that once had one.
     pub(super) played: BTreeSet<Arc<str>>,
@@ -136,6 +146,7 @@ impl Scene {
         namespace: String,
         scenario: &Scenario,
     ) -> Result<Scene, EngineError> {
+        let opening = stage.opening.clone().acquire_owned().await.ok();
         let (to, did) = unbounded_channel();
         let epoch = start(LEAD);
         stage.metrics.open(&namespace, &scenario.namespace, epoch, to.clone());
@@ -151,7 +162,9 @@ impl Scene {
             name: scenario.workload.name.clone(),
             hpas: scenario.hpas.iter().map(|hpa| hpa.name.clone()).collect(),
             holds: scenario.workload.termination > Span::ZERO
-                || scenario.timeline.iter().any(|happening| stuck(&happening.what)),
+                || scenario.timeline.iter().any(|happening| stuck(&happening.what))
+                || scenario.other_pods.iter().any(|pods| pods.terminating),
+            opening,
             epoch,
             quiet: (period / 5).clamp(Duration::from_millis(50), Duration::from_millis(500)),
             did,
@@ -160,7 +173,9 @@ impl Scene {
             ahead: None,
             events: Vec::new(),
             template: None,
+            templates: HashMap::new(),
             desired: BTreeMap::new(),
+            others: BTreeMap::new(),
             assigned: BTreeMap::new(),
             played: BTreeSet::new(),
             written: HashMap::new(),
@@ -268,6 +283,7 @@ impl Scene {
             self.written.clear();
             self.settle().await?;
         }
+        self.opening = None;
         self.wait_until(Time::ZERO).await;
         Ok(())
     }
@@ -286,14 +302,20 @@ impl Scene {
                 }
                 Change::SetPods(pods) => {
                     moved = true;
-                    self.desired.extend(pods.iter().map(|pod| (pod.name.clone(), pod.clone())));
+                    for pod in pods {
+                        let of_target = self.template.as_ref() == Some(&pod.template);
+                        let all = if of_target { &mut self.desired } else { &mut self.others };
+                        all.insert(pod.name.clone(), pod.clone());
+                    }
                 }
                 Change::DeletePods(names) => {
                     moved = true;
                     names.iter().for_each(|name| drop(self.desired.remove(name)));
                 }
-                Change::PodTemplate { labels, spec, .. } => {
-                    self.template.get_or_insert((labels.clone(), spec.clone()));
+                Change::PodTemplate { name, labels, spec } => {
+                    // The target's is told first.
+                    self.template.get_or_insert_with(|| name.clone());
+                    self.templates.insert(name.clone(), (labels.clone(), spec.clone()));
                     self.stage.metrics.apply(&self.namespace, change);
                 }
                 _ => self.stage.metrics.apply(&self.namespace, change),
@@ -335,19 +357,8 @@ impl Scene {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
             "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
-            "spec": self.maker.spec(replicas, selector, self.pod()),
+            "spec": self.maker.spec(replicas, selector, self.pod(self.template.as_ref())),
         })
-    }
-
-    /// A pod of the target, without its name.
-    pub(super) fn pod(&self) -> Value {
-        let (mut labels, spec) = self.template.clone().unwrap_or_default();
-        labels.insert(PLAYED.to_owned(), "true".to_owned());
-        let mut metadata = json!({ "labels": labels });
-        if self.holds {
-            metadata["finalizers"] = json!([HOLD]);
-        }
-        json!({ "metadata": metadata, "spec": pod_spec(&spec) })
     }
 
     /// The target's objects of the API.
@@ -479,7 +490,7 @@ impl Scene {
             };
             match self.next_by(limit).await {
                 // The next reconcile, when this one should have done more.
-                Some(next) if self.time(next.at) - tick.ended > self.apart => {
+                Some(next) if self.is_of_next(&next, tick, upstreams) => {
                     self.ahead = Some(next);
                     break;
                 }
@@ -496,6 +507,19 @@ impl Scene {
         let began = tick.did.iter().map(|it| self.time(it.at)).min();
         let ended = tick.did.iter().map(|it| self.time(it.done)).max();
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
+    }
+
+    /// When a reconcile's request to write the status came.
+    pub(crate) fn wrote_status(&self, tick: &Tick) -> Option<Time> {
+        let write = tick.did.iter().rfind(|did| did.what == "updateStatus")?;
+        Some(self.time(write.at))
+    }
+
+    /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale: however
+    /// long it was held up, what is something else is still its.
+    fn is_of_next(&self, next: &Did, tick: &Tick, upstreams: bool) -> bool {
+        let begins = !upstreams || !self.stage.sight.scope.scale_reads || next.what == "getScale";
+        begins && self.time(next.at) - tick.ended > self.apart
     }
 
     /// Waits until so many events were written since t=0, no longer than until an instant, and
@@ -516,7 +540,8 @@ impl Scene {
     /// them.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         let pods = self.assigned.iter().map(|(world, real)| (real.as_str(), &**world));
-        pods.chain([(self.namespace.as_str(), &*self.called)])
+        let others = self.others.keys().map(|name| (&**name, &**name));
+        pods.chain(others).chain([(self.namespace.as_str(), &*self.called)])
     }
 
     /// Ends it: the namespace goes, and all that is in it; or, where all of the cluster will go
@@ -557,29 +582,4 @@ impl Scene {
 fn start(lead: SignedDuration) -> Timestamp {
     let at = Timestamp::now() + lead;
     Timestamp::from_second(at.as_second() + 1).unwrap_or(at)
-}
-
-/// A pod's spec in the API's JSON. No scheduler looks at it, and no kubelet.
-fn pod_spec(spec: &PodSpec) -> Value {
-    let container = |container: &crate::model::api::Container| {
-        let mut json = json!({
-            "name": container.name,
-            "image": "none",
-            "resources": { "requests": container.requests },
-        });
-        if container.sidecar {
-            json["restartPolicy"] = "Always".into();
-        }
-        json
-    };
-    let mut json = json!({
-        "schedulerName": "kube-lockstep",
-        "terminationGracePeriodSeconds": 0,
-        "containers": spec.containers.iter().map(container).collect::<Vec<_>>(),
-        "initContainers": spec.init_containers.iter().map(container).collect::<Vec<_>>(),
-    });
-    if let Some(requests) = &spec.requests {
-        json["resources"] = json!({ "requests": requests });
-    }
-    json
 }
