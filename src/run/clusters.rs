@@ -4,15 +4,17 @@
 //! them, one cluster after another.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex, Semaphore};
+use tokio::time::sleep;
 
 use super::findings::Findings;
 use super::in_order::as_they_come;
@@ -25,6 +27,7 @@ use crate::engine::cluster::control_plane::Settings;
 use crate::engine::cluster::{Cluster, CustomKind, docker, image, k3s, kind, unfit};
 use crate::engine::model::Model;
 use crate::engine::{EngineError, embedded};
+use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
@@ -35,6 +38,9 @@ const CLUSTERS: usize = 4;
 
 /// How many are played at a time that had no verdict at first.
 const AGAIN: usize = 12;
+
+/// How often it is looked whether one is to be played again.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// What a cluster may take to make the pods that a reconcile wants, and to tell of them.
 const TIME_FOR_PODS: Span = Span::from_millis(500);
@@ -95,16 +101,23 @@ pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
 }
 
-/// Whether, as the model has it, a reconcile comes so soon after another one that the pods can't be
-/// made between them which that one wants.
+/// Whether, as the model has it, two reconciles come so soon after each other that the pods can't be
+/// made between them which the first one wants; or that it can't be told which is the first.
 pub(super) fn hurried(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
     let ticks = run_one(scenario, &mut Model::new(release), &[]).trace.ticks;
+    let scales = |tick: &Observation| !tick.scale_writes.is_empty();
+    let is_hidden =
+        |tick: &Observation| tick.reads.is_empty() && tick.status_write.is_none() && !scales(tick);
     ticks.windows(2).find_map(|pair| {
         let [one, next] = pair else { return None };
         let apart = next.at - one.at;
-        (!one.scale_writes.is_empty() && apart < TIME_FOR_PODS).then(|| {
-            format!("a reconcile comes {apart} after one that scales, and pods take longer")
-        })
+        let why = match (scales(one), is_hidden(one) && scales(next)) {
+            _ if apart >= TIME_FOR_PODS => return None,
+            (true, _) => "one that scales, and pods take longer",
+            (_, true) => "one that leaves no trace, so which is the first can't be seen",
+            _ => return None,
+        };
+        Some(format!("a reconcile comes {apart} after {why}"))
     })
 }
 
@@ -345,53 +358,40 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Plays all of them side by side. Those without a verdict are played again when the others
+    /// have begun: a machine that was too busy has the time then.
     pub(super) fn play(&self, runtime: &Runtime, cluster: &Cluster, done: &mut dyn FnMut(Outcome)) {
-        let mut again = Vec::new();
-        let all: Vec<usize> = (0..self.parts.len()).collect();
-        self.side_by_side((self.plan.jobs, &all), (runtime, cluster), &mut |index, outcome| {
-            match outcome.verdict {
-                // A machine that was too busy has the time when the others are done.
-                // One that is broken will be no better then.
+        let (unfinished, again) = (AtomicUsize::new(self.parts.len()), Again::default());
+        let work = |(): &mut (), index: usize| {
+            let Some(part) = self.parts.get(index) else {
+                let replay = again.replay(&unfinished, self, cluster);
+                return runtime.block_on(replay).map(Some);
+            };
+            let outcome = runtime.block_on(self.turn(part, cluster));
+            let outcome = outcome.and_then(|outcome| match &outcome.verdict {
+                // A cluster that is broken will be no better then.
                 Verdict::Inconclusive { why, .. } if cluster.check().is_ok() => {
-                    again.push((index, why));
+                    again.lock().push_back((index, why.clone()));
+                    None
                 }
-                _ => done(outcome),
-            }
-        });
-        let parts: Vec<usize> = again.iter().map(|(index, _)| *index).collect();
-        self.side_by_side((AGAIN, &parts), (runtime, cluster), &mut |index, mut outcome| {
-            let first = again.iter().find(|(other, _)| *other == index);
-            let why = first.map_or("", |(_, why)| why.as_str());
-            let what = format!(
-                "it was played again, with less beside it: the first time gave no verdict: {why}"
-            );
-            let line = outcome.line;
-            outcome.notes.push(Note { line, what, of_reading: false });
-            done(outcome);
+                _ => Some(outcome),
+            });
+            unfinished.fetch_sub(1, Ordering::Release);
+            Some(outcome)
+        };
+        let workers = self.plan.jobs.clamp(1, self.parts.len().max(1));
+        as_they_come(workers, &|| (), &work, &mut |_, outcome| {
+            outcome.into_iter().for_each(&mut *done);
+            true
         });
     }
 
-    fn side_by_side(
-        &self,
-        (jobs, parts): (usize, &[usize]),
-        (runtime, cluster): (&Runtime, &Cluster),
-        done: &mut dyn FnMut(usize, Outcome),
-    ) {
-        let work = |(): &mut (), index: usize| {
-            let part = self.parts.get(*parts.get(index)?)?;
-            let one = async {
-                // It is never closed.
-                let _turn = self.turns.acquire().await;
-                let stopped = self.plan.stop.load(Ordering::Relaxed);
-                if stopped { None } else { Some(self.one(part, cluster).await) }
-            };
-            runtime.block_on(one)
-        };
-        let workers = jobs.clamp(1, parts.len().max(1));
-        as_they_come(workers, &|| (), &work, &mut |index, outcome| {
-            done(parts.get(index).copied().unwrap_or_default(), outcome);
-            true
-        });
+    /// Plays one when its turn has come. Nothing if all is to end.
+    async fn turn(&self, part: &Part, cluster: &Cluster) -> Option<Outcome> {
+        // It is never closed.
+        let _turn = self.turns.acquire().await;
+        let stopped = self.plan.stop.load(Ordering::Relaxed);
+        if stopped { None } else { Some(self.one(part, cluster).await) }
     }
 
     async fn one(&self, part: &Part, cluster: &Cluster) -> Outcome {
@@ -414,6 +414,53 @@ impl Group<'_> {
         }
         outcome.elapsed = begin.elapsed();
         outcome
+    }
+}
+
+/// Scenarios that have had no verdict, and why.
+struct Again {
+    waiting: std::sync::Mutex<VecDeque<(usize, String)>>,
+    turns: Semaphore,
+}
+
+impl Default for Again {
+    fn default() -> Again {
+        Again { waiting: std::sync::Mutex::default(), turns: Semaphore::new(AGAIN) }
+    }
+}
+
+impl Again {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(usize, String)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plays the next one that waits. Nothing if there will be none any more.
+    async fn replay(
+        &self,
+        unfinished: &AtomicUsize,
+        group: &Group<'_>,
+        cluster: &Cluster,
+    ) -> Option<Outcome> {
+        let (index, why) = loop {
+            // Those that are unfinished now may be among those that wait then.
+            let unfinished = unfinished.load(Ordering::Acquire);
+            if let Some(next) = self.lock().pop_front() {
+                break next;
+            }
+            if unfinished == 0 {
+                return None;
+            }
+            sleep(GLANCE).await;
+        };
+        // It is never closed.
+        let _turn = self.turns.acquire().await;
+        let mut outcome = group.turn(group.parts.get(index)?, cluster).await?;
+        let what = format!(
+            "it was played again, with less beside it: the first time gave no verdict: {why}"
+        );
+        let line = outcome.line;
+        outcome.notes.push(Note { line, what, of_reading: false });
+        Some(outcome)
     }
 }
 

@@ -61,8 +61,8 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     slack: Span,
-    /// How much earlier the next reconcile may be due than the model has it: it is queued when the
-    /// controller hears of a write, which may be before the write is answered.
+    /// How much earlier the next reconcile may be due than the model has it: also a write or a resync
+    /// queues it that the controller hears of while it is still at this one.
     early: Span,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
@@ -305,7 +305,7 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
-        self.early = tick.ended - scene.wrote_status(&tick).unwrap_or(tick.ended);
+        self.early = tick.ended - tick.began;
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));

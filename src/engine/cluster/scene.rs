@@ -509,17 +509,17 @@ impl Scene {
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
     }
 
-    /// When a reconcile's request to write the status came.
-    pub(crate) fn wrote_status(&self, tick: &Tick) -> Option<Time> {
-        let write = tick.did.iter().rfind(|did| did.what == "updateStatus")?;
-        Some(self.time(write.at))
-    }
-
-    /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale: however
-    /// long it was held up, what is something else is still its.
+    /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale, and
+    /// reads it again only if it has changed: all else is of this one, however long that was held up.
     fn is_of_next(&self, next: &Did, tick: &Tick, upstreams: bool) -> bool {
-        let begins = !upstreams || !self.stage.sight.scope.scale_reads || next.what == "getScale";
-        begins && self.time(next.at) - tick.ended > self.apart
+        let apart = self.time(next.at) - tick.ended;
+        if !upstreams || !self.stage.sight.scope.scale_reads {
+            return apart > self.apart;
+        }
+        let reads = |did: &Did| did.what == "getScale";
+        let conflict = |did: &Did| did.what == "updateScale" && !did.entry["error"].is_null();
+        let asks = tick.did.iter().any(|did| !reads(did)) && !tick.did.last().is_some_and(conflict);
+        reads(next) && (apart > self.apart || asks && apart > Span::ZERO)
     }
 
     /// Waits until so many events were written since t=0, no longer than until an instant, and
