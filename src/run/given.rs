@@ -7,11 +7,12 @@
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio::sync::Semaphore;
 
-use super::clusters::{Group, Pace, Part, hurried, runtime, too_long};
+use super::clusters::{Group, Pace, Part, runtime, too_long, unordered};
 use super::lockstep::{free_run, unfinished};
 use super::many::{Plan, start};
 use super::{Event, Summary, Verdict};
@@ -72,7 +73,10 @@ pub(super) fn run_all(
         }
     }
     let turns = Semaphore::new(plan.jobs.max(1));
-    let group = Group { plan, name: &name, release: *release, parts: &parts, turns: &turns };
+    let calm = AtomicBool::new(false);
+    let of = (&turns, &calm);
+    let group =
+        Group { plan, name: &name, release: *release, parts: &parts, turns: of.0, calm: of.1 };
     // What was made there is removed, also if this program has a slip.
     let played = catch_unwind(AssertUnwindSafe(|| {
         group.play(&runtime, &cluster, &mut |outcome| {
@@ -140,7 +144,7 @@ fn play(
     }
     let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(there)?;
     let faster = scenario.faster(speed).map_err(there)?;
-    let why = too_long(&faster, pace).or_else(|| hurried(&Arc::new(faster.clone()), release));
+    let why = too_long(&faster, pace).or_else(|| unordered(&Arc::new(faster.clone()), release));
     if let Some(why) = why {
         return Err(there(why));
     }

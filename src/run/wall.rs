@@ -275,11 +275,13 @@ impl Wall<'_> {
             );
             return Ok(());
         };
-        let patience = tick.began + PATIENCE;
-        let first = lineage.at(tick.began);
-        let first = first.map_or(0, |it| requests(&it.decision.observation, scope));
+        let many = self.own.is_none().then(|| self.many(&tick, scope));
         // Of another controller only its silence tells that it is done.
-        scene.rest_of(&mut tick, self.own.is_none().then_some(first), patience).await;
+        let patience = tick.began + PATIENCE;
+        scene.rest_of(&mut tick, many, patience).await;
+        if let (true, Some(why)) = (self.own.is_none(), scene.is_torn(&tick)) {
+            return Err(scene.broken(why));
+        }
         if tick.began < scene.settled() {
             return Err(scene.broken(format!(
                 "a reconcile began at {} while the cluster was changing until {}",
@@ -319,6 +321,17 @@ impl Wall<'_> {
         findings.compare(&predicted(due, vec![decision]), stepped, scope);
         findings.found(findings.trace.ticks.len(), at, unread.into_iter().collect());
         Ok(())
+    }
+
+    /// How many requests a reconcile has that begins then: surely, and at most. It may be held up,
+    /// and read the clock when a window is over that was not when it began.
+    fn many(&self, tick: &Tick, scope: Scope) -> (usize, usize) {
+        let at = |lineage: &Lineage, at: Time| {
+            lineage.at(at).map_or(0, |it| requests(&it.decision.observation, scope))
+        };
+        let surely = at(&self.lineages[0], tick.began);
+        let later = self.lineages.iter().map(|lineage| at(lineage, tick.began + self.slack));
+        (surely, later.fold(surely, usize::max))
     }
 
     /// What the model says of a reconcile that was seen: each lineage goes on with the moment that

@@ -472,19 +472,27 @@ impl Scene {
     }
 
     /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
-    /// until an instant, and then for its silence. What it writes last is the status, if it is
-    /// upstream's.
-    pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: Option<usize>, until: Time) {
-        let (many, upstreams) = (many.unwrap_or_default(), many.is_some());
+    /// until an instant; for as many as it may have, but not long; and then for its silence. What
+    /// it writes last is the status, if it is upstream's.
+    pub(crate) async fn rest_of(
+        &mut self,
+        tick: &mut Tick,
+        many: Option<(usize, usize)>,
+        until: Time,
+    ) {
+        let upstreams = many.is_some();
+        let (surely, at_most) = many.unwrap_or_default();
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
         let linger = self.stage.sight.linger;
         let mut last = tick.did.iter().any(is_last);
         loop {
             let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
-            let limit = match (tick.did.len() >= many, last) {
+            let has = tick.did.len();
+            let limit = match (has >= surely, last) {
                 (true, true) if upstreams && linger == Span::ZERO => break,
                 // Another watch may still have something to tell.
                 (true, true) if upstreams => self.now() + linger,
+                (true, _) if has < at_most => silent.max(tick.began + self.apart),
                 (true, _) => silent,
                 (false, _) => silent.max(until),
             };
@@ -507,6 +515,24 @@ impl Scene {
         let began = tick.did.iter().map(|it| self.time(it.at)).min();
         let ended = tick.did.iter().map(|it| self.time(it.done)).max();
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
+    }
+
+    /// Why a reconcile of upstream's can't be compared, if it can't.
+    pub(crate) fn is_torn(&self, tick: &Tick) -> Option<String> {
+        let first = tick.did.first()?;
+        if self.stage.sight.scope.scale_reads && first.what == "updateScale" {
+            let at = self.time(first.at);
+            return Some(format!(
+                "what was done at {at} seems to be of the reconcile before, which was held up"
+            ));
+        }
+        let lost = |did: &Did| {
+            let error = did.entry["error"].as_str().unwrap_or_default();
+            did.what == "updateScale" && error.contains("the object has been modified")
+        };
+        let write = tick.did.iter().find(|did| lost(did))?;
+        let at = self.time(write.at);
+        Some(format!("the target was changed by others while a reconcile scaled it at {at}"))
     }
 
     /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale, and
