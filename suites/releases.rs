@@ -64,6 +64,10 @@ const UNSEEN: &[(&str, &str)] = &[
         "that it can't be switched any more is no behaviour",
     ),
     (
+        "of events of one object that come too fast, Normal ones and Warnings are counted apart",
+        "they are held back on their way to a real API server, of which no trace is recorded",
+    ),
+    (
         "tolerance per HPA is final: feature gate HPAConfigurableTolerance is locked",
         "that it can't be switched any more is no behaviour",
     ),

@@ -312,6 +312,9 @@ pub struct Rules {
     pub scales_of_extensions: bool,
     /// How the API server calls a scale that is not there, when it is read.
     pub unread_scale: MissingScale,
+    /// Events of one object that come too fast are held back type by type, not all together. Where
+    /// no API server is asked, none are held back.
+    pub events_are_held_back_by_type: bool,
     /// The same, when it is written.
     pub unwritten_scale: MissingScale,
     /// What keeps a size from changing again soon, where the HPA has no `behavior`.
@@ -509,6 +512,7 @@ impl Rules {
             metrics_from: MetricsFrom::Heapster,
             scales_of_extensions: true,
             unread_scale: MissingScale::ByExtensions,
+            events_are_held_back_by_type: false,
             unwritten_scale: MissingScale::ByExtensions,
             windows: Windows::Forbidden,
             success_requeues: false,

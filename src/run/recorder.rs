@@ -3,7 +3,8 @@
 //!
 //! Upstream: client-go, tools/record/events_cache.go
 
-use crate::model::observation::Event;
+use crate::model::observation::{Event, EventType};
+use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
 /// So many events of an object may come at once, and one more after each interval.
@@ -17,18 +18,36 @@ pub(super) const COMBINED: &str = "(combined from similar events): ";
 /// The recorder of one HPA's events.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
-    tokens: f64,
-    refilled: Option<Time>,
+    /// Whether warnings are counted apart.
+    by_type: bool,
+    normal: Bucket,
+    warning: Bucket,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Recorder {
-        Recorder { tokens: BURST, refilled: None }
+    pub(super) fn new(rules: &Rules) -> Recorder {
+        let by_type = rules.events_are_held_back_by_type;
+        Recorder { by_type, normal: Bucket::new(), warning: Bucket::new() }
     }
 
     /// Which of these events reach the API server.
     pub(super) fn record(&mut self, events: &mut Vec<Event>, now: Time) {
-        events.retain(|_| self.accept(now));
+        events.retain(|event| {
+            let apart = self.by_type && event.type_ == EventType::Warning;
+            if apart { &mut self.warning } else { &mut self.normal }.accept(now)
+        });
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Bucket {
+    tokens: f64,
+    refilled: Option<Time>,
+}
+
+impl Bucket {
+    fn new() -> Bucket {
+        Bucket { tokens: BURST, refilled: None }
     }
 
     /// Upstream: EventSourceObjectSpamFilter.Filter
@@ -49,22 +68,33 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::observation::EventType;
+    use crate::model::rules::Release;
+
+    fn event(type_: EventType) -> Event {
+        Event { type_, reason: "SuccessfulRescale".into(), message: "New size: 2".into() }
+    }
 
     #[test]
     fn of_events_in_a_row_25_come_through_and_then_one_in_five_minutes() {
-        let event = Event {
-            type_: EventType::Normal,
-            reason: "SuccessfulRescale".into(),
-            message: "New size: 2".into(),
-        };
-        let mut recorder = Recorder::new();
+        let mut recorder = Recorder::new(&Rules::of(Release::V1_37));
         let mut at = |seconds: i64, many: usize| {
-            let mut events = vec![event.clone(); many];
+            let mut events = vec![event(EventType::Normal); many];
             recorder.record(&mut events, Time::from_secs(seconds));
             events.len()
         };
         assert_eq!((at(0, 20), at(1, 20)), (20, 5));
         assert_eq!((at(299, 1), at(302, 2), at(303, 1)), (0, 1, 0));
+    }
+
+    #[test]
+    fn warnings_are_counted_apart_since_1_32() {
+        let of = |minor: u32| {
+            let mut recorder = Recorder::new(&Rules::of(Release { minor }));
+            let mut events = vec![event(EventType::Warning); 30];
+            events.push(event(EventType::Normal));
+            recorder.record(&mut events, Time::ZERO);
+            events.len()
+        };
+        assert_eq!((of(31), of(32)), (25, 26));
     }
 }

@@ -91,8 +91,9 @@ pub(super) async fn follow<'k>(
 ) -> Result<Followed<'k>, EngineError> {
     cluster.check()?;
     let rules = Rules::of(release);
+    let recorder = Recorder::new(&rules);
     let simulation = Simulation::new(scenario, rules).with_a_clock_that_moves();
-    let lineage = Lineage { simulation, recorder: Recorder::new() };
+    let lineage = Lineage { simulation, recorder };
     let mut wall = Wall {
         scenario,
         world: World::new(scenario),

@@ -51,6 +51,9 @@ const LEAD: SignedDuration = SignedDuration::from_secs(2);
 /// It is doubled when it was not enough, up to this.
 const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 
+/// How long it is looked whether there are more events than there should be.
+const AFTER_EVENTS: Duration = Duration::from_millis(200);
+
 /// How long an API server that will end soon is asked to be rid of an HPA.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -549,13 +552,20 @@ impl Scene {
     }
 
     /// Waits until so many events were written since t=0, no longer than until an instant, and
-    /// gives all that were, in order.
+    /// whether there are more. Gives all that were, in order.
     pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[Did] {
-        while self.events.len() < many {
-            let left = (until - self.now()).0.max(0).unsigned_abs();
-            match timeout(Duration::from_nanos(left), self.did.recv()).await {
+        let mut goes_on = self.ahead.is_some();
+        loop {
+            let left = match self.events.len() < many {
+                true => Duration::from_nanos((until - self.now()).0.max(0).unsigned_abs()),
+                // Those of a reconcile after the end are none of this.
+                false if goes_on => break,
+                false => AFTER_EVENTS,
+            };
+            match timeout(left, self.did.recv()).await {
                 Ok(Some(next)) if next.what == "event" => self.events.push(next),
-                Ok(Some(next)) => self.gap |= next.what == GAP,
+                Ok(Some(next)) if next.what == GAP => self.gap = true,
+                Ok(Some(_)) => goes_on = true,
                 Ok(None) | Err(_) => break,
             }
         }

@@ -66,7 +66,7 @@ const fn joined() -> [Change; OLDER.len() + NEWER.len()] {
     all
 }
 
-const NEWER: [Change; 50] = [
+const NEWER: [Change; 51] = [
     change(
         23,
         "autoscaling/v2, and the controller uses it",
@@ -225,6 +225,12 @@ const NEWER: [Change; 50] = [
         "feature gate HPAContainerMetrics is gone",
         source!("v1.32.13", "pkg/features/kube_features.go"),
         |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Gone),
+    ),
+    change(
+        32,
+        "of events of one object that come too fast, Normal ones and Warnings are counted apart",
+        "https://github.com/kubernetes/client-go/blob/v0.32.13/tools/record/events_cache.go",
+        |rules| rules.events_are_held_back_by_type = true,
     ),
     change(
         33,
