@@ -81,7 +81,8 @@ impl Machine {
         // The same command line, on an engine that needs no Go.
         let stands_in = format!(
             "engine=recorded\n[ \"$1\" = fuzz ] && engine=model\n\
-             for it in \"$@\"; do\n  shift\n  [ \"$it\" = upstream ] && it=$engine\n\
+             for it in \"$@\"; do\n  shift\n\
+             case $it in upstream|embedded) it=$engine;; esac\n\
              set -- \"$@\" \"$it\"\ndone\nexec {} \"$@\"\n",
             env!("CARGO_BIN_EXE_kube-lockstep")
         );
@@ -184,6 +185,9 @@ fn night() -> Result<(), Failed> {
     assert_eq!(releases[0], Release::newest().to_string());
     assert!(releases.len() >= 8, "{releases:?}");
 
+    let clusters: Vec<String> = serde_json::from_str(&output("clusters")?)?;
+    assert!(clusters.len() >= 2 && clusters.iter().all(|it| releases.contains(it)), "{clusters:?}");
+
     // Two of them are enough to be joined.
     let releases = &releases[..2];
     for release in releases {
@@ -196,6 +200,7 @@ fn night() -> Result<(), Failed> {
             ],
         )?);
     }
+    succeeds(play("cluster", &[("matrix.release", &clusters[0])])?);
     let expected = releases.join(",");
     let report =
         || play("report", &[("join(fromJSON(needs.plan.outputs.releases), ',')", &expected)]);

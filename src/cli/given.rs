@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::failure::Failure;
 use super::show;
-use crate::engine::kubeconfig::{self, Given, Look, MetricsAddress};
+use crate::engine::kubeconfig::{self, Given, Look, Place};
 use crate::model::rules::Releases;
 use crate::model::time::Span;
 use crate::report::style::{STRONG, WARN, paint};
@@ -56,8 +56,8 @@ pub(super) struct OfGiven {
     of: OfContext,
     /// Where the cluster's API server finds this machine [default: the address by which this
     /// machine reaches it]
-    #[arg(long, value_name = "IP[:PORT]")]
-    metrics_address: Option<MetricsAddress>,
+    #[arg(long, value_name = "HOST[:PORT]")]
+    metrics_address: Option<Place>,
     /// Put the scenarios' metrics API in the place of the cluster's own meanwhile, and restore that
     /// at the end
     #[arg(long)]
@@ -76,7 +76,8 @@ impl OfGiven {
     /// The cluster that is named, if the engine is one that has to be.
     pub(super) fn open(&self, wanted: bool) -> Result<Option<Given>, Failure> {
         if wanted {
-            let (metrics_address, replaces) = (self.metrics_address, self.replace_metrics_api);
+            let (metrics_address, replaces) =
+                (self.metrics_address.clone(), self.replace_metrics_api);
             return Ok(Some(Given { metrics_address, replaces, ..self.of.open()? }));
         }
         let named = [

@@ -27,6 +27,8 @@ struct Row {
     release: Release,
     /// The patch release whose code runs live, if it does.
     live: Option<String>,
+    /// The patch release of which there is a control plane, if there is one.
+    control_plane: Option<String>,
     /// How many traces of it are kept: those that are not the same on the next release.
     kept: usize,
     /// For how many scenarios a trace holds.
@@ -48,6 +50,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         rows.push(Row {
             release,
             live: build::version(build::What::Host, release),
+            control_plane: build::version(build::What::ControlPlane, release),
             kept: kept.count(),
             recorded: runs.count(),
             changes: CHANGES.iter().filter(|change| change.since == release).collect(),
@@ -62,6 +65,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                 let line = json!({
                     "release": row.release.to_string(),
                     "live": row.live,
+                    "controlPlane": row.control_plane,
                     "recorded": row.recorded,
                     "kept": row.kept,
                     "changes": changes.map(|it| {
@@ -84,13 +88,14 @@ fn text(rows: &[Row]) -> String {
             Some(version) => format!("live {version}"),
             None => "not live".to_owned(),
         };
+        let cluster = if row.control_plane.is_some() { ", control plane" } else { "" };
         let recorded = match recorded {
             0 => "model only".to_owned(),
             _ if *release == Release::newest() => format!("{recorded} scenarios recorded"),
             _ => format!("{recorded} scenarios recorded, {kept} not as on the next release"),
         };
         let release = paint(STRONG, &release.to_string());
-        let _ = writeln!(out, "{release}  {live}, {recorded}");
+        let _ = writeln!(out, "{release}  {live}{cluster}, {recorded}");
         for change in &row.changes {
             out.push_str(&wrapped("      - ", change.what, columns()));
             for link in change.links() {

@@ -244,7 +244,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     }
     let mut given = args.given.open(on_given)?;
     if let (Some(given), Some(EngineName::Kind)) = (&mut given, args.engine) {
-        given.metrics_address = given.metrics_address.or_else(containers::own_address);
+        let own = given.metrics_address.take();
+        given.metrics_address = own.or_else(containers::own_address);
     }
     let longest = if on_given { LONGEST } else { Pace::default().longest };
     let mut plan = Plan {

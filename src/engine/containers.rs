@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 use super::EngineError;
-use super::cluster::given::{self, MetricsAddress};
+use super::cluster::given;
+use super::cluster::reached::Place;
 use super::cluster::{docker, image};
 
 /// The name of the engine that is the control plane in an image of its own.
@@ -22,7 +23,7 @@ pub const KIND: &str = "kind";
 
 /// Where the API server of a cluster in containers of this machine finds it.
 #[must_use]
-pub fn own_address() -> Option<MetricsAddress> {
+pub fn own_address() -> Option<Place> {
     given::beside_containers()
 }
 

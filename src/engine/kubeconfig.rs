@@ -11,7 +11,8 @@ use tokio::runtime::{Builder, Runtime};
 use super::EngineError;
 use super::cluster::given;
 
-pub use super::cluster::given::{Given, Look, MetricsAddress};
+pub use super::cluster::given::{Given, Look};
+pub use super::cluster::reached::Place;
 
 /// The engine's name.
 pub const NAME: &str = "kubeconfig";

@@ -103,20 +103,17 @@ pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
 }
 
-/// Whether, as the model has it, a reconcile of which nothing can be seen falls together with one
-/// that scales: which of them is the first makes a difference then, and is chance.
+/// Whether, as the model has it, the HPA is edited just when a reconcile is due of which nothing can
+/// be seen: which of them is the first makes a difference then, and is chance.
 pub(super) fn unordered(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
-    let ticks = free_run(scenario, release).trace.ticks;
-    let scales = |tick: &Observation| !tick.scale_writes.is_empty();
-    let is_hidden =
-        |tick: &Observation| tick.reads.is_empty() && tick.status_write.is_none() && !scales(tick);
-    ticks.windows(2).find_map(|pair| {
-        let [one, next] = pair else { return None };
-        let both = next.at - one.at < APART && is_hidden(one) && scales(next);
-        both.then(|| {
-            let at = next.at;
-            format!("a reconcile at {at} scales, and one that leaves no trace is due then, too")
-        })
+    let trace = free_run(scenario, release).trace;
+    let is_hidden = |tick: &&Observation| {
+        tick.reads.is_empty() && tick.status_write.is_none() && tick.scale_writes.is_empty()
+    };
+    trace.ticks.iter().filter(is_hidden).find_map(|tick| {
+        let at = tick.at;
+        let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < APART.0);
+        edited.then(|| format!("at {at} it is edited, and a reconcile that leaves no trace is due"))
     })
 }
 
@@ -510,7 +507,7 @@ mod tests {
     fn an_order_that_cannot_be_seen_is_no_verdict() {
         let scenario = fixture("targets/a-kind-that-is-not-served");
         let why = play(&scenario, Release::V1_37, Pace::default()).expect_err("both at 45 s");
-        assert!(why.contains("a reconcile at 3s scales, and one that leaves no trace"), "{why}");
+        assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
         let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
         assert!(play(&scenario, Release::V1_37, Pace::default()).is_ok());
     }

@@ -31,6 +31,7 @@ pub(crate) mod pki;
 mod pods;
 mod pulse;
 pub(crate) mod queries;
+pub(crate) mod reached;
 pub(crate) mod real_pods;
 pub(crate) mod registration;
 pub(crate) mod route;
@@ -73,7 +74,8 @@ use kind::Kind;
 use metrics_api::{Metrics, Server};
 use own::Own;
 use pulse::Pulse;
-use registration::{Refusal, Registration};
+use reached::{Place, Reach, Way};
+use registration::Refusal;
 use route::Route;
 use scene::Stage;
 use watching::Seen;
@@ -160,21 +162,6 @@ struct Access {
     is_disposable: bool,
 }
 
-/// Where the metrics APIs are served, and how an API server finds them there.
-pub(crate) struct Reach {
-    /// Address and port to listen at.
-    listen: String,
-    options: registration::Options,
-}
-
-impl Reach {
-    /// By loopback, for an API server of this machine.
-    fn loopback() -> Reach {
-        let options = registration::Options::all(Route::to("localhost"));
-        Reach { listen: "127.0.0.1:0".to_owned(), options }
-    }
-}
-
 /// Ends when a run is to end.
 pub(crate) async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
@@ -192,11 +179,11 @@ impl Access {
         // Where containers are in a machine of their own, its gateway is not of this one; what
         // such an engine calls this machine leads to its loopback.
         let own = container.gateway().filter(|gateway| TcpListener::bind((*gateway, 0)).is_ok());
-        let (listen, host) = match own {
-            Some(gateway) => (format!("{gateway}:0"), gateway.to_string()),
-            None => ("127.0.0.1:0".to_owned(), "host.docker.internal".to_owned()),
+        let way = match own {
+            Some(gateway) => Way::to(&Place { host: gateway.to_string(), port: 0 }),
+            None => Way { routes: Route::to("host.docker.internal"), ..Way::loopback() },
         };
-        let reach = Reach { listen, options: registration::Options::all(Route::to(&host)) };
+        let reach = Reach::all(way);
         let log = Some(Box::pin(log) as Pin<Box<_>>);
         Access {
             client,
@@ -231,7 +218,8 @@ impl Cluster {
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
         let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
-        let (reach, ground) = (Reach::loopback(), Ground::Embedded(Box::new(control_plane)));
+        let (reach, ground) =
+            (Reach::all(Way::loopback()), Ground::Embedded(Box::new(control_plane)));
         let late = Span::ZERO;
         let access = Access { client, log, controllers, own, late, reach, is_disposable: true };
         let furnished = Cluster::furnish(name, access, ground).await;
@@ -258,7 +246,7 @@ impl Cluster {
             tell("comparing the cluster's clock with this machine's");
             let apart = clock::apart(&client).await.map_err(Refusal::Other)?;
             let late = given::late(apart).map_err(Refusal::Other)?;
-            let reach = given::way(given, &reached.server, groups).await;
+            let reach = given::ways(given, &reached, groups).await;
             let reach = reach.map_err(Refusal::Other)?;
             tell("registering the metrics API");
             let client = client.clone();
@@ -339,7 +327,7 @@ impl Cluster {
         };
         let reached = given::reach(&given).await.map_err(broken)?;
         let groups = metrics_api::GROUPS.map(|(group, _)| group);
-        let reach = given::way(&given, &reached.server, &groups).await.map_err(broken)?;
+        let reach = given::ways(&given, &reached, &groups).await.map_err(broken)?;
         let (client, late) = (reached.client, Span::ZERO);
         targets::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
@@ -354,10 +342,8 @@ impl Cluster {
         let Access { client, log, controllers, own, late, reach, is_disposable } = access;
         let metrics = Arc::new(Metrics::of_cluster(is_disposable));
         let routes = Arc::new(Routes::default());
-        let server = Server::start(metrics.clone(), &reach.listen).await;
-        let server = server.map_err(Refusal::Other)?;
-        // It goes with the cluster, or is removed with all else.
-        Registration::register(&client, &server, &reach.options).await?;
+        // Its registration goes with the cluster, or is removed with all else.
+        let (server, _) = reach.serve(&client, &metrics).await?;
         let mut tasks = JoinSet::new();
         let mut sight = match log {
             Some(log) => {

@@ -66,14 +66,6 @@ pub(crate) struct Options {
     pub(crate) replace: bool,
 }
 
-impl Options {
-    /// All groups by these ways, where there is nothing to be replaced.
-    pub(crate) fn all(routes: Vec<Route>) -> Options {
-        let groups = GROUPS.iter().map(|(group, _)| *group).collect();
-        Options { routes, groups, replace: false }
-    }
-}
-
 /// Why it was not registered. Nothing of it is left then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {

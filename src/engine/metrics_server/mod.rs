@@ -5,7 +5,7 @@
 //! touched. All of it goes at the end; what is left of a process that was killed is removed by the
 //! next one.
 
-mod reach;
+mod which;
 
 use std::any::Any;
 use std::fmt;
@@ -24,13 +24,14 @@ use tokio::time::{sleep, timeout};
 
 use super::cluster::metrics_api::{Metrics, NAMESPACE, Server};
 pub use super::cluster::queries::Query;
+pub use super::cluster::reached::Place;
+use super::cluster::reached::{Reach, Reached, Way};
 use super::cluster::real_pods::RealPods;
-use super::cluster::registration::{self, Foreign, Options, Refusal, Registration};
+use super::cluster::registration::{self, Foreign, Refusal, Registration};
 use super::cluster::route::own_address;
 use crate::scenario::Scenario;
 use crate::world::Mirror;
-pub use reach::{Place, Which};
-use reach::{Reached, Try};
+pub use which::Which;
 
 /// How often it is looked whether it is to end.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -163,7 +164,7 @@ pub fn serve(
     tell: &mut dyn FnMut(Told),
 ) -> Result<(), Trouble> {
     let runtime = runtime()?;
-    let cluster = runtime.block_on(Reached::by(&wanted.which))?;
+    let cluster = runtime.block_on(wanted.which.reach())?;
     let mut is_served = false;
     let run = AssertUnwindSafe(|| {
         let mut tell = |told: Told| {
@@ -216,8 +217,8 @@ fn not_removed<E>(ended: &Result<Result<(), Trouble>, E>, why: String) -> Troubl
 pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        let cluster = Reached::by(which).await?;
-        cluster.tell(tell).await?;
+        let cluster = which.reach().await?;
+        which::tell(&cluster, tell).await?;
         let removed = registration::clear(&cluster.client).await.map_err(Trouble::new)?;
         tell(Told::Removed(removed));
         for left in registration::leftovers(&cluster.client).await.map_err(Trouble::new)? {
@@ -244,7 +245,7 @@ async fn serving(
     cluster: &Reached,
     tell: &mut dyn FnMut(Told),
 ) -> Result<(), Trouble> {
-    cluster.tell(tell).await?;
+    which::tell(cluster, tell).await?;
     let groups = groups(&wanted.parts);
     if wanted.registers {
         plan(wanted, cluster, &groups, tell).await?;
@@ -351,29 +352,18 @@ async fn start(
     (metrics, groups): (&Arc<Metrics>, &[&'static str]),
 ) -> Result<(Server, Option<Registration>), Trouble> {
     if !wanted.registers {
-        let place = Place { host: "localhost".to_owned(), port: 0 };
-        let place = wanted.place.as_ref().unwrap_or(&place);
-        let to = Try::all(Some(place), None, |_| None);
-        let listen = to.first().map_or("127.0.0.1:0", |to| &to.listen);
-        let server = Server::start(metrics.clone(), listen).await.map_err(Trouble::new)?;
+        let way = wanted.place.as_ref().map_or_else(Way::loopback, Way::to);
+        let server = Server::start(metrics.clone(), &way.listen).await.map_err(Trouble::new)?;
         return Ok((server, None));
     }
-    let mut tried = Vec::new();
-    for to in Try::all(wanted.place.as_ref(), cluster.address().await?, own_address) {
-        let server = Server::start(metrics.clone(), &to.listen).await.map_err(Trouble::new)?;
-        let options =
-            Options { routes: to.routes, groups: groups.to_vec(), replace: wanted.replaces };
-        match Registration::register(&cluster.client, &server, &options).await {
-            Ok(registered) => return Ok((server, Some(registered))),
-            Err(Refusal::Unreached(why)) => tried.push(why),
-            Err(refusal) => return Err(refusal.into()),
-        }
-    }
-    let why = match tried.is_empty() {
-        true => "this machine has no address but loopback".to_owned(),
-        false => tried.join("; "),
+    let server = cluster.address().await.map_err(Trouble::new)?;
+    let reach = Reach {
+        ways: Way::all(wanted.place.as_ref(), server, own_address),
+        groups: groups.to_vec(),
+        replace: wanted.replaces,
     };
-    Err(Refusal::Unreached(why).into())
+    let (server, registered) = reach.serve(&cluster.client, metrics).await?;
+    Ok((server, Some(registered)))
 }
 
 /// Tells of queries and of what changes, for ever.

@@ -1,0 +1,54 @@
+//! Which cluster is meant.
+
+use std::path::PathBuf;
+
+use super::{Told, Trouble};
+use crate::engine::cluster::reached::{self, Reached, chain};
+
+/// Which cluster is meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Which {
+    /// The file; else those that `KUBECONFIG` names, or the usual one.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context. Without one, a file that is named explicitly has to have a current one.
+    pub context: Option<String>,
+}
+
+impl Which {
+    pub(super) async fn reach(&self) -> Result<Reached, Trouble> {
+        let config = reached::read(self.kubeconfig.as_ref()).map_err(|why| {
+            let what = format!("no kubeconfig can be read: {why}");
+            Trouble::usage(what, "--kubeconfig names one, and --context a cluster of it")
+        })?;
+        let names: Vec<&str> = config.contexts.iter().map(|it| it.name.as_str()).collect();
+        let hint = match names.is_empty() {
+            true => "the kubeconfig has no contexts".to_owned(),
+            false => format!("there are: {}", names.join(", ")),
+        };
+        match &self.context {
+            None if self.kubeconfig.is_none() => {
+                let what = "it is not said which cluster is meant: --context names it";
+                return Err(Trouble::usage(what, hint));
+            }
+            None if config.current_context.is_none() => {
+                let what = "the kubeconfig has no current context: --context names one";
+                return Err(Trouble::usage(what, hint));
+            }
+            Some(name) if !names.contains(&name.as_str()) => {
+                let what = format!("the kubeconfig has no context `{name}`");
+                return Err(Trouble::usage(what, hint));
+            }
+            _ => {}
+        }
+        Reached::by(config, self.context.as_deref()).await.map_err(Trouble::new)
+    }
+}
+
+/// Tells which one it is.
+pub(super) async fn tell(cluster: &Reached, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> {
+    let server = cluster.server();
+    let info = cluster.client.apiserver_version().await;
+    let info = info.map_err(|error| Trouble::new(format!("{server}: {}", chain(&error))))?;
+    tell(Told::Cluster { server, version: info.git_version });
+    Ok(())
+}
