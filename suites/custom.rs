@@ -11,20 +11,15 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::engine::custom::Controller;
 use kube_lockstep::engine::embedded;
-use kube_lockstep::engine::recorded::Traces;
-use kube_lockstep::engine::upstream::TIME_LIMIT;
-use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::model::rules::Release;
 use kube_lockstep::report;
-use kube_lockstep::run::{
-    Compared, EngineChoice, Event, Outcome, Own, Pace, Plan, Setting, Verdict, run_all,
-};
+use kube_lockstep::run::{Compared, Event, Outcome, Own, Plan, Setting, Verdict, run_all};
 use libtest_mimic::{Arguments, Failed, Trial};
 use support::place::{Place, signal};
 
@@ -110,24 +105,9 @@ fn naive_command() -> Result<String, Failed> {
 /// Plays fixtures, and gives what came of each.
 fn play(ids: &[&str], own: Own) -> Result<BTreeMap<String, Outcome>, Failed> {
     let path = |id: &&str| support::repository().join(format!("fixtures/{id}.yaml"));
-    let plan = Plan {
-        scenarios: ids.iter().map(path).map(|path| support::load(&path)).collect(),
-        engine: EngineChoice::Embedded,
-        releases: Releases::only(Release::newest()),
-        jobs: 8,
-        known: support::known(),
-        traces: Traces::Embedded,
-        program: None,
-        checkout: None,
-        shard: None,
-        time_limit: TIME_LIMIT,
-        pace: Pace::default(),
-        given: None,
-        image: None,
-        own: Some(own),
-        words: Vec::new(),
-        stop: Arc::new(AtomicBool::new(false)),
-    };
+    let scenarios = ids.iter().map(path).map(|path| support::load(&path)).collect();
+    let plan = support::on_a_control_plane(scenarios, Release::newest(), 8);
+    let plan = Plan { own: Some(own), ..plan };
     let mut outcomes = BTreeMap::new();
     run_all(&plan, &mut |event| {
         if let Event::Finished(outcome) = event {

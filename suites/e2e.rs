@@ -12,14 +12,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use kube_lockstep::engine::recorded::Traces;
-use kube_lockstep::engine::upstream::TIME_LIMIT;
 use kube_lockstep::engine::{EngineError, embedded};
 use kube_lockstep::model::rules::{Release, Releases};
-use kube_lockstep::run::{EngineChoice, Event, Outcome, Pace, Plan, Verdict, run_all};
+use kube_lockstep::run::{Event, Outcome, Verdict, run_all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Names releases, in the form of `--release`.
@@ -85,24 +82,8 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
     let wanted = |path: &&PathBuf| {
         only.is_none_or(|only| format!("{release}/{}", support::id_of(path)).contains(only))
     };
-    let plan = Plan {
-        scenarios: all.iter().filter(wanted).map(|path| support::load(path)).collect(),
-        engine: EngineChoice::Embedded,
-        releases: Releases::only(release),
-        jobs: 64,
-        known: support::known(),
-        traces: Traces::Embedded,
-        program: None,
-        checkout: None,
-        shard: None,
-        time_limit: TIME_LIMIT,
-        pace: Pace::default(),
-        given: None,
-        image: None,
-        own: None,
-        words: Vec::new(),
-        stop: Arc::new(AtomicBool::new(false)),
-    };
+    let scenarios = all.iter().filter(wanted).map(|path| support::load(path)).collect();
+    let plan = support::on_a_control_plane(scenarios, release, 64);
     if plan.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }

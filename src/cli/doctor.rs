@@ -100,6 +100,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let _ = writeln!(text, "{}", paint(STRONG, "engines"));
     engines.iter().for_each(|check| show(&mut text, check, fill));
     let takes = if best { upstream::NAME } else { recorded::NAME };
+    let _ = writeln!(text, "what else may not work, and why: docs/troubleshooting.md");
     let _ = writeln!(text, "`kube-lockstep run` takes {}", paint(STRONG, takes));
     super::show(&text)?;
     Ok(if best { exit::CONFORMS } else { exit::ENGINE })
@@ -228,7 +229,8 @@ fn memory() -> Option<Check> {
     let free = kibibytes.saturating_mul(1024);
     let found = format!("{} free", size(free));
     Some(if free < LITTLE_MEMORY {
-        let hint = "a control plane takes 0.6 GB, and building one 2 GB";
+        let hint =
+            "a control plane takes 0.7 GB, up to four run at a time, and building one takes 2 GB";
         Check::new(State::Warning, "memory", found).hint(hint)
     } else {
         Check::new(State::Ok, "memory", found)

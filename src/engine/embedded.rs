@@ -4,7 +4,7 @@
 //! Here it is for people and for their own clusters of an afternoon; what scenarios do with it is
 //! `cluster`'s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -73,13 +73,10 @@ impl Running {
             output: String::new(),
         })?;
         let settings = Settings {
-            flags: options.flags,
             gates: options.gates.clone(),
             hpa_controller: !options.without_hpa_controller,
             api_server: options.api_server.clone(),
-            observed: Vec::new(),
-            custom_kinds: BTreeSet::new(),
-            controller: None,
+            ..Settings::of(options.flags)
         };
         let started = runtime.block_on(ControlPlane::start(&name, program, &settings));
         let (control_plane, _) = started?;

@@ -123,13 +123,11 @@ fn settings(scenario: &Scenario, release: Release, own: Option<&Own>) -> Setting
     // Of one HPA nobody can tell how many workers there are.
     flags.concurrent_syncs = 1;
     Settings {
-        flags,
         gates: scenario.gate_overrides.clone(),
         hpa_controller: own.is_none(),
-        api_server: Vec::new(),
-        observed: Vec::new(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
         controller: own.map(|own| own.controller.clone()),
+        ..Settings::of(flags)
     }
 }
 

@@ -190,7 +190,10 @@ impl Container {
         };
         let id = inner.id().to_owned();
         let host = inner.get_host().await.map_err(|error| failed("the address", &error))?;
-        if host.to_string() != "localhost" {
+        // In a container, testcontainers takes the address of Docker's bridge, which may be ours.
+        let address = host.to_string().parse::<IpAddr>().ok();
+        let is_own = address.is_some_and(|it| TcpListener::bind((it, 0)).is_ok());
+        if host.to_string() != "localhost" && !is_own {
             return Err(EngineError::Unavailable {
                 engine: self.name.clone(),
                 why: format!("the Docker engine is not on this machine, but at {host}"),

@@ -80,6 +80,19 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Upstream's own, with these flags, and nothing else.
+    pub(crate) fn of(flags: Flags) -> Settings {
+        Settings {
+            flags,
+            gates: BTreeMap::new(),
+            hpa_controller: true,
+            api_server: Vec::new(),
+            observed: Vec::new(),
+            custom_kinds: BTreeSet::new(),
+            controller: None,
+        }
+    }
+
     /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
     pub(crate) fn agrees(&self, other: &Settings) -> bool {
         let custom_kinds = self.custom_kinds.clone();

@@ -11,6 +11,7 @@ use testcontainers::runners::AsyncRunner;
 use testcontainers::{GenericImage, TestcontainersError};
 use tokio::time::timeout;
 
+use super::reached;
 use crate::engine::EngineError;
 use crate::engine::upstream::build::{self, What};
 use crate::model::rules::Release;
@@ -140,16 +141,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     if let Some(Error::DockerResponseServerError { message, .. }) = error.downcast_ref() {
         return message.trim().to_owned();
     }
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = error.source();
-    }
-    text
+    reached::chain(error)
 }
 
 #[cfg(test)]

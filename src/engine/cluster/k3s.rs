@@ -163,7 +163,7 @@ fn moved(mut config: Kubeconfig, server: &str) -> Kubeconfig {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use super::*;
     use crate::model::flags::Flags;
@@ -171,14 +171,11 @@ mod tests {
 
     #[test]
     fn its_arguments_are_those_that_k3s_takes() {
+        let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         let settings = Settings {
-            controller: None,
-            flags: Flags { sync_period: Span::from_secs(1), ..Flags::default() },
             gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
-            hpa_controller: true,
-            custom_kinds: BTreeSet::new(),
             observed: vec!["somebody".to_owned()],
-            api_server: Vec::new(),
+            ..Settings::of(flags)
         };
         insta::assert_snapshot!(args(&settings).join("\n"));
         let spec = spec("rancher/k3s:v1.33.1-k3s1", &settings);

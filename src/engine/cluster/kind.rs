@@ -178,7 +178,7 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use super::*;
     use crate::model::flags::Flags;
@@ -186,15 +186,9 @@ mod tests {
 
     #[test]
     fn its_configuration_is_one_that_kind_takes() {
-        let settings = Settings {
-            controller: None,
-            flags: Flags { sync_period: Span::from_secs(1), ..Flags::default() },
-            gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
-            hpa_controller: true,
-            custom_kinds: BTreeSet::new(),
-            observed: Vec::new(),
-            api_server: Vec::new(),
-        };
+        let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
+        let gates = BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]);
+        let settings = Settings { gates, ..Settings::of(flags) };
         insta::assert_snapshot!(config(&usual("v1.33.1"), &settings));
     }
 
