@@ -93,17 +93,17 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
             outcomes.insert(outcome.id.clone(), *outcome);
         }
     })?;
-    let boundaries: usize =
-        outcomes.values().map(|it| it.notes.iter().filter(|it| !it.of_reading).count()).sum();
     say(&format!(
-        "{release}: {} conform, {} diverge, {} without a verdict, {} skipped; {} ticks in {:.0} s; \
-         {boundaries} scenarios with notes",
+        "{release}: {} conform, {} diverge, {} without a verdict, {} skipped; {} ticks in {:.0} s, \
+         {} of them on a boundary in time; {} scenarios were played again",
         summary.conforms,
         summary.diverges,
         summary.inconclusive,
         summary.skipped,
         summary.ticks,
-        summary.elapsed.as_secs_f64()
+        summary.elapsed.as_secs_f64(),
+        summary.boundaries,
+        summary.replayed
     ));
     Ok(outcomes)
 }

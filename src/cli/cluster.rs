@@ -3,9 +3,10 @@
 //! The one who starts it waits until it is ready, and leaves it to a process of its own, which ends
 //! it when it is asked to. Each cluster has a folder: who holds its lock runs the cluster.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::failure::Failure;
 use super::given::{self, OfContext};
+use super::interrupt;
 use super::{OfRelease, TellPreparing, exit, show};
 use crate::engine::embedded::{self, Options, Running};
 use crate::engine::upstream::build;
@@ -152,11 +154,18 @@ impl Place {
         if let Some(parent) = self.folder.parent() {
             fs::create_dir_all(parent)?;
         }
-        let file = File::create(self.lock_file())?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
+        loop {
+            let file = File::create(self.lock_file())?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // Whoever had it before may have removed it meanwhile.
+            let there = fs::metadata(self.lock_file()).map(|it| it.ino()).ok();
+            if there == Some(file.metadata()?.ino()) {
+                return Ok(Some(file));
+            }
         }
     }
 
@@ -172,6 +181,18 @@ impl Place {
         }
     }
 
+    /// The same, and nothing is left of its name.
+    fn remove(&self, lock: &File) -> io::Result<()> {
+        self.clear(lock)?;
+        for file in [log_file(self), self.lock_file()] {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn not_running(&self) -> Failure {
         let what = format!("no control plane `{}` is running", self.name);
         Failure::nothing(what).hint("`kube-lockstep cluster start` starts one")
@@ -185,11 +206,14 @@ fn start(args: &StartArgs) -> anyhow::Result<u8> {
         let hint = "--name starts another one; `kube-lockstep cluster stop` ends it";
         return Err(Failure::usage(what).hint(hint).into());
     }
+    sweep(false)?;
     let program = program(args.release.release)?;
     if args.foreground {
         return in_foreground(&place, &program, args);
     }
     let begin = Instant::now();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::ends(&interrupted)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
         .arg("--foreground")
@@ -200,6 +224,14 @@ fn start(args: &StartArgs) -> anyhow::Result<u8> {
         .process_group(0)
         .spawn()?;
     while !place.kubeconfig().exists() {
+        if interrupted.load(Ordering::Relaxed) {
+            if let Some(pid) = Pid::from_raw(child.id().try_into()?) {
+                kill_process(pid, Signal::TERM)?;
+            }
+            child.wait()?;
+            let what = format!("interrupted: the control plane `{}` is not started", place.name);
+            return Err(Failure::engine(what).into());
+        }
         if let Some(status) = child.try_wait()? {
             let said = fs::read_to_string(log_file(&place)).unwrap_or_default();
             let _ = fs::remove_file(log_file(&place));
@@ -273,8 +305,7 @@ fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Res
         broken = running.check().err();
     }
     running.stop();
-    place.clear(&lock)?;
-    let _ = fs::remove_file(log_file(place));
+    place.remove(&lock)?;
     match broken {
         Some(error) => Err(Failure::from(error).into()),
         None => Ok(exit::CONFORMS),
@@ -293,7 +324,7 @@ fn secret(path: &Path, text: &str) -> io::Result<()> {
 fn stop(args: &Named) -> anyhow::Result<u8> {
     let place = Place::of(&args.name)?;
     if let Some(lock) = place.take()? {
-        place.clear(&lock)?;
+        place.remove(&lock)?;
         return Err(place.not_running().into());
     }
     let pid = fs::read_to_string(place.file("pid")).ok().and_then(|pid| pid.parse().ok());
@@ -323,18 +354,35 @@ fn kubeconfig(args: &Named) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-fn list() -> anyhow::Result<u8> {
-    let folder = build::cache_folder().map_err(Failure::from)?.join("clusters");
+/// All that there is something of, whether it runs or not.
+fn places() -> Result<Vec<Place>, Failure> {
+    let folder = build::cache_folder()?.join("clusters");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
+    let name = |path: PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
+    let names: BTreeSet<String> = entries.filter_map(|entry| name(entry.path())).collect();
+    names.iter().map(|name| Place::of(name)).collect()
+}
+
+/// Removes what is left of those whose owner was killed, or only tells what that is.
+pub(super) fn sweep(only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for place in places()? {
+        let Some(lock) = place.take()? else { continue };
+        if place.folder.exists() {
+            found.push(place.folder.clone());
+        }
+        if !only_tell {
+            place.remove(&lock)?;
+        }
+    }
+    Ok(found)
+}
+
+fn list() -> anyhow::Result<u8> {
     let mut text = String::new();
-    for name in names {
-        let place = Place::of(&name)?;
-        if place.runs()? {
+    for place in places()? {
+        let name = &place.name;
+        if place.runs()? && place.kubeconfig().exists() {
             let read = |name: &str| fs::read_to_string(place.file(name)).unwrap_or_default();
             text.push_str(&format!("{name:<20} {:<6} {}\n", read("release"), read("server")));
         }

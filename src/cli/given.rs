@@ -54,8 +54,7 @@ impl OfContext {
 pub(super) struct OfGiven {
     #[command(flatten)]
     of: OfContext,
-    /// Where the cluster's API server finds this machine [default: the address by which this
-    /// machine reaches it]
+    /// Where the cluster's API server finds this machine [default: it is tried]
     #[arg(long, value_name = "HOST[:PORT]")]
     metrics_address: Option<Place>,
     /// Put the scenarios' metrics API in the place of the cluster's own meanwhile, and restore that

@@ -41,7 +41,7 @@ impl Ending {
     pub(super) fn listen(stop: &Arc<AtomicBool>, message: &'static str) -> io::Result<Ending> {
         let caught = Arc::new(AtomicI32::new(0));
         let (catch, stop) = (caught.clone(), stop.clone());
-        once(&[SIGINT, SIGTERM], move |signal| {
+        once(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
             catch.store(signal, Ordering::Relaxed);
             stop.store(true, Ordering::Relaxed);
             say(message);

@@ -45,7 +45,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let (bytes, path) = (size(entry.bytes), entry.path.display());
         let _ = writeln!(text, "{bytes:>7}  {path}  {}", paint(DIM, why));
     }
-    let (mut things, mut bytes) = (gone.len(), gone.iter().map(|entry| entry.bytes).sum::<u64>());
+    let clusters = super::cluster::sweep(args.dry_run)?;
+    for folder in &clusters {
+        let why = paint(DIM, "of a control plane whose owner was killed");
+        let _ = writeln!(text, "         {}  {why}", folder.display());
+    }
+    let (mut things, mut bytes) =
+        (gone.len() + clusters.len(), gone.iter().map(|entry| entry.bytes).sum::<u64>());
     let images =
         if args.images { containers::images().map_err(Failure::from)? } else { Vec::new() };
     for (image, of_it) in images {

@@ -46,7 +46,8 @@ pub(super) struct Args {
     /// How results are shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// How many scenarios to run at a time [default: one for each core]
+    /// How many scenarios to run at a time [default: one for each core; on real
+    /// clusters, where they mostly wait, 64]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -80,6 +81,7 @@ pub(super) struct Args {
 
 /// A controller of the user's own.
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "With --engine embedded")]
 struct OfOwn {
     /// A command that starts an HPA controller of your own, in the place of upstream's on the
     /// embedded control plane: 'mine --kubeconfig={kubeconfig} --sync-period={sync-period}'

@@ -1,8 +1,6 @@
-//! What differs between Kubernetes releases. The only file that names one.
-//!
-//! The algorithm matches on the fields of [`Rules`], never on a release. Each row of [`CHANGES`] is
-//! one observable change, oldest first, with the release that brought it and where it was decided.
-//! The model is complete for the releases of [`Release::supported`] only.
+//! What differs between Kubernetes releases; the only file that names one. The algorithm matches on
+//! the fields of [`Rules`], never on a release. Each row of [`CHANGES`] is one observable change of
+//! [`Release::supported`], oldest first, with the release that brought it and where it was decided.
 
 mod changes;
 mod older;
@@ -312,11 +310,10 @@ pub struct Rules {
     pub scales_of_extensions: bool,
     /// How the API server calls a scale that is not there, when it is read.
     pub unread_scale: MissingScale,
-    /// Events of one object that come too fast are held back type by type, not all together. Where
-    /// no API server is asked, none are held back.
-    pub events_are_held_back_by_type: bool,
     /// The same, when it is written.
     pub unwritten_scale: MissingScale,
+    /// Events of one object that come too fast are held back by type.
+    pub events_are_held_back_by_type: bool,
     /// What keeps a size from changing again soon, where the HPA has no `behavior`.
     pub windows: Windows,
     /// Whether a reconcile that succeeds queues the next one. If not, that is left to what the

@@ -143,6 +143,10 @@ fn unmet_lines(unmet: &[Unmet]) -> Vec<Value> {
     unmet.iter().map(|unmet| json!({"line": unmet.line, "what": unmet.what})).collect()
 }
 
+fn is_none(many: &usize) -> bool {
+    *many == 0
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ScenarioLine<'a> {
@@ -165,6 +169,10 @@ struct ScenarioLine<'a> {
     known: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<Value>,
+    #[serde(skip_serializing_if = "is_none")]
+    boundaries: usize,
+    #[serde(skip_serializing_if = "is_none")]
+    replays: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,6 +230,8 @@ impl<'a> ScenarioLine<'a> {
                 .map(|hit| json!({"field": hit.field, "reason": hit.reason, "link": hit.link}))
                 .collect(),
             notes: note_lines(&outcome.notes),
+            boundaries: outcome.boundaries,
+            replays: outcome.replays,
             why,
             output,
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
@@ -293,6 +303,11 @@ fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
             })
         };
         figures["releases"] = summary.releases.iter().map(of_release).collect();
+    }
+    for (name, many) in [("boundaries", summary.boundaries), ("replayed", summary.replayed)] {
+        if many > 0 {
+            figures[name] = json!(many);
+        }
     }
     if !summary.stale_known.is_empty() {
         figures["staleKnown"] = json!(summary.stale_known);

@@ -47,6 +47,10 @@ struct ScenarioLine {
     known: Vec<KnownJson>,
     #[serde(default)]
     notes: Vec<NoteJson>,
+    #[serde(default)]
+    boundaries: usize,
+    #[serde(default)]
+    replays: usize,
     why: Option<String>,
     #[serde(default)]
     output: String,
@@ -249,6 +253,8 @@ fn outcome(of: ScenarioLine) -> Result<Outcome, String> {
         why: reasons,
         unmet: of.unmet.into_iter().map(|it| Unmet { line: it.line, what: it.what }).collect(),
         notes: of.notes.into_iter().map(note).collect(),
+        boundaries: of.boundaries,
+        replays: of.replays,
         elapsed: Duration::try_from_secs_f64(of.elapsed_ms / 1e3).unwrap_or_default(),
     })
 }

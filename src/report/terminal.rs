@@ -207,9 +207,17 @@ fn figures(summary: &Summary, of: &str) -> String {
         0 => String::new(),
         gone => format!(", {}", count(gone, "missing", BAD)),
     };
+    let boundaries = match summary.boundaries {
+        0 => String::new(),
+        many => format!(" ({} on a boundary in time)", thousands(many)),
+    };
+    let replayed = match summary.replayed {
+        0 => String::new(),
+        many => format!("; {} played again", counted(many, "scenario")),
+    };
     let _ = writeln!(
         out,
-        "{of}: {}, {}, {}, {}{stale}{missing}; {} in {}",
+        "{of}: {}, {}, {}, {}{stale}{missing}; {}{boundaries} in {}{replayed}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),

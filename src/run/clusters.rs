@@ -1,7 +1,7 @@
 //! Many scenarios on a real cluster of a release, side by side.
 //!
 //! The flags of the controller are the cluster's, so scenarios are played in groups that agree on
-//! them, one cluster after another.
+//! them, each group on a cluster of its own.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -103,8 +103,8 @@ pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
 }
 
-/// Whether, as the model has it, the HPA is edited just when a reconcile is due of which nothing can
-/// be seen: which of them is the first makes a difference then, and is chance.
+/// Whether, as the model has it, the HPA is edited just when a reconcile is due of which nothing
+/// can be seen: which of them is the first makes a difference then, and is chance.
 pub(super) fn unordered(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
     let trace = free_run(scenario, release).trace;
     let is_hidden = |tick: &&Observation| {
@@ -411,6 +411,7 @@ impl Group<'_> {
         match wall::follow(played, self.release, with, findings).await {
             Ok(followed) => {
                 conclude(&mut outcome, (played, self.release), followed.findings);
+                outcome.boundaries = followed.boundaries;
                 outcome.notes.extend(boundaries(&part.written, followed.boundaries, outcome.ticks));
                 let line = outcome.line;
                 let note = |what: String| Note { line, what, of_reading: false };
@@ -477,6 +478,7 @@ impl Again {
         );
         let line = outcome.line;
         outcome.notes.push(Note { line, what, of_reading: false });
+        outcome.replays = usize::try_from(times).unwrap_or_default();
         Some(Some(outcome))
     }
 }
@@ -496,9 +498,12 @@ mod tests {
 
     fn fixture(id: &str) -> Arc<Scenario> {
         let path = format!("{}/fixtures/{id}.yaml", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(path).expect("a fixture");
-        let none = |_: &str| Err("there is none".to_owned());
-        Arc::new(crate::scenario::parse("x.yaml", &text, &none).expect("it makes sense"))
+        let text = std::fs::read_to_string(&path).expect("a fixture");
+        let folder = std::path::Path::new(&path).parent().expect("a folder").to_owned();
+        let read = move |name: &str| {
+            std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
+        };
+        Arc::new(crate::scenario::parse("x.yaml", &text, &read).expect("it makes sense"))
     }
 
     #[test]
@@ -508,5 +513,29 @@ mod tests {
         assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
         let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
         assert!(play(&scenario, Release::V1_37, Pace::default()).is_ok());
+    }
+
+    /// What is skipped should be meant to be.
+    #[test]
+    fn what_does_not_fit_a_wall_clock_is_named() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let mut skipped = Vec::new();
+        let mut folders: Vec<_> = std::fs::read_dir(folder).expect("fixtures").collect();
+        folders.retain(|it| it.as_ref().is_ok_and(|it| it.path().is_dir()));
+        for folder in folders.into_iter().flatten() {
+            let of = folder.file_name().to_string_lossy().into_owned();
+            if of == "invalid" || of == "manifests" {
+                continue;
+            }
+            for file in std::fs::read_dir(folder.path()).expect("fixtures").flatten() {
+                let name = file.file_name().to_string_lossy().into_owned();
+                let Some(name) = name.strip_suffix(".yaml") else { continue };
+                let id = format!("{of}/{name}");
+                let why = play(&fixture(&id), Release::V1_37, Pace::default()).err();
+                skipped.extend(why.map(|why| format!("{id}: {why}")));
+            }
+        }
+        skipped.sort();
+        insta::assert_snapshot!(skipped.join("\n"));
     }
 }

@@ -121,6 +121,11 @@ pub struct Outcome {
     pub unmet: Vec<Unmet>,
     /// What of the scenario is probably not as it was meant.
     pub notes: Vec<Note>,
+    /// Ticks that fell on a boundary in time: two outcomes were right, and the one that was seen was
+    /// followed. Only where the clock is real.
+    pub boundaries: usize,
+    /// How often it was played before without a verdict. Only where the clock is real.
+    pub replays: usize,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -203,6 +208,10 @@ pub struct Summary {
     pub skipped: usize,
     /// Ticks that were compared.
     pub ticks: usize,
+    /// Those of them that fell on a boundary in time.
+    pub boundaries: usize,
+    /// Scenarios that had no verdict at first, and were played again.
+    pub replayed: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
     /// Parts of the run that are not there, after a merge: there is no verdict on the whole.
@@ -222,6 +231,8 @@ impl Summary {
         self.inconclusive += other.inconclusive;
         self.skipped += other.skipped;
         self.ticks += other.ticks;
+        self.boundaries += other.boundaries;
+        self.replayed += other.replayed;
         self.stale_known.extend_from_slice(&other.stale_known);
     }
 
@@ -229,6 +240,8 @@ impl Summary {
     pub fn add(&mut self, outcome: &Outcome) {
         self.scenarios += 1;
         self.ticks += outcome.ticks;
+        self.boundaries += outcome.boundaries;
+        self.replayed += usize::from(outcome.replays > 0);
         match outcome.verdict {
             Verdict::Conforms => self.conforms += 1,
             Verdict::Diverges(_) | Verdict::Unexpected => self.diverges += 1,

@@ -5,7 +5,7 @@
 //! removes the container. One that was made but not started yet is removed by a guard.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

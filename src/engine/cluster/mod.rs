@@ -37,6 +37,7 @@ pub(crate) mod registration;
 pub(crate) mod route;
 mod scene;
 mod targets;
+mod ticks;
 mod warm_up;
 mod watching;
 
@@ -56,8 +57,9 @@ use tokio::time::sleep;
 
 pub(crate) use audit::{DIRECT, Did};
 pub(crate) use fit::unfit;
-pub(crate) use scene::{Scene, Tick};
+pub(crate) use scene::Scene;
 pub(crate) use targets::CustomKind;
+pub(crate) use ticks::Tick;
 
 use super::EngineError;
 use super::custom::USER;

@@ -62,8 +62,10 @@ impl Pulse {
                 // The time in which nobody here came to ask counts, too.
                 let late = asleep.elapsed().saturating_sub(BEAT);
                 pulse.begin(of, Timestamp::now() - late);
-                // An error is an answer; what it means is for others.
-                let _ = client::get(&client, path).await;
+                // A refusal is an answer; what it means is for others.
+                while matches!(client::get(&client, path).await, Err(error) if !is_answer(&error)) {
+                    sleep(BEAT).await;
+                }
                 pulse.end(of, Timestamp::now());
             }
         });
@@ -89,6 +91,11 @@ impl Pulse {
         let recent = stalls.iter().filter(|stall| stall.end.is_none_or(|end| end >= since));
         recent.max_by_key(|stall| stall.length(now)).cloned()
     }
+}
+
+/// Whether it was said by the one who was asked: what is not there says nothing.
+fn is_answer(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(_))
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ use super::audit::{Did, Routes};
 use super::claim;
 use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
-use super::observing::GAP;
 use super::own::Said;
 use super::pods::Todo;
 use super::pulse::Pulse;
@@ -51,9 +50,6 @@ const LEAD: SignedDuration = SignedDuration::from_secs(2);
 /// It is doubled when it was not enough, up to this.
 const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 
-/// How long it is looked whether there are more events than there should be.
-const AFTER_EVENTS: Duration = Duration::from_millis(200);
-
 /// How long an API server that will end soon is asked to be rid of an HPA.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -78,16 +74,6 @@ impl Stage {
     pub(super) fn broken(&self, why: impl Into<String>) -> EngineError {
         EngineError::Broken { engine: self.name.clone(), why: why.into(), output: String::new() }
     }
-}
-
-/// A reconcile as it was seen.
-#[derive(Clone, Debug)]
-pub(crate) struct Tick {
-    /// When its first request came, and when its last one was answered.
-    pub(crate) began: Time,
-    pub(crate) ended: Time,
-    /// What it did, in the protocol's words, in order.
-    pub(crate) did: Vec<Did>,
 }
 
 /// A scenario that is being played.
@@ -210,7 +196,7 @@ impl Scene {
         self.time(Timestamp::now())
     }
 
-    fn time(&self, at: Timestamp) -> Time {
+    pub(super) fn time(&self, at: Timestamp) -> Time {
         let nanos = at.as_nanosecond() - self.epoch.as_nanosecond();
         Time(i64::try_from(nanos).unwrap_or(i64::MAX))
     }
@@ -437,139 +423,6 @@ impl Scene {
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
         let stored = of("v2").get(name).await?;
         Ok(serde_json::to_value(stored).unwrap_or_default())
-    }
-
-    /// Waits for the next reconcile to begin, until an instant. Nothing if none began by then.
-    pub(crate) async fn next_tick(&mut self, until: Time) -> Option<Tick> {
-        let next = self.next_by(until).await?;
-        let (began, ended) = (self.time(next.at), self.time(next.done));
-        Some(Tick { began, ended, did: vec![next] })
-    }
-
-    /// Waits until something of a reconcile is told, until an instant. Whether something was.
-    pub(crate) async fn is_told(&mut self, until: Time) -> bool {
-        self.ahead = self.next_by(until).await;
-        self.ahead.is_some()
-    }
-
-    /// What is told next, until an instant. Events are put aside: they are written by the way, and
-    /// may come much later than their reconcile.
-    async fn next_by(&mut self, until: Time) -> Option<Did> {
-        if let Some(next) = self.ahead.take() {
-            return Some(next);
-        }
-        loop {
-            let left = (until - self.now()).0.max(0).unsigned_abs();
-            let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
-            match next.what {
-                GAP => self.gap = true,
-                "event" => self.events.push(next),
-                _ => return Some(next),
-            }
-        }
-    }
-
-    /// Whether something that the controller did may have been missed.
-    pub(crate) fn has_gap(&self) -> bool {
-        self.gap
-    }
-
-    /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
-    /// until an instant; for as many as it may have, but not long; and then for its silence. What
-    /// it writes last is the status, if it is upstream's.
-    pub(crate) async fn rest_of(
-        &mut self,
-        tick: &mut Tick,
-        many: Option<(usize, usize)>,
-        until: Time,
-    ) {
-        let upstreams = many.is_some();
-        let (surely, at_most) = many.unwrap_or_default();
-        let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
-        let linger = self.stage.sight.linger;
-        let mut last = tick.did.iter().any(is_last);
-        loop {
-            let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
-            let has = tick.did.len();
-            let limit = match (has >= surely, last) {
-                (true, true) if upstreams && linger == Span::ZERO => break,
-                // Another watch may still have something to tell.
-                (true, true) if upstreams => self.now() + linger,
-                (true, _) if has < at_most => silent.max(tick.began + self.apart),
-                (true, _) => silent,
-                (false, _) => silent.max(until),
-            };
-            match self.next_by(limit).await {
-                // The next reconcile, when this one should have done more.
-                Some(next) if self.is_of_next(&next, tick, upstreams) => {
-                    self.ahead = Some(next);
-                    break;
-                }
-                Some(next) => {
-                    tick.ended = tick.ended.max(self.time(next.done));
-                    last |= is_last(&next);
-                    tick.did.push(next);
-                }
-                None => break,
-            }
-        }
-        // Requests are told when they are answered, by two that know nothing of each other.
-        tick.did.sort_by_key(|it| it.at);
-        let began = tick.did.iter().map(|it| self.time(it.at)).min();
-        let ended = tick.did.iter().map(|it| self.time(it.done)).max();
-        (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
-    }
-
-    /// Why a reconcile of upstream's can't be compared, if it can't.
-    pub(crate) fn is_torn(&self, tick: &Tick) -> Option<String> {
-        let first = tick.did.first()?;
-        if self.stage.sight.scope.scale_reads && first.what == "updateScale" {
-            let at = self.time(first.at);
-            return Some(format!(
-                "what was done at {at} seems to be of the reconcile before, which was held up"
-            ));
-        }
-        let lost = |did: &Did| {
-            let error = did.entry["error"].as_str().unwrap_or_default();
-            did.what == "updateScale" && error.contains("the object has been modified")
-        };
-        let write = tick.did.iter().find(|did| lost(did))?;
-        let at = self.time(write.at);
-        Some(format!("the target was changed by others while a reconcile scaled it at {at}"))
-    }
-
-    /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale, and
-    /// reads it again only if it has changed: all else is of this one, however long that was held up.
-    fn is_of_next(&self, next: &Did, tick: &Tick, upstreams: bool) -> bool {
-        let apart = self.time(next.at) - tick.ended;
-        if !upstreams || !self.stage.sight.scope.scale_reads {
-            return apart > self.apart;
-        }
-        let reads = |did: &Did| did.what == "getScale";
-        let conflict = |did: &Did| did.what == "updateScale" && !did.entry["error"].is_null();
-        let asks = tick.did.iter().any(|did| !reads(did)) && !tick.did.last().is_some_and(conflict);
-        reads(next) && (apart > self.apart || asks && apart > Span::ZERO)
-    }
-
-    /// Waits until so many events were written since t=0, no longer than until an instant, and
-    /// whether there are more. Gives all that were, in order.
-    pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[Did] {
-        let mut goes_on = self.ahead.is_some();
-        loop {
-            let left = match self.events.len() < many {
-                true => Duration::from_nanos((until - self.now()).0.max(0).unsigned_abs()),
-                // Those of a reconcile after the end are none of this.
-                false if goes_on => break,
-                false => AFTER_EVENTS,
-            };
-            match timeout(left, self.did.recv()).await {
-                Ok(Some(next)) if next.what == "event" => self.events.push(next),
-                Ok(Some(next)) if next.what == GAP => self.gap = true,
-                Ok(Some(_)) => goes_on = true,
-                Ok(None) | Err(_) => break,
-            }
-        }
-        &self.events
     }
 
     /// The names of pods and of the namespace in the cluster, and those that the world has for

@@ -207,9 +207,14 @@ pub fn ensure(
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
     if !supports(what, release) {
-        return Err(unavailable(
-            format!("upstream's code of release {release} is not known to it"),
-            match what {
+        let name = match what {
+            What::Host => super::NAME,
+            What::ControlPlane => "embedded",
+        };
+        return Err(EngineError::Unavailable {
+            engine: name.into(),
+            why: format!("upstream's code of release {release} is not known to it"),
+            hint: match what {
                 What::Host => "`kube-lockstep doctor` lists the releases".to_owned(),
                 What::ControlPlane => {
                     let releases: Vec<String> =
@@ -217,7 +222,7 @@ pub fn ensure(
                     format!("there are control planes of {}", releases.join(", "))
                 }
             },
-        ));
+        });
     }
     let cache = cache_folder()?;
     let go = match find_go() {
