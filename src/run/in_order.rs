@@ -1,4 +1,4 @@
-//! Numbered jobs, done by several workers at a time, and what came of them, in order or as it comes.
+//! Numbered jobs, done by several workers at a time: what comes of them in order, or as it comes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -121,8 +121,8 @@ pub struct Outcome {
     pub unmet: Vec<Unmet>,
     /// What of the scenario is probably not as it was meant.
     pub notes: Vec<Note>,
-    /// Ticks that fell on a boundary in time: two outcomes were right, and the one that was seen was
-    /// followed. Only where the clock is real.
+    /// Ticks that fell on a boundary in time: two outcomes were right, and the one that was seen
+    /// was followed. Only where the clock is real.
     pub boundaries: usize,
     /// How often it was played before without a verdict. Only where the clock is real.
     pub replays: usize,

@@ -61,8 +61,8 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     slack: Span,
-    /// How much earlier the next reconcile may be due than the model has it: also a write or a resync
-    /// queues it that the controller hears of while it is still at this one.
+    /// How much earlier the next reconcile may be due than the model has it: what the controller
+    /// hears of while it is at this one queues it, too.
     early: Span,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
@@ -505,8 +505,7 @@ impl Lineage {
         Some(Candidate { lineage, decision })
     }
 
-    /// Goes on as if a reconcile came at an instant. Where there is nothing to decide, as for an HPA
-    /// that is gone, it is still done: it is not due any more.
+    /// Goes on as if a reconcile came at an instant. Also one of an HPA that is gone is done then.
     fn pass(&mut self, at: Time) -> Option<Decision> {
         self.simulation.hurry(at);
         let mut decision = self.simulation.sync(at)?;
