@@ -110,14 +110,15 @@ fn main() -> ExitCode {
 
 type Test = fn(&Place) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("fixtures_conform_and_nothing_is_left", conform),
     ("a_controller_that_is_not_as_it_seems_diverges", diverge),
     ("without_consent_nothing_is_made", without_consent),
     ("a_metrics_api_that_is_there_is_refused_or_restored", replaced),
     ("an_interrupted_run_leaves_nothing", interrupted),
-    ("what_a_killed_run_left_can_be_removed", cleaned),
-    ("what_a_killed_run_left_is_removed_by_the_next", next_run),
+    ("a_killed_run_leaves_nothing", guarded),
+    ("what_a_lost_run_left_can_be_removed", cleaned),
+    ("what_a_lost_run_left_is_removed_by_the_next", next_run),
 ];
 
 /// A cluster, and the files by which it is reached.
@@ -398,9 +399,33 @@ fn interrupted(place: &Place) -> Result<(), Failed> {
     place.delete_metrics_server()
 }
 
-/// Kills a run in the middle of a scenario.
+/// Its guard removes what it has made.
+fn guarded(place: &Place) -> Result<(), Failed> {
+    let theirs = place.create_metrics_server()?;
+    let mut child = place.under_way(&["--replace-metrics-api"])?;
+    assert_ne!(place.metrics_server()?, theirs, "it is replaced");
+    child.kill()?;
+    child.wait()?;
+    let begin = Instant::now();
+    while place.is_clean().is_err() && begin.elapsed() < LIMIT {
+        sleep(Duration::from_millis(100));
+    }
+    place.is_clean()?;
+    assert_eq!(place.metrics_server()?, theirs);
+    place.delete_metrics_server()
+}
+
+/// Loses a run in the middle of a scenario, and its guard with it, as when its machine is gone.
 fn kill(place: &Place) -> Result<(), Failed> {
     let mut child = place.under_way(&["--replace-metrics-api"])?;
+    let mut guards = String::new();
+    for thread in std::fs::read_dir(format!("/proc/{}/task", child.id()))? {
+        guards += &std::fs::read_to_string(thread?.path().join("children"))?;
+    }
+    assert!(!guards.is_empty(), "nobody guards it");
+    for guard in guards.split_whitespace() {
+        assert!(Command::new("kill").args(["-KILL", guard]).status()?.success());
+    }
     child.kill()?;
     child.wait()?;
     let left = place.left()?;

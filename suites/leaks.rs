@@ -73,7 +73,8 @@ enum Needs {
 
 type Test = fn() -> Result<(), Failed>;
 
-const TESTS: [(&str, Needs, Test); 10] = [
+const TESTS: [(&str, Needs, Test); 11] = [
+    ("two_clusters_run_at_once_and_nobody_else_comes_in", Needs::AControlPlane, private),
     ("a_cluster_that_is_stopped_leaves_nothing", Needs::AControlPlane, stopped),
     ("a_cluster_whose_owner_is_killed_leaves_nothing", Needs::AControlPlane, killed),
     ("a_cluster_that_has_lost_its_api_server_ends", Needs::AControlPlane, broken),
@@ -110,8 +111,67 @@ fn stopped() -> Result<(), Failed> {
     place.is_empty()?;
     let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
     assert_eq!(code, Some(4), "there is none: {said}");
-    assert!(!Path::new(config.trim()).exists());
+    let folder = Path::new(config.trim()).parent().ok_or("a folder")?;
+    for extension in ["", "lock", "log"] {
+        let path = folder.with_extension(extension);
+        assert!(!path.exists(), "{} is left", path.display());
+    }
     Ok(())
+}
+
+/// Without a certificate nothing is answered, and from elsewhere nothing can be asked.
+fn private() -> Result<(), Failed> {
+    let program = embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {})?;
+    let clusters = [
+        Running::start(&program, &Options::default())?,
+        Running::start(&program, &Options::default())?,
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for cluster in &clusters {
+        say(&format!("ready after {:.1} s", cluster.started().as_secs_f64()));
+        let mut config = kube::Config::new(cluster.server().parse()?);
+        config.accept_invalid_certs = true;
+        let answer =
+            runtime.block_on(async { kube::Client::try_from(config)?.apiserver_version().await });
+        let refused = matches!(&answer, Err(kube::Error::Api(status)) if status.code == 401);
+        assert!(refused, "{answer:?}");
+    }
+    let listening = listening(std::process::id())?;
+    assert!(listening.len() >= 4, "an API server and a controller manager each: {listening:?}");
+    assert!(listening.iter().all(|address| address == "0100007F"), "{listening:?}");
+    Ok(())
+}
+
+/// The addresses at which a process's children listen for connections, as the kernel writes them.
+fn listening(pid: u32) -> Result<Vec<String>, Failed> {
+    let mut children = String::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // It may have ended.
+        children += &fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+    }
+    let mut sockets = Vec::new();
+    for child in children.split_whitespace() {
+        for file in fs::read_dir(format!("/proc/{child}/fd"))? {
+            // It may be closed meanwhile.
+            let Ok(target) = fs::read_link(file?.path()) else { continue };
+            sockets.push(target.to_string_lossy().into_owned());
+        }
+    }
+    let mut found = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in fs::read_to_string(table)?.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (Some(local), Some(&"0A"), Some(inode)) =
+                (fields.get(1), fields.get(3), fields.get(9))
+            else {
+                continue;
+            };
+            if sockets.contains(&format!("socket:[{inode}]")) {
+                found.push(local.split(':').next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn start(place: &Place, args: &[&str]) -> Result<Child, Failed> {

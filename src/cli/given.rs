@@ -1,6 +1,7 @@
 //! Somebody's cluster on the command line: which one, what will be made there, and whether that is
 //! wanted.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write as _};
 use std::path::PathBuf;
@@ -26,6 +27,16 @@ pub(super) struct OfContext {
 }
 
 impl OfContext {
+    /// The command that removes what a run that is killed leaves.
+    fn cleans(&self) -> Vec<OsString> {
+        let Ok(program) = std::env::current_exe() else { return Vec::new() };
+        let mut command = vec![program.into(), "cluster".into(), "clean".into()];
+        let (context, file) = (self.context.clone(), self.kubeconfig.clone());
+        command.extend(context.into_iter().flat_map(|name| ["--context".into(), name.into()]));
+        command.extend(file.into_iter().flat_map(|file| ["--kubeconfig".into(), file.into()]));
+        command
+    }
+
     /// The cluster that is named. The context that is current is not enough: it is set for other
     /// purposes.
     fn open(&self) -> Result<Given, Failure> {
@@ -77,7 +88,8 @@ impl OfGiven {
         if wanted {
             let (metrics_address, replaces) =
                 (self.metrics_address.clone(), self.replace_metrics_api);
-            return Ok(Some(Given { metrics_address, replaces, ..self.of.open()? }));
+            let cleans = self.of.cleans();
+            return Ok(Some(Given { metrics_address, replaces, cleans, ..self.of.open()? }));
         }
         let named = [
             (self.of.context.is_some(), "--context"),

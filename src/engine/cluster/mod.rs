@@ -67,6 +67,7 @@ use crate::compare::Scope;
 use crate::model::time::Span;
 use crate::scenario::Scenario;
 use audit::Routes;
+use component::Guard;
 use container::Container;
 use control_plane::{ControlPlane, DRIVER, Settings};
 use given::Given;
@@ -101,6 +102,8 @@ pub(crate) struct Cluster {
     own: Mutex<Option<own::Running>>,
     ground: Mutex<Ground>,
     opened: AtomicUsize,
+    /// Removes what was made on somebody's cluster if this process is killed.
+    guard: Option<Guard>,
 }
 
 /// What can be seen of a cluster's controller, and how exactly.
@@ -162,6 +165,13 @@ struct Access {
     own: Option<Own>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
+}
+
+/// There is nothing left that a guard would have to remove.
+async fn dismiss(guard: Option<Guard>) {
+    if let Some(guard) = guard {
+        guard.dismiss().await;
+    }
 }
 
 /// Ends when a run is to end.
@@ -244,6 +254,9 @@ impl Cluster {
             |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
         let reached = given::reach(given).await.map_err(broken)?;
         let client = reached.client.clone();
+        // First the one who removes what is made.
+        let guard = given.guard();
+        let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let begun = async {
             tell("comparing the cluster's clock with this machine's");
             let apart = clock::apart(&client).await.map_err(Refusal::Other)?;
@@ -265,12 +278,15 @@ impl Cluster {
             begun = begun => begun.map_err(|refusal| given::explain(name, given, refusal)),
             () = stopped(stop) => Err(broken("it was interrupted".to_owned())),
         };
-        if begun.is_err()
-            && let Err(left) = given::leave(&client).await
-        {
-            return Err(broken(given::not_removed(given, &left)));
+        match begun {
+            Ok((cluster, period)) => Ok((Cluster { guard, ..cluster }, period)),
+            Err(error) => {
+                let left = given::leave(&client).await;
+                left.map_err(|left| broken(given::not_removed(given, &left)))?;
+                dismiss(guard).await;
+                Err(error)
+            }
         }
-        begun
     }
 
     /// A control plane in a container of that image, with the metrics APIs served.
@@ -385,7 +401,8 @@ impl Cluster {
         };
         let (stage, own) = (Arc::new(stage), Mutex::new(own));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
-        let cluster = Cluster { stage, tasks, server, own, ground, opened };
+        let guard = None;
+        let cluster = Cluster { stage, tasks, server, own, ground, opened, guard };
         if is_disposable {
             let is_gone = || cluster.check().is_err();
             warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
@@ -428,7 +445,9 @@ impl Cluster {
     pub(crate) async fn leave(mut self, given: &Given) -> Result<(), EngineError> {
         self.tasks.shutdown().await;
         let left = given::leave(&self.stage.client).await;
-        left.map_err(|left| self.stage.broken(given::not_removed(given, &left)))
+        left.map_err(|left| self.stage.broken(given::not_removed(given, &left)))?;
+        dismiss(self.guard.take()).await;
+        Ok(())
     }
 
     /// Ends it, and waits until nothing of it is left.
