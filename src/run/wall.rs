@@ -62,7 +62,7 @@ struct Wall<'a> {
     /// How far from its time a reconcile may be.
     slack: Span,
     /// How much earlier the next reconcile may be due than the model has it: what the controller
-    /// hears of while it is at this one queues it, too.
+    /// hears of since this one was due queues it, too.
     early: Span,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
@@ -308,7 +308,7 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
-        self.early = tick.ended - tick.began;
+        self.early = tick.ended - tick.began.min(due);
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));
