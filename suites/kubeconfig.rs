@@ -418,10 +418,7 @@ fn guarded(place: &Place) -> Result<(), Failed> {
 /// Loses a run in the middle of a scenario, and its guard with it, as when its machine is gone.
 fn kill(place: &Place) -> Result<(), Failed> {
     let mut child = place.under_way(&["--replace-metrics-api"])?;
-    let mut guards = String::new();
-    for thread in std::fs::read_dir(format!("/proc/{}/task", child.id()))? {
-        guards += &std::fs::read_to_string(thread?.path().join("children"))?;
-    }
+    let guards = support::place::children(child.id())?;
     assert!(!guards.is_empty(), "nobody guards it");
     for guard in guards.split_whitespace() {
         assert!(Command::new("kill").args(["-KILL", guard]).status()?.success());

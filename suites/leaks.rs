@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use kube_lockstep::engine::embedded::{self, Options, Running};
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
-use support::place::{Place, signal};
+use support::place::{Place, children, signal};
 
 /// How often the owner of a control plane is killed while it starts, and while scenarios are played,
 /// each time at another moment.
@@ -144,11 +144,7 @@ fn private() -> Result<(), Failed> {
 
 /// The addresses at which a process's children listen for connections, as the kernel writes them.
 fn listening(pid: u32) -> Result<Vec<String>, Failed> {
-    let mut children = String::new();
-    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // It may have ended.
-        children += &fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
-    }
+    let children = children(pid)?;
     let mut sockets = Vec::new();
     for child in children.split_whitespace() {
         for file in fs::read_dir(format!("/proc/{child}/fd"))? {

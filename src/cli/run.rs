@@ -245,9 +245,10 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         return Err(Failure::usage(what).hint("leave out --speed"));
     }
     let mut given = args.given.open(on_given)?;
-    if let (Some(given), Some(EngineName::Kind)) = (&mut given, args.engine) {
-        let own = given.metrics_address.take();
-        given.metrics_address = own.or_else(containers::own_address);
+    if let (Some(given), Some(EngineName::Kind)) = (&mut given, args.engine)
+        && given.metrics_address.is_none()
+    {
+        given.metrics_address = containers::own_address();
     }
     let longest = if on_given { LONGEST } else { Pace::default().longest };
     let mut plan = Plan {

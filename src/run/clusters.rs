@@ -30,6 +30,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
+use crate::trace::Trace;
 
 /// How many control planes there are at a time: one takes most of a gigabyte, and while it starts a
 /// core.
@@ -92,8 +93,12 @@ fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, S
         return Err(on_a_cluster(why));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
-    let why = too_long(&faster, pace).or_else(|| unordered(&Arc::new(faster.clone()), release));
-    why.map_or(Ok(faster), |why| Err(on_a_cluster(why)))
+    if let Some(why) = too_long(&faster, pace) {
+        return Err(on_a_cluster(why));
+    }
+    let faster = Arc::new(faster);
+    let why = unordered(&free_run(&faster, release).trace);
+    why.map_or(Ok(Arc::unwrap_or_clone(faster)), |why| Err(on_a_cluster(why)))
 }
 
 /// Why a scenario at its pace is not wanted, if it is not.
@@ -105,8 +110,7 @@ pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
 
 /// Whether, as the model has it, the HPA is edited just when a reconcile is due of which nothing
 /// can be seen: which of them is the first makes a difference then, and is chance.
-pub(super) fn unordered(scenario: &Arc<Scenario>, release: Release) -> Option<String> {
-    let trace = free_run(scenario, release).trace;
+pub(super) fn unordered(trace: &Trace) -> Option<String> {
     let is_hidden = |tick: &&Observation| {
         tick.reads.is_empty() && tick.status_write.is_none() && tick.scale_writes.is_empty()
     };

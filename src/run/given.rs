@@ -144,8 +144,7 @@ fn play(
     }
     let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(there)?;
     let faster = scenario.faster(speed).map_err(there)?;
-    let why = too_long(&faster, pace).or_else(|| unordered(&Arc::new(faster.clone()), release));
-    if let Some(why) = why {
+    if let Some(why) = too_long(&faster, pace) {
         return Err(there(why));
     }
     with_flags_of(faster, release, period).map_err(there)
@@ -179,7 +178,7 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
         free_run(&scenario, release)
     };
     let as_written = run(wanted);
-    if let Some(why) = as_written.unplayable {
+    if let Some(why) = unordered(&as_written.trace).or(as_written.unplayable) {
         return Err(why);
     }
     let differs = |flags: Flags| run(flags).trace != as_written.trace;

@@ -90,3 +90,13 @@ pub fn signal(name: &str, pid: &str) {
     let sent = Command::new("kill").args([name, pid]).status();
     assert!(sent.is_ok_and(|status| status.success()), "kill {name} {pid}");
 }
+
+/// The processes that a process has started, as the kernel lists them.
+pub fn children(pid: u32) -> std::io::Result<String> {
+    let mut children = String::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // It may have ended.
+        children += &std::fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+    }
+    Ok(children)
+}

@@ -5,7 +5,7 @@
 //! removes the container. One that was made but not started yet is removed by a guard.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, TcpListener};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +30,7 @@ use tokio::time::sleep;
 
 use super::component::Guard;
 use super::docker::{chain, connect, said, split};
+use super::route::is_own;
 use crate::engine::EngineError;
 
 /// The label of containers of this program.
@@ -192,7 +193,7 @@ impl Container {
         let host = inner.get_host().await.map_err(|error| failed("the address", &error))?;
         // In a container, testcontainers takes the address of Docker's bridge, which may be ours.
         let address = host.to_string().parse::<IpAddr>().ok();
-        let is_own = address.is_some_and(|it| TcpListener::bind((it, 0)).is_ok());
+        let is_own = address.is_some_and(is_own);
         if host.to_string() != "localhost" && !is_own {
             return Err(EngineError::Unavailable {
                 engine: self.name.clone(),

@@ -41,7 +41,6 @@ mod ticks;
 mod warm_up;
 mod watching;
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
@@ -79,7 +78,7 @@ use own::Own;
 use pulse::Pulse;
 use reached::{Place, Reach, Way};
 use registration::Refusal;
-use route::Route;
+use route::{Route, is_own};
 use scene::Stage;
 use watching::Seen;
 
@@ -190,7 +189,7 @@ impl Access {
     ) -> Access {
         // Where containers are in a machine of their own, its gateway is not of this one; what
         // such an engine calls this machine leads to its loopback.
-        let own = container.gateway().filter(|gateway| TcpListener::bind((*gateway, 0)).is_ok());
+        let own = container.gateway().filter(|gateway| is_own(*gateway));
         let way = match own {
             Some(gateway) => Way::to(&Place { host: gateway.to_string(), port: 0 }),
             None => Way { routes: Route::to("host.docker.internal"), ..Way::loopback() },

@@ -1,6 +1,6 @@
 //! Clusters by their kubeconfigs, and where their API servers find this machine.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::net::lookup_host;
 use super::client;
 use super::metrics_api::{GROUPS, Metrics, Server};
 use super::registration::{Options, Refusal, Registration};
-use super::route::Route;
+use super::route::{Route, is_own};
 
 /// Where an API server finds this machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,7 +126,7 @@ impl Way {
             host => host.parse::<IpAddr>().ok(),
         };
         // Behind a router, or in another network, it is this machine's only for others.
-        let listens = address.filter(|it| TcpListener::bind((*it, 0)).is_ok());
+        let listens = address.filter(|it| is_own(*it));
         let any = match address {
             Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
             _ => Ipv4Addr::UNSPECIFIED.into(),

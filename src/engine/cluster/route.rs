@@ -7,7 +7,7 @@
 //! calls hang.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -46,6 +46,11 @@ impl Route {
         routes.extend(address.filter(fit).map(Route::Endpoints));
         routes
     }
+}
+
+/// Whether an address is one of this machine's, to listen at.
+pub(crate) fn is_own(address: IpAddr) -> bool {
+    TcpListener::bind((address, 0)).is_ok()
 }
 
 /// This machine's address as seen from the one where a server is, or from anywhere. Nothing is sent
