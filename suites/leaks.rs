@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use kube::config::Kubeconfig;
 use kube_lockstep::engine::embedded::{self, Options, Running};
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -103,6 +104,10 @@ fn stopped() -> Result<(), Failed> {
     let (code, config) = run(&["cluster", "kubeconfig", named[0], named[1]])?;
     assert_eq!(code, Some(0), "{config}");
     assert!(fs::read_to_string(config.trim())?.contains("https://127.0.0.1:"));
+    let (code, drivers) = run(&["cluster", "kubeconfig", "--driver", named[0], named[1]])?;
+    assert_eq!(code, Some(0), "{drivers}");
+    let (config, drivers) = (config.trim(), drivers.trim());
+    assert!(lists("secrets", config)? && !lists("secrets", drivers)? && lists("pods", drivers)?);
     let (code, said) = run(&["cluster", "start", named[0], named[1]])?;
     assert_eq!(code, Some(2), "it runs already: {said}");
     assert_ne!(place.left(), Vec::<String>::new(), "nothing was started");
@@ -111,12 +116,28 @@ fn stopped() -> Result<(), Failed> {
     place.is_empty()?;
     let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
     assert_eq!(code, Some(4), "there is none: {said}");
-    let folder = Path::new(config.trim()).parent().ok_or("a folder")?;
+    let folder = Path::new(config).parent().ok_or("a folder")?;
     for extension in ["", "lock", "log"] {
         let path = folder.with_extension(extension);
         assert!(!path.exists(), "{} is left", path.display());
     }
     Ok(())
+}
+
+/// Whether the user of a kubeconfig may list all of a kind.
+fn lists(kind: &str, kubeconfig: &str) -> Result<bool, Failed> {
+    let config = Kubeconfig::read_from(kubeconfig)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answer = runtime.block_on(async {
+        let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await?;
+        let request = axum::http::Request::get(format!("/api/v1/{kind}")).body(Vec::new())?;
+        Ok::<_, Failed>(kube::Client::try_from(config)?.request_text(request).await)
+    })?;
+    match answer {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Without a certificate nothing is answered, and from elsewhere nothing can be asked.

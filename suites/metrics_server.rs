@@ -31,6 +31,7 @@ use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use support::place::children;
 use tokio::runtime::Runtime;
 
 /// How long anything that is waited for may take.
@@ -78,11 +79,12 @@ type Test = fn() -> Result<(), Failed>;
 
 const ENDPOINTS: &str = "an_api_server_that_routes_to_endpoints_finds_it";
 
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("a_cluster_must_be_named", named),
     ("the_controller_and_kubectl_see_the_metrics", seen),
     ("a_foreign_api_is_refused_replaced_and_restored", replaced),
     ("what_a_killed_one_has_left_is_removed", killed),
+    ("a_killed_one_is_followed_by_its_guard", guarded),
     (ENDPOINTS, by_endpoints),
     ("one_that_is_not_registered_makes_nothing", unregistered),
 ];
@@ -414,6 +416,15 @@ impl Server {
         Ok((status, std::mem::take(&mut self.seen), said))
     }
 
+    /// Ends it together with its guard, as when its machine is lost.
+    fn lose(self) -> Result<(), Failed> {
+        // It may not have one yet.
+        for guard in children(self.child.id())?.split_whitespace() {
+            Command::new("kill").args(["-KILL", guard]).status()?;
+        }
+        self.end("-KILL").map(drop)
+    }
+
     fn end(self, with: &str) -> Result<(ExitStatus, Vec<Value>, String), Failed> {
         signal(&self.child, with)?;
         self.ended()
@@ -666,7 +677,7 @@ fn killed() -> Result<(), Failed> {
     let replaces = ["--scenario", &scenario, "--replace-metrics-api"];
     let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
     server.serves()?;
-    server.end("-KILL")?;
+    server.lose()?;
     let left = cluster.registered()?;
     assert_eq!(left.len(), 5, "{left:?}");
     assert_ne!(foreign.now()?.spec, foreign.1.spec);
@@ -682,13 +693,38 @@ fn killed() -> Result<(), Failed> {
     for moment in [0, 60, 120, 180, 240, 300, 400, 500] {
         let server = Server::start(&cluster.kubeconfig, &replaces)?;
         sleep(Duration::from_millis(moment));
-        server.end("-KILL")?;
+        server.lose()?;
     }
     let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
     server.serves()?;
     let (status, _, said) = server.end("-INT")?;
     assert_eq!(status.code(), Some(0), "{said}");
     foreign.is_restored()?;
+    foreign.delete()
+}
+
+/// All is as it was, whenever it is killed.
+fn guarded() -> Result<(), Failed> {
+    let cluster = shared()?;
+    let cluster = cluster.as_ref().ok_or("no cluster")?;
+    let foreign = Foreign::create(cluster)?;
+    let (_folder, scenario) = scenario("default")?;
+    let replaces = ["--scenario", &scenario, "--replace-metrics-api"];
+    let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
+    server.serves()?;
+    server.end("-KILL")?;
+    wait("the guard", || Ok((cluster.registered()?.len() == 1).then_some(())))?;
+    foreign.is_restored()?;
+    for moment in [100, 200, 300, 400, 500] {
+        let server = Server::start(&cluster.kubeconfig, &replaces)?;
+        sleep(Duration::from_millis(moment));
+        let guards = children(server.child.id())?;
+        server.end("-KILL")?;
+        let gone = |guard: &str| !Path::new("/proc").join(guard).exists();
+        wait("the guards' ends", || Ok(guards.split_whitespace().all(gone).then_some(())))?;
+        foreign.is_restored()?;
+        assert_eq!(cluster.registered()?.len(), 1, "killed after {moment} ms");
+    }
     foreign.delete()
 }
 

@@ -49,7 +49,10 @@ enum Command_ {
     /// Stop a control plane, and remove all of it
     Stop(Named),
     /// Print where the kubeconfig of a running control plane is
-    Kubeconfig(Named),
+    ///
+    /// It is an administrator's. --driver has that of a user who may do what playing scenarios
+    /// takes (`run --engine kubeconfig`), and nothing else.
+    Kubeconfig(KubeconfigArgs),
     /// List the control planes that run
     List,
     /// Remove from somebody's cluster what runs there have left that were killed
@@ -64,6 +67,15 @@ struct Named {
     /// Which one: several can run at once
     #[arg(long, default_value = "default", value_parser = name)]
     name: String,
+}
+
+#[derive(clap::Args, Debug)]
+struct KubeconfigArgs {
+    #[command(flatten)]
+    named: Named,
+    /// That of a user with no more rights than playing scenarios takes
+    #[arg(long)]
+    driver: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -140,8 +152,14 @@ impl Place {
         self.folder.join(name)
     }
 
+    /// An administrator's.
     fn kubeconfig(&self) -> PathBuf {
         self.file("kubeconfig")
+    }
+
+    /// That of the user who plays scenarios.
+    fn drivers(&self) -> PathBuf {
+        self.file("driver")
     }
 
     /// Beside the folder, since who takes it must not be the one who removes it.
@@ -295,6 +313,8 @@ fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Res
     fs::write(place.file("pid"), std::process::id().to_string())?;
     fs::write(place.file("server"), running.server())?;
     fs::write(place.file("release"), args.release.release.to_string())?;
+    secret(&place.drivers(), &running.driver_kubeconfig()?)?;
+    // The last one: it is waited for.
     secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
     if args.foreground && io::IsTerminal::is_terminal(&io::stdout()) {
         show(&format!("export KUBECONFIG={}\n", place.kubeconfig().display()))?;
@@ -345,12 +365,13 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-fn kubeconfig(args: &Named) -> anyhow::Result<u8> {
-    let place = Place::of(&args.name)?;
+fn kubeconfig(args: &KubeconfigArgs) -> anyhow::Result<u8> {
+    let place = Place::of(&args.named.name)?;
     if !place.runs()? || !place.kubeconfig().exists() {
         return Err(place.not_running().into());
     }
-    show(&format!("{}\n", place.kubeconfig().display()))?;
+    let path = if args.driver { place.drivers() } else { place.kubeconfig() };
+    show(&format!("{}\n", path.display()))?;
     Ok(exit::CONFORMS)
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::failure::Failure;
@@ -26,17 +26,20 @@ pub(super) struct OfContext {
     kubeconfig: Option<PathBuf>,
 }
 
-impl OfContext {
-    /// The command that removes what a run that is killed leaves.
-    fn cleans(&self) -> Vec<OsString> {
-        let Ok(program) = std::env::current_exe() else { return Vec::new() };
-        let mut command = vec![program.into(), "cluster".into(), "clean".into()];
-        let (context, file) = (self.context.clone(), self.kubeconfig.clone());
-        command.extend(context.into_iter().flat_map(|name| ["--context".into(), name.into()]));
-        command.extend(file.into_iter().flat_map(|file| ["--kubeconfig".into(), file.into()]));
-        command
-    }
+/// This program's command for a cluster, by its context and kubeconfig as they are named.
+pub(super) fn again(
+    command: [&str; 2],
+    (context, kubeconfig): (Option<&str>, Option<&Path>),
+) -> Vec<OsString> {
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let mut all = vec![program.into()];
+    all.extend(command.map(OsString::from));
+    all.extend(context.into_iter().flat_map(|name| ["--context".into(), name.into()]));
+    all.extend(kubeconfig.into_iter().flat_map(|file| ["--kubeconfig".into(), file.into()]));
+    all
+}
 
+impl OfContext {
     /// The cluster that is named. The context that is current is not enough: it is set for other
     /// purposes.
     fn open(&self) -> Result<Given, Failure> {
@@ -88,7 +91,8 @@ impl OfGiven {
         if wanted {
             let (metrics_address, replaces) =
                 (self.metrics_address.clone(), self.replace_metrics_api);
-            let cleans = self.of.cleans();
+            let named = (self.of.context.as_deref(), self.of.kubeconfig.as_deref());
+            let cleans = again(["cluster", "clean"], named);
             return Ok(Some(Given { metrics_address, replaces, cleans, ..self.of.open()? }));
         }
         let named = [
@@ -203,8 +207,8 @@ fn announcement(given: &Given, plan: &Plan, look: &Look) -> String {
     let _ = writeln!(
         text,
         "It takes {} where the sync period is the usual one. All of it is removed at the end, also \
-         after Ctrl-C; after a crash by the next run, or by `kube-lockstep cluster clean --context \
-         {context}`.",
+         after Ctrl-C or a kill; if this machine is lost, by the next run, or by `kube-lockstep \
+         cluster clean --context {context}`.",
         takes(plan)
     );
     text

@@ -16,8 +16,8 @@ use crate::model::time::Span;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
 const HELP: &str = "\
-It ends, and removes all that it has made, with Ctrl-C or SIGTERM. After a kill -9 the next one
-removes what is left, or --remove does.
+It ends, and removes all that it has made, with Ctrl-C or SIGTERM; after a kill -9 a guard does. If
+the machine is lost, the next one removes what is left, or --remove does.
 
 Exit codes:
   0    it was served until it was ended, and all of it is removed
@@ -61,6 +61,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let named = (args.context.as_deref(), args.kubeconfig.as_deref());
     let which = Which { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let mut telling = Telling { format: args.format, since: None, failed: None };
     let done = if args.remove {
@@ -73,6 +74,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             place: args.metrics_address.clone(),
             replaces: args.replace_metrics_api,
             registers: !args.no_register,
+            cleans: super::given::again(["metrics-server", "--remove"], named),
         };
         let stop = Arc::new(AtomicBool::new(false));
         interrupt::ends(&stop)?;

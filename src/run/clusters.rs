@@ -4,43 +4,37 @@
 //! them, each group on a cluster of its own.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::sleep;
+use tokio::sync::Semaphore;
 
-use super::findings::Findings;
-use super::in_order::as_they_come;
-use super::lockstep::{conclude, free_run, inconclusive, trace_of, unfinished};
+use super::group::{Course, Group, Part};
+use super::lockstep::{free_run, unfinished};
 use super::many::{EngineChoice, Plan, start};
-use super::own::{Compared, Own};
-use super::wall;
-use super::{Event, Note, Outcome, Summary, Verdict};
+use super::own::Own;
+use super::{Event, Summary, Verdict};
 use crate::engine::cluster::control_plane::Settings;
 use crate::engine::cluster::{Cluster, CustomKind, docker, image, k3s, kind, unfit};
 use crate::engine::{EngineError, embedded};
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
-use crate::model::time::{Span, Time};
+use crate::model::time::Span;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 
-/// How many control planes there are at a time: one takes most of a gigabyte, and while it starts a
-/// core.
-const CLUSTERS: usize = 4;
+/// How many control planes there are at a time: one takes most of a gigabyte.
+const CLUSTERS: usize = 6;
 
-/// How many are played at a time that had no verdict at first.
-const AGAIN: usize = 12;
-
-/// How often a scenario is played at most.
-const MOST_TIMES: u32 = 3;
+/// How many of them start before the first scenario is played: while they do, reconciles have less
+/// time than they need.
+const AT_FIRST: usize = 4;
 
 /// How often it is looked whether something has come about.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -62,24 +56,6 @@ impl Default for Pace {
         // Sync periods of 15 s become 1 s: much longer than a reconcile takes.
         let speed = NonZero::<u32>::MIN.saturating_add(14);
         Pace { speed, longest: Duration::from_secs(60) }
-    }
-}
-
-/// A scenario of the plan: as it is written, and as it is played.
-pub(super) struct Part {
-    pub(super) written: Arc<Scenario>,
-    pub(super) played: Result<Arc<Scenario>, String>,
-}
-
-impl Part {
-    fn of(scenario: &Arc<Scenario>, release: Release, pace: Pace) -> Part {
-        let played = play(scenario, release, pace).map(Arc::new);
-        Part { written: scenario.clone(), played }
-    }
-
-    /// How long it is played.
-    fn length(&self) -> Time {
-        self.played.as_ref().map_or(Time::ZERO, |played| played.until)
     }
 }
 
@@ -158,38 +134,34 @@ pub(super) fn run_all(
         let mut of_release = Summary::default();
         let mut groups: Vec<(Settings, Vec<Part>)> = Vec::new();
         for scenario in part.iter().filter_map(|index| plan.scenarios.get(*index)) {
-            let part = Part::of(scenario, *release, plan.pace);
-            match &part.played {
+            let played = match play(scenario, *release, plan.pace) {
+                Ok(played) => Arc::new(played),
                 Err(why) => {
                     let mut outcome = unfinished(scenario, &name, *release);
-                    outcome.verdict = Verdict::Skipped { why: why.clone() };
+                    outcome.verdict = Verdict::Skipped { why };
                     of_release.add(&outcome);
                     sink(Event::Finished(Box::new(outcome)));
+                    continue;
                 }
-                Ok(played) => {
-                    let settings = settings(played, *release, plan.own.as_ref());
-                    match groups.iter_mut().find(|(other, _)| other.agrees(&settings)) {
-                        Some((of_all, parts)) => {
-                            of_all.custom_kinds.extend(settings.custom_kinds);
-                            parts.push(part);
-                        }
-                        None => groups.push((settings, vec![part])),
-                    }
+            };
+            let settings = settings(&played, *release, plan.own.as_ref());
+            let part = Part { written: scenario.clone(), played };
+            match groups.iter_mut().find(|(other, _)| other.agrees(&settings)) {
+                Some((of_all, parts)) => {
+                    of_all.custom_kinds.extend(settings.custom_kinds);
+                    parts.push(part);
                 }
+                None => groups.push((settings, vec![part])),
             }
         }
         if groups.is_empty() {
             summary.join(&of_release);
             continue;
         }
-        // What is long is begun first: most scenarios agree, and of them the longest.
-        groups.sort_by_key(|(_, parts)| Reverse(parts.len()));
-        for (_, parts) in &mut groups {
-            parts.sort_by_key(|part| Reverse(part.length()));
-        }
+        in_order(&mut groups);
         let ground = Ground::prepare(plan, (&name, *release), &runtime, sink)?;
-        let on = (&ground, &runtime, &name);
-        play_all(plan, *release, &groups, on, &mut |event| {
+        let course = Course::new(plan, &name, *release);
+        play_all(&course, &groups, (&ground, &runtime), &mut |event| {
             if let Event::Finished(outcome) = &event {
                 of_release.add(outcome);
             }
@@ -206,46 +178,63 @@ pub(super) fn run_all(
     Ok(summary)
 }
 
+/// The largest group first, since most scenarios agree; of the others, and within each, what takes
+/// longest.
+fn in_order(groups: &mut Vec<(Settings, Vec<Part>)>) {
+    for (_, parts) in &mut *groups {
+        parts.sort_by_key(|part| Reverse(part.length()));
+    }
+    groups.sort_by_key(|(_, parts)| Reverse(parts.first().map(Part::length)));
+    let largest = (0..groups.len()).rev().max_by_key(|it| groups.get(*it).map(|it| it.1.len()));
+    if let Some(largest) = largest.and_then(|it| groups.get_mut(..=it)) {
+        largest.rotate_right(1);
+    }
+}
+
 /// Plays groups, each on a cluster of its own, some of them at a time.
 fn play_all(
-    plan: &Plan,
-    release: Release,
+    course: &Course<'_>,
     groups: &[(Settings, Vec<Part>)],
-    (ground, runtime, name): (&Ground, &Runtime, &Arc<str>),
+    (ground, runtime): (&Ground, &Runtime),
     sink: &mut dyn FnMut(Event),
 ) -> Result<(), EngineError> {
-    let next = AtomicUsize::new(0);
+    let (plan, name) = (course.plan, course.name);
+    let at_once = ground.at_once(plan).min(groups.len());
+    let of_first = groups.get(..at_once.min(AT_FIRST)).unwrap_or_default();
+    let at_first: usize = of_first.iter().map(|(_, parts)| parts.len()).sum();
+    let (next, started) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let cores = available_parallelism().map_or(1, |it| it.get().min(CLUSTERS));
+    let starting = Semaphore::new(cores);
     let failed = AtomicBool::new(false);
-    let turns = Semaphore::new(plan.jobs.max(1));
-    let starting = Mutex::new(());
-    let calm = AtomicBool::new(false);
+    let ends = || plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+    let wait = |until: &dyn Fn() -> bool| {
+        while !until() && !ends() {
+            std::thread::sleep(GLANCE);
+        }
+    };
     let play = |tell: &Sender<Result<Event, EngineError>>| -> Result<(), EngineError> {
         // Whoever listens does so until all is over.
         let event = |event: Event| drop(tell.send(Ok(event)));
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((settings, parts)) = groups.get(number) else { return Ok(()) };
-            if plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
-                return Ok(());
+            if number >= of_first.len() {
+                wait(&|| course.is_calm_after(at_first));
             }
-            // The largest one is alone until all of its scenarios have begun: clusters that start
-            // take the time that reconciles need.
-            while number > 0 && !calm.load(Ordering::Relaxed) {
-                if plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                std::thread::sleep(GLANCE);
+            if ends() {
+                return Ok(());
             }
             let what = format!("control plane {} of {}", number + 1, groups.len());
             event(Event::Preparing { what, fraction: None });
-            let group = Group { plan, name, release, parts, turns: &turns, calm: &calm };
-            // One after the other: at once each would take longer.
-            let start = async {
-                let _turn = starting.lock().await;
+            let cluster = runtime.block_on(async {
+                // Later it has to leave time to what is played. It is never closed.
+                let takes = if number < of_first.len() { 1 } else { cores };
+                let _turn = starting.acquire_many(takes as u32).await;
                 ground.start(name, settings).await
-            };
-            let cluster = runtime.block_on(start)?;
-            group.play(runtime, &cluster, &mut |outcome| {
+            })?;
+            started.fetch_add(1, Ordering::Relaxed);
+            wait(&|| started.load(Ordering::Relaxed) >= of_first.len());
+            Group { course, parts, cluster: &cluster }.play(runtime, &mut |outcome| {
                 event(Event::Finished(Box::new(outcome)));
             });
             runtime.block_on(cluster.stop());
@@ -254,7 +243,7 @@ fn play_all(
     let (sender, receiver) = channel();
     let mut error = None;
     std::thread::scope(|threads| {
-        for _ in 0..ground.at_once(plan).min(groups.len()) {
+        for _ in 0..at_once {
             let (sender, play, failed) = (sender.clone(), &play, &failed);
             threads.spawn(move || {
                 if let Err(error) = play(&sender) {
@@ -354,148 +343,6 @@ pub(super) fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
     })
 }
 
-/// Scenarios that are played on one cluster.
-pub(super) struct Group<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) name: &'a Arc<str>,
-    pub(super) release: Release,
-    pub(super) parts: &'a [Part],
-    /// As many scenarios are played at a time, on all clusters together.
-    pub(super) turns: &'a Semaphore,
-    /// Whether all of them have begun.
-    pub(super) calm: &'a AtomicBool,
-}
-
-impl Group<'_> {
-    /// Plays all of them side by side. Those without a verdict are played again when the others
-    /// have begun: a machine that was too busy has the time then.
-    pub(super) fn play(&self, runtime: &Runtime, cluster: &Cluster, done: &mut dyn FnMut(Outcome)) {
-        let (unfinished, again) = (AtomicUsize::new(self.parts.len()), Again::default());
-        let work = |(): &mut (), index: usize| {
-            let Some(part) = self.parts.get(index) else {
-                self.calm.store(true, Ordering::Relaxed);
-                let replay = again.replay(&unfinished, self, cluster);
-                return runtime.block_on(replay);
-            };
-            let outcome = runtime.block_on(self.turn(part, cluster));
-            let outcome = outcome.and_then(|outcome| match &outcome.verdict {
-                // A cluster that is broken will be no better then.
-                Verdict::Inconclusive { why, .. } if cluster.check().is_ok() => {
-                    again.lock().push_back((index, why.clone(), 1));
-                    None
-                }
-                _ => Some(outcome),
-            });
-            unfinished.fetch_sub(1, Ordering::Release);
-            Some(outcome)
-        };
-        let workers = self.plan.jobs.clamp(1, self.parts.len().max(1));
-        as_they_come(workers, &|| (), &work, &mut |_, outcome| {
-            outcome.into_iter().for_each(&mut *done);
-            true
-        });
-    }
-
-    /// Plays one when its turn has come. Nothing if all is to end.
-    async fn turn(&self, part: &Part, cluster: &Cluster) -> Option<Outcome> {
-        // It is never closed.
-        let _turn = self.turns.acquire().await;
-        let stopped = self.plan.stop.load(Ordering::Relaxed);
-        if stopped { None } else { Some(self.one(part, cluster).await) }
-    }
-
-    async fn one(&self, part: &Part, cluster: &Cluster) -> Outcome {
-        let begin = Instant::now();
-        let mut outcome = unfinished(&part.written, self.name, self.release);
-        let Ok(played) = &part.played else { return outcome };
-        let trace = trace_of(&part.written, self.name, &self.release.to_string());
-        let findings = Findings::new(trace, &self.plan.known);
-        let compared = self.plan.own.as_ref().map_or(Compared::All, |own| own.compared);
-        let with = (cluster, &*self.plan.stop, compared);
-        match wall::follow(played, self.release, with, findings).await {
-            Ok(followed) => {
-                conclude(&mut outcome, (played, self.release), followed.findings);
-                outcome.boundaries = followed.boundaries;
-                outcome.notes.extend(boundaries(&part.written, followed.boundaries, outcome.ticks));
-                let line = outcome.line;
-                let note = |what: String| Note { line, what, of_reading: false };
-                outcome.notes.extend(followed.notes.into_iter().map(note));
-            }
-            Err(error) => outcome.verdict = inconclusive(error),
-        }
-        outcome.elapsed = begin.elapsed();
-        outcome
-    }
-}
-
-/// Scenarios that have had no verdict, why, and how often they were played.
-struct Again {
-    waiting: std::sync::Mutex<VecDeque<(usize, String, u32)>>,
-    turns: Semaphore,
-}
-
-impl Default for Again {
-    fn default() -> Again {
-        Again { waiting: std::sync::Mutex::default(), turns: Semaphore::new(AGAIN) }
-    }
-}
-
-impl Again {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(usize, String, u32)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Plays the next one that waits: its outcome, or nothing if it waits again. Ends if there will
-    /// be none any more.
-    async fn replay(
-        &self,
-        unfinished: &AtomicUsize,
-        group: &Group<'_>,
-        cluster: &Cluster,
-    ) -> Option<Option<Outcome>> {
-        let (index, why, times) = loop {
-            // Those that are unfinished now may be among those that wait then.
-            let unfinished = unfinished.load(Ordering::Acquire);
-            let next = self.lock().pop_front();
-            match next {
-                Some(next) if next.2 == 1 || unfinished == 0 => break next,
-                // The last time it has as much time as can be.
-                Some(next) => self.lock().push_back(next),
-                None if unfinished == 0 => return None,
-                None => {}
-            }
-            sleep(GLANCE).await;
-        };
-        // It is never closed.
-        let _turn = self.turns.acquire().await;
-        let mut outcome = group.turn(group.parts.get(index)?, cluster).await?;
-        if let Verdict::Inconclusive { why, .. } = &outcome.verdict
-            && times < MOST_TIMES
-            && cluster.check().is_ok()
-        {
-            self.lock().push_back((index, why.clone(), times + 1));
-            return Some(None);
-        }
-        let what = format!(
-            "it was played {} before, with more beside it, without a verdict: {why}",
-            if times == 1 { "once" } else { "twice" }
-        );
-        let line = outcome.line;
-        outcome.notes.push(Note { line, what, of_reading: false });
-        outcome.replays = usize::try_from(times).unwrap_or_default();
-        Some(Some(outcome))
-    }
-}
-
-/// What has to be said of reconciles for which the clock allowed two outcomes.
-fn boundaries(scenario: &Scenario, boundaries: usize, ticks: usize) -> Option<Note> {
-    let what = format!(
-        "{boundaries} of {ticks} ticks fell on a boundary in time: two outcomes were right, and \
-         the one that was seen was followed"
-    );
-    (boundaries > 0).then_some(Note { line: scenario.line, what, of_reading: false })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -517,6 +364,25 @@ mod tests {
         assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
         let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
         assert!(play(&scenario, Release::V1_37, Pace::default()).is_ok());
+    }
+
+    #[test]
+    fn most_scenarios_come_first_and_then_what_takes_longest() {
+        let group = |ids: &[&str]| {
+            let one = |id: &&str| Part { written: fixture(id), played: fixture(id) };
+            let parts: Vec<Part> = ids.iter().map(one).collect();
+            (settings(&parts[0].played, Release::V1_37, None), parts)
+        };
+        let (long, short) = (
+            "stabilization/kep-853-story-5-ten-minutes-of-recommendations",
+            "tolerance/just-above-the-upper-edge-scales-up",
+        );
+        let one = "tolerance/flag-of-the-controller";
+        let mut groups = vec![group(&[one]), group(&[long]), group(&[short, long, one])];
+        in_order(&mut groups);
+        let ids = groups.iter().map(|(_, parts)| parts.iter().map(|it| &*it.written.id).collect());
+        let ids: Vec<Vec<&str>> = ids.collect();
+        assert_eq!(ids, [vec![long, short, one], vec![long], vec![one]]);
     }
 
     /// What is skipped should be meant to be.

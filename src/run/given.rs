@@ -7,12 +7,10 @@
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use tokio::sync::Semaphore;
-
-use super::clusters::{Group, Pace, Part, runtime, too_long, unordered};
+use super::clusters::{Pace, runtime, too_long, unordered};
+use super::group::{Course, Group, Part};
 use super::lockstep::{free_run, unfinished};
 use super::many::{Plan, start};
 use super::{Event, Summary, Verdict};
@@ -61,8 +59,7 @@ pub(super) fn run_all(
     for scenario in scenarios {
         match play(scenario, *release, period, plan.pace) {
             Ok(played) => {
-                let played = Ok(Arc::new(played));
-                parts.push(Part { written: scenario.clone(), played });
+                parts.push(Part { written: scenario.clone(), played: Arc::new(played) });
             }
             Err(why) => {
                 let mut outcome = unfinished(scenario, &name, *release);
@@ -72,14 +69,11 @@ pub(super) fn run_all(
             }
         }
     }
-    let turns = Semaphore::new(plan.jobs.max(1));
-    let calm = AtomicBool::new(false);
-    let of = (&turns, &calm);
-    let group =
-        Group { plan, name: &name, release: *release, parts: &parts, turns: of.0, calm: of.1 };
+    let course = Course::new(plan, &name, *release);
+    let group = Group { course: &course, parts: &parts, cluster: &cluster };
     // What was made there is removed, also if this program has a slip.
     let played = catch_unwind(AssertUnwindSafe(|| {
-        group.play(&runtime, &cluster, &mut |outcome| {
+        group.play(&runtime, &mut |outcome| {
             summary.add(&outcome);
             sink(Event::Finished(Box::new(outcome)));
         });

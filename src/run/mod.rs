@@ -10,6 +10,8 @@ mod findings;
 pub mod fuzzing;
 #[cfg(feature = "clusters")]
 mod given;
+#[cfg(feature = "clusters")]
+mod group;
 #[cfg(feature = "engines")]
 mod in_order;
 mod lockstep;
@@ -131,6 +133,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Adds something that has to be said of it.
+    #[cfg(feature = "clusters")]
+    fn note(&mut self, what: String) {
+        self.notes.push(Note { line: self.line, what, of_reading: false });
+    }
+
     /// Known disagreements that speak of this scenario, which ran to its end without them.
     #[must_use]
     pub fn no_longer<'k>(&self, known: &'k [KnownDisagreement]) -> Vec<&'k KnownDisagreement> {

@@ -1,7 +1,7 @@
 //! A program of a control plane: a child process that lives as long as this one holds its input.
 
 use std::collections::hash_map::RandomState;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -31,6 +31,9 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 "#;
 
+/// Runs a command when its input ends, and a little later, since a request may be under way.
+const COMMAND: &str = r#"cat >/dev/null; sleep 1; exec "$@""#;
+
 /// What is done when this process is gone, however that came about.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -50,6 +53,12 @@ impl Guard {
             .process_group(0)
             .spawn()?;
         Ok(Guard { child })
+    }
+
+    /// Runs a command then; none is no guard.
+    pub(crate) fn with(command: &[OsString]) -> io::Result<Option<Guard>> {
+        let wanted = !command.is_empty();
+        wanted.then(|| Guard::new(COMMAND, command)).transpose()
     }
 
     /// Lets it do so, and waits until it has.

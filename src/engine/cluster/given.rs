@@ -2,7 +2,6 @@
 //! removed afterwards.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use super::claim;
-use super::component::Guard;
 use super::metrics_api::GROUPS;
 use super::reached::{self, Place, Reach, Reached, Way, chain};
 use super::registration::{self, Foreign, Refusal};
@@ -38,17 +36,6 @@ pub struct Given {
     /// A command that removes what dead runs have left there, as `cluster clean` does. It is run
     /// when this process is killed; none: that is left to the next run.
     pub cleans: Vec<OsString>,
-}
-
-/// Waits until its input ends, and a little longer, since a request may be under way.
-const GUARD: &str = r#"cat >/dev/null; sleep 1; exec "$@""#;
-
-impl Given {
-    /// Begins to look whether this process is killed.
-    pub(super) fn guard(&self) -> io::Result<Option<Guard>> {
-        let wanted = !self.cleans.is_empty();
-        wanted.then(|| Guard::new(GUARD, &self.cleans)).transpose()
-    }
 }
 
 /// What is known of a cluster before anything is made there.

@@ -254,7 +254,7 @@ impl Cluster {
         let reached = given::reach(given).await.map_err(broken)?;
         let client = reached.client.clone();
         // First the one who removes what is made.
-        let guard = given.guard();
+        let guard = Guard::with(&given.cleans);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let begun = async {
             tell("comparing the cluster's clock with this machine's");

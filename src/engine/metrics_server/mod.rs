@@ -2,12 +2,13 @@
 //! pods, and for as long as somebody wants them.
 //!
 //! It is known to the cluster by APIServices and one namespace, and nothing else of the cluster is
-//! touched. All of it goes at the end; what is left of a process that was killed is removed by the
-//! next one.
+//! touched. All of it goes at the end; what is left of a process that was killed is removed by its
+//! guard, and if that was killed with it, by the next one.
 
 mod which;
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::cluster::component::Guard;
 use super::cluster::metrics_api::{Metrics, NAMESPACE, Server};
 pub use super::cluster::queries::Query;
 pub use super::cluster::reached::Place;
@@ -66,6 +68,9 @@ pub struct Wanted {
     pub replaces: bool,
     /// Whether the cluster is told of it at all.
     pub registers: bool,
+    /// A command that removes what dead processes have left there, as [`remove`] does. It is run
+    /// when this one is killed; none: that is left to the next one.
+    pub cleans: Vec<OsString>,
 }
 
 /// What is told while it is served.
@@ -165,6 +170,11 @@ pub fn serve(
 ) -> Result<(), Trouble> {
     let runtime = runtime()?;
     let cluster = runtime.block_on(wanted.which.reach())?;
+    let guard = match wanted.registers {
+        true => runtime.block_on(async { Guard::with(&wanted.cleans) }),
+        false => Ok(None),
+    };
+    let guard = guard.map_err(|error| Trouble::new(format!("no guard can be started: {error}")))?;
     let mut is_served = false;
     let run = AssertUnwindSafe(|| {
         let mut tell = |told: Told| {
@@ -190,8 +200,14 @@ pub fn serve(
             Ok(removed)
         });
         match (&ended, removed) {
-            (_, Ok(removed)) if removed.is_empty() => {}
-            (_, Ok(removed)) => tell(Told::Removed(removed)),
+            (_, Ok(removed)) => {
+                if let Some(guard) = guard {
+                    runtime.block_on(guard.dismiss());
+                }
+                if !removed.is_empty() {
+                    tell(Told::Removed(removed));
+                }
+            }
             (Ok(_), Err(why)) => return Err(not_removed(&ended, why)),
             (Err(_), Err(_)) => {}
         }

@@ -1,0 +1,229 @@
+//! Scenarios that are played side by side on one cluster.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+
+use super::findings::Findings;
+use super::in_order::as_they_come;
+use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
+use super::many::Plan;
+use super::own::Compared;
+use super::wall;
+use super::{Outcome, Verdict};
+use crate::engine::cluster::Cluster;
+use crate::model::rules::Release;
+use crate::model::time::Time;
+use crate::scenario::Scenario;
+
+/// How many are played at a time that had no verdict at first.
+const AGAIN: usize = 12;
+
+/// So many leave a machine of two cores time for something else.
+const FEW: usize = 16;
+
+/// How often a scenario is played at most.
+const MOST_TIMES: usize = 3;
+
+/// How often it is looked whether something has come about.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A scenario of the plan: as it is written, and as it is played.
+pub(super) struct Part {
+    pub(super) written: Arc<Scenario>,
+    pub(super) played: Arc<Scenario>,
+}
+
+impl Part {
+    /// How long it is played.
+    pub(super) fn length(&self) -> Time {
+        self.played.until
+    }
+}
+
+/// What all clusters of a release have in common.
+pub(super) struct Course<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) name: &'a Arc<str>,
+    pub(super) release: Release,
+    /// As many scenarios are played at a time, on all clusters together.
+    turns: Semaphore,
+    /// How many have begun.
+    begun: AtomicUsize,
+    /// How many are being played.
+    playing: AtomicUsize,
+}
+
+impl Course<'_> {
+    pub(super) fn new<'a>(plan: &'a Plan, name: &'a Arc<str>, release: Release) -> Course<'a> {
+        let turns = Semaphore::new(plan.jobs.max(1));
+        let (begun, playing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Course { plan, name, release, turns, begun, playing }
+    }
+
+    /// Whether so many have begun, and few of them go on.
+    pub(super) fn is_calm_after(&self, scenarios: usize) -> bool {
+        let (begun, playing) = (&self.begun, &self.playing);
+        begun.load(Ordering::Relaxed) >= scenarios && playing.load(Ordering::Relaxed) <= FEW
+    }
+}
+
+/// Scenarios that are played on one cluster.
+pub(super) struct Group<'a> {
+    pub(super) course: &'a Course<'a>,
+    pub(super) parts: &'a [Part],
+    pub(super) cluster: &'a Cluster,
+}
+
+impl Group<'_> {
+    /// Plays all of them side by side. Those without a verdict are played again when the others
+    /// have begun: a machine that was too busy has the time then.
+    pub(super) fn play(&self, runtime: &Runtime, done: &mut dyn FnMut(Outcome)) {
+        let (unfinished, again) = (AtomicUsize::new(self.parts.len()), Again::default());
+        let work = |(): &mut (), index: usize| {
+            if index < self.parts.len() {
+                let outcome = runtime.block_on(self.attempt(Attempt::first(index), &again));
+                unfinished.fetch_sub(1, Ordering::Release);
+                return Some(outcome);
+            }
+            runtime.block_on(async {
+                let attempt = again.next(&unfinished).await?;
+                // It is never closed.
+                let _turn = again.turns.acquire().await;
+                Some(self.attempt(attempt, &again).await)
+            })
+        };
+        let workers = self.course.plan.jobs.clamp(1, self.parts.len().max(1));
+        as_they_come(workers, &|| (), &work, &mut |_, outcome| {
+            outcome.into_iter().for_each(&mut *done);
+            true
+        });
+    }
+
+    /// Plays one when its turn has come. Nothing if it is to be played again, or if all is to end.
+    async fn attempt(&self, attempt: Attempt, again: &Again) -> Option<Outcome> {
+        // It is never closed.
+        let _turn = self.course.turns.acquire().await;
+        if self.course.plan.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        if attempt.before.is_empty() {
+            self.course.begun.fetch_add(1, Ordering::Relaxed);
+        }
+        self.course.playing.fetch_add(1, Ordering::Relaxed);
+        let mut outcome = self.one(self.parts.get(attempt.index)?).await;
+        self.course.playing.fetch_sub(1, Ordering::Relaxed);
+        outcome.replays = attempt.before.len();
+        if let Verdict::Inconclusive { why, .. } = &outcome.verdict
+            && outcome.replays + 1 < MOST_TIMES
+            // One that is broken will be no better then.
+            && self.cluster.check().is_ok()
+        {
+            again.push(attempt.and(why.clone()));
+            return None;
+        }
+        if let Some(why) = attempt.before.last() {
+            let times = if outcome.replays == 1 { "once" } else { "twice" };
+            outcome.note(format!(
+                "it was played {times} before, with more beside it, without a verdict: {why}"
+            ));
+        }
+        Some(outcome)
+    }
+
+    async fn one(&self, part: &Part) -> Outcome {
+        let begin = Instant::now();
+        let Course { plan, name, release, .. } = *self.course;
+        let mut outcome = unfinished(&part.written, name, release);
+        let trace = trace_of(&part.written, name, &release.to_string());
+        let findings = Findings::new(trace, &plan.known);
+        let compared = plan.own.as_ref().map_or(Compared::All, |own| own.compared);
+        let with = (self.cluster, &*plan.stop, compared);
+        match wall::follow(&part.played, release, with, findings).await {
+            Ok(followed) => {
+                conclude(&mut outcome, (&part.played, release), followed.findings);
+                outcome.boundaries = followed.boundaries;
+                if let Some(what) = boundaries(followed.boundaries, outcome.ticks) {
+                    outcome.note(what);
+                }
+                followed.notes.into_iter().for_each(|what| outcome.note(what));
+            }
+            Err(error) => outcome.verdict = inconclusive(error),
+        }
+        outcome.elapsed = begin.elapsed();
+        outcome
+    }
+}
+
+/// What has to be said of reconciles for which the clock allowed two outcomes.
+fn boundaries(boundaries: usize, ticks: usize) -> Option<String> {
+    (boundaries > 0).then(|| {
+        format!(
+            "{boundaries} of {ticks} ticks fell on a boundary in time: two outcomes were right, \
+             and the one that was seen was followed"
+        )
+    })
+}
+
+/// A scenario's turn.
+struct Attempt {
+    index: usize,
+    /// Why there was no verdict, each time that it was played before.
+    before: Vec<String>,
+}
+
+impl Attempt {
+    fn first(index: usize) -> Attempt {
+        Attempt { index, before: Vec::new() }
+    }
+
+    /// The next one.
+    fn and(mut self, why: String) -> Attempt {
+        self.before.push(why);
+        self
+    }
+}
+
+/// Scenarios that have had no verdict.
+struct Again {
+    waiting: Mutex<VecDeque<Attempt>>,
+    turns: Semaphore,
+}
+
+impl Default for Again {
+    fn default() -> Again {
+        Again { waiting: Mutex::default(), turns: Semaphore::new(AGAIN) }
+    }
+}
+
+impl Again {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Attempt>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, attempt: Attempt) {
+        self.waiting().push_back(attempt);
+    }
+
+    /// Waits for the next one. Nothing if there will be none any more.
+    async fn next(&self, unfinished: &AtomicUsize) -> Option<Attempt> {
+        loop {
+            // Those that are unfinished now may be among those that wait then.
+            let unfinished = unfinished.load(Ordering::Acquire);
+            let next = self.waiting().pop_front();
+            match next {
+                Some(next) if next.before.len() == 1 || unfinished == 0 => return Some(next),
+                // The last time it has as much time as can be.
+                Some(next) => self.push(next),
+                None if unfinished == 0 => return None,
+                None => {}
+            }
+            sleep(GLANCE).await;
+        }
+    }
+}
