@@ -203,8 +203,8 @@ fn play_all(
     let of_first = groups.get(..at_once.min(AT_FIRST)).unwrap_or_default();
     let at_first: usize = of_first.iter().map(|(_, parts)| parts.len()).sum();
     let (next, started) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let cores = available_parallelism().map_or(1, |it| it.get().min(CLUSTERS));
-    let starting = Semaphore::new(cores);
+    // More of them at once would only take longer.
+    let starting = Semaphore::new(available_parallelism().map_or(1, NonZero::get));
     let failed = AtomicBool::new(false);
     let ends = || plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let wait = |until: &dyn Fn() -> bool| {
@@ -227,9 +227,8 @@ fn play_all(
             let what = format!("control plane {} of {}", number + 1, groups.len());
             event(Event::Preparing { what, fraction: None });
             let cluster = runtime.block_on(async {
-                // Later it has to leave time to what is played. It is never closed.
-                let takes = if number < of_first.len() { 1 } else { cores };
-                let _turn = starting.acquire_many(takes as u32).await;
+                // It is never closed.
+                let _turn = starting.acquire().await;
                 ground.start(name, settings).await
             })?;
             started.fetch_add(1, Ordering::Relaxed);
@@ -354,7 +353,7 @@ mod tests {
         let read = move |name: &str| {
             std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
         };
-        Arc::new(crate::scenario::parse("x.yaml", &text, &read).expect("it makes sense"))
+        Arc::new(crate::scenario::parse(id, &text, &read).expect("it makes sense"))
     }
 
     #[test]
