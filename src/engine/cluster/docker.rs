@@ -1,10 +1,12 @@
 //! The Docker engine of this machine, and images in it, by testcontainers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use testcontainers::bollard::Docker;
 use testcontainers::bollard::errors::Error;
+use testcontainers::bollard::query_parameters::InspectNetworkOptions;
 use testcontainers::core::client::docker_client_instance;
 use testcontainers::core::error::ClientError;
 use testcontainers::runners::AsyncRunner;
@@ -49,6 +51,17 @@ pub(crate) async fn version(name: &Arc<str>) -> Result<String, EngineError> {
     let docker = connect(name).await?;
     let version = docker.version().await.ok().and_then(|it| it.version);
     Ok(version.unwrap_or_else(|| "of an unknown version".to_owned()))
+}
+
+/// This machine, as containers see it that are in no network of their own.
+///
+/// # Errors
+/// If Docker can't be reached.
+pub(crate) async fn gateway(name: &Arc<str>) -> Result<Option<IpAddr>, EngineError> {
+    let docker = connect(name).await?;
+    let bridge = docker.inspect_network("bridge", None::<InspectNetworkOptions>).await.ok();
+    let configs = bridge.and_then(|it| it.ipam?.config).unwrap_or_default();
+    Ok(configs.into_iter().find_map(|it| it.gateway?.parse().ok()))
 }
 
 /// Whether it has an image.

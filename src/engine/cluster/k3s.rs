@@ -14,6 +14,8 @@ use tokio::time::sleep;
 use super::client;
 use super::container::{Container, HELD, Spec};
 use super::control_plane::{GLANCE, Settings, audit_policy, broken, flags, gates};
+use super::docker;
+use super::route::is_own;
 use crate::engine::EngineError;
 
 /// How long it may take until its API server answers.
@@ -47,8 +49,9 @@ pub(crate) fn usual(version: &str) -> String {
     format!("rancher/k3s:{version}-k3s1")
 }
 
-/// The arguments of k3s.
-fn args(settings: &Settings) -> Vec<String> {
+/// The arguments of k3s. Its API server routes to endpoints, unless there is no address that they
+/// could have.
+fn args(settings: &Settings, routes: bool) -> Vec<String> {
     let mut args: Vec<String> = [
         "server",
         "--disable=coredns,local-storage,metrics-server,servicelb,traefik",
@@ -61,8 +64,6 @@ fn args(settings: &Settings) -> Vec<String> {
         "--egress-selector-mode=disabled",
         "--flannel-backend=none",
         "--tls-san=127.0.0.1",
-        // The metrics APIs are reached by a Service of the type ExternalName.
-        "--kube-apiserver-arg=enable-aggregator-routing=false",
         // No pod ever runs, and none needs a token.
         "--kube-apiserver-arg=disable-admission-plugins=ServiceAccount",
         "--kube-apiserver-arg=enable-priority-and-fairness=false",
@@ -73,6 +74,7 @@ fn args(settings: &Settings) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
+    args.push(format!("--kube-apiserver-arg=enable-aggregator-routing={routes}"));
     if !settings.observed.is_empty() {
         args.push(format!("--kube-apiserver-arg=audit-policy-file={POLICY}"));
         args.push("--kube-apiserver-arg=audit-log-path=-".to_owned());
@@ -85,12 +87,12 @@ fn args(settings: &Settings) -> Vec<String> {
     args
 }
 
-fn spec(image: &str, settings: &Settings) -> Spec {
+fn spec(image: &str, settings: &Settings, routes: bool) -> Spec {
     let first = ["-c", FIRST, HELD].map(str::to_owned);
     Spec {
         image: image.to_owned(),
         entrypoint: Some("sh"),
-        args: first.into_iter().chain(args(settings)).collect(),
+        args: first.into_iter().chain(args(settings, routes)).collect(),
         files: vec![(POLICY.to_owned(), audit_policy(settings))],
         environment: Vec::new(),
         ports: vec![PORT],
@@ -114,7 +116,10 @@ impl K3s {
         settings: &Settings,
     ) -> Result<(K3s, Client, DuplexStream), EngineError> {
         let begin = Instant::now();
-        let (container, log) = Container::start(name, &spec(image, settings)).await?;
+        // Where containers are in a machine of their own, they find this one only by a name.
+        let routes = docker::gateway(name).await?.is_some_and(is_own);
+        let spec = spec(image, settings, routes);
+        let (container, log) = Container::start(name, &spec).await?;
         let wait = async || {
             container.check()?;
             if begin.elapsed() > READY_LIMIT {
@@ -177,8 +182,8 @@ mod tests {
             observed: vec!["somebody".to_owned()],
             ..Settings::of(flags)
         };
-        insta::assert_snapshot!(args(&settings).join("\n"));
-        let spec = spec("rancher/k3s:v1.33.1-k3s1", &settings);
+        insta::assert_snapshot!(args(&settings, true).join("\n"));
+        let spec = spec("rancher/k3s:v1.33.1-k3s1", &settings, true);
         assert_eq!(spec.entrypoint, Some("sh"));
         assert_eq!(spec.args.get(2).map(String::as_str), Some(HELD));
     }
