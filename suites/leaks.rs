@@ -7,13 +7,14 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::engine::embedded::{self, Options, Running};
+use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
 use support::place::{Place, children, signal};
@@ -21,6 +22,12 @@ use support::place::{Place, children, signal};
 /// How often the owner of a control plane is killed while it starts, and while scenarios are played,
 /// each time at another moment.
 const KILLS: (u64, u64) = (30, 20);
+
+/// How often somebody is ended by a signal in the first third of a second.
+const ENDS: u64 = 36;
+
+/// What somebody is ended by, and the numbers of these signals.
+const SIGNALS: [(&str, i32); 3] = [("-INT", 2), ("-TERM", 15), ("-KILL", 9)];
 
 /// When this is set, this program is the one of the test that panics.
 const PANICS: &str = "KUBE_LOCKSTEP_E2E_PANICS";
@@ -52,10 +59,18 @@ fn main() -> ExitCode {
     if no_disk {
         say("what needs a disk of its own is ignored: no user namespace can be made here");
     }
+    let go = build::find_go();
+    let no_go = support::is_missing(&go);
+    if let Err(error) = &go
+        && !arguments.list
+    {
+        say(&format!("what is about builds is ignored: {error}"));
+    }
     let trials = TESTS.into_iter().map(|(name, needs, test)| {
         let ignored = match needs {
             Needs::Nothing => false,
             Needs::AControlPlane => missing,
+            Needs::ABuild => missing || no_go,
             Needs::ADisk => missing || no_disk,
         };
         Trial::test(name, test).with_ignored_flag(ignored && !arguments.list)
@@ -67,19 +82,23 @@ fn main() -> ExitCode {
 enum Needs {
     Nothing,
     AControlPlane,
+    /// Go, and all that it needs for one.
+    ABuild,
     /// And a small one.
     ADisk,
 }
 
 type Test = fn() -> Result<(), Failed>;
 
-const TESTS: [(&str, Needs, Test); 11] = [
+const TESTS: [(&str, Needs, Test); 13] = [
     ("two_clusters_run_at_once_and_nobody_else_comes_in", Needs::AControlPlane, private),
     ("a_cluster_that_is_stopped_leaves_nothing", Needs::AControlPlane, stopped),
     ("a_cluster_whose_owner_is_killed_leaves_nothing", Needs::AControlPlane, killed),
     ("a_cluster_that_has_lost_its_api_server_ends", Needs::AControlPlane, broken),
     ("a_run_that_is_killed_leaves_nothing", Needs::AControlPlane, killed_while_it_plays),
     ("a_run_that_is_interrupted_leaves_nothing", Needs::AControlPlane, interrupted),
+    ("what_is_ended_in_its_first_moments_leaves_nothing", Needs::AControlPlane, ended_at_once),
+    ("a_build_that_is_ended_leaves_nothing", Needs::ABuild, ended_while_it_builds),
     ("a_panic_leaves_nothing", Needs::AControlPlane, panicked),
     ("a_part_that_dies_under_a_run_is_no_verdict", Needs::AControlPlane, dies_under_a_run),
     ("a_slow_api_server_is_no_divergence", Needs::AControlPlane, slow),
@@ -111,7 +130,11 @@ fn stopped() -> Result<(), Failed> {
     place.is_empty()?;
     let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
     assert_eq!(code, Some(4), "there is none: {said}");
-    let folder = Path::new(config.trim()).parent().ok_or("a folder")?;
+    has_no_files(Path::new(config.trim()).parent().ok_or("a folder")?)
+}
+
+/// That neither the folder of a cluster is there nor what lies beside it.
+fn has_no_files(folder: &Path) -> Result<(), Failed> {
     for extension in ["", "lock", "log"] {
         let path = folder.with_extension(extension);
         assert!(!path.exists(), "{} is left", path.display());
@@ -235,6 +258,78 @@ fn interrupted() -> Result<(), Failed> {
         place.is_empty().map_err(|left| format!("{name} {number}: {left}"))?;
     }
     Ok(())
+}
+
+/// From before it listens to signals to when etcd has only begun.
+fn ended_at_once() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let starts = ["cluster", "start", "--name", "e2e-ended"];
+    let stays = [&starts[..], &["--foreground"]].concat();
+    let stop = || place.command(&["cluster", "stop", "--name", "e2e-ended"]).output();
+    let commands = [&PLAYED[..], &stays, &starts];
+    let ways = commands.iter().flat_map(|args| SIGNALS.map(|signal| (*args, signal)));
+    for (number, (args, (name, by))) in (0..ENDS).zip(ways.cycle()) {
+        let what = format!("{} {name} after {} ms", args.join(" "), number * 9);
+        let owner = start(&place, args)?;
+        sleep(Duration::from_millis(number * 9));
+        signal(name, &owner.id().to_string());
+        let begin = Instant::now();
+        let output = owner.wait_with_output()?;
+        if args == PLAYED {
+            assert!(begin.elapsed() < Duration::from_secs(2), "{what}: it ends at once");
+            assert_eq!(output.status.signal(), Some(by), "{what}: {}", said(&output));
+        }
+        // It was left to another process by then, which only `stop` ends.
+        while args == starts && name == "-KILL" && !place.left().is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{what}: {:#?}", place.left());
+            stop()?;
+        }
+        place.is_empty().map_err(|left| format!("{what}: {left}"))?;
+        let stopped = stop()?;
+        assert_eq!(stopped.status.code(), Some(4), "{what}: there is none: {}", said(&stopped));
+    }
+    has_no_files(&build::cache_folder()?.join("clusters/e2e-ended"))
+}
+
+/// In a cache of its own, where nothing is built and nothing compiled yet.
+fn ended_while_it_builds() -> Result<(), Failed> {
+    let (place, cache, compiled) = (Place::new()?, tempfile::tempdir()?, tempfile::tempdir()?);
+    let starts = ["cluster", "start", "--name", "e2e-built"];
+    // Modules are looked for at first; a compiler runs soon after, and goes on for minutes.
+    let moments = [(&PLAYED[..], "guard"), (&PLAYED, "compile"), (&starts, "compile")];
+    for (args, program) in moments {
+        for (name, by) in SIGNALS {
+            let what = format!("{} {name} during {program}", args.join(" "));
+            let mut command = place.command(args);
+            command.env(build::CACHE_VARIABLE, cache.path()).env("GOCACHE", compiled.path());
+            let owner = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+            place.wait_for(program);
+            sleep(Duration::from_millis(500));
+            signal(name, &owner.id().to_string());
+            let begin = Instant::now();
+            let output = owner.wait_with_output()?;
+            assert!(begin.elapsed() < Duration::from_secs(2), "{what}: it ends at once");
+            assert_eq!(output.status.signal(), Some(by), "{what}: {}", said(&output));
+            place.is_empty().map_err(|left| format!("{what}: {left}"))?;
+            let left = files(cache.path())?;
+            let is_lock = |path: &PathBuf| path.to_string_lossy().ends_with(".lock");
+            assert!(left.iter().all(is_lock), "{what}: {left:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => found.extend(files(&path)?),
+            false => found.push(path),
+        }
+    }
+    Ok(found)
 }
 
 fn panicked() -> Result<(), Failed> {
