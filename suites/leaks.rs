@@ -4,12 +4,12 @@
 mod support;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -405,25 +405,56 @@ fn isolated(script: &str) -> Command {
 /// In a namespace of its own, where the temporary folder is a small disk.
 fn full_disk() -> Result<(), Failed> {
     let place = Place::new()?;
-    let isolated = |size: &str, then: &str| {
-        let script = format!("mount -t tmpfs -o size={size} none \"$TMPDIR\" || exit 9; {then}");
-        let mut command = isolated(&script);
-        command.arg(env!("CARGO_BIN_EXE_kube-lockstep")).args(PLAYED);
-        command.env("TMPDIR", place.path()).stdin(Stdio::null()).output()
+    let run = |size: &str, more: &[&str]| {
+        let mount =
+            format!("mount -t tmpfs -o size={size} none \"$TMPDIR\" || exit 9; exec \"$@\"");
+        let mut command = isolated(&mount);
+        command.arg(env!("CARGO_BIN_EXE_kube-lockstep")).args(PLAYED).args(more);
+        command.env("TMPDIR", place.path()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     };
     // From the start: not even etcd's log has room.
-    let output = isolated("24m", "exec \"$@\"")?;
+    let output = run("24m", &[])?.wait_with_output()?;
     let text = said(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("no space left on device"), "{text}");
     place.is_empty()?;
-    // While scenarios are played.
-    let fill = "(sleep 8; cat /dev/zero >\"$TMPDIR/fill\") 2>/dev/null & exec \"$@\"";
-    let output = isolated("160m", fill)?;
+    // While scenarios are played, none of which ends soon: etcd has all of its log by then, and no
+    // room for what is new.
+    let run = run("160m", &["--speed", "1", "--longest", "10m"])?;
+    let inside = place.wait_for("kube-controller-manager");
+    sleep(Duration::from_secs(6));
+    let file = format!("/proc/{inside}/root{}/file", place.path().display());
+    let (file, ended) = (fs::File::create(file)?, AtomicBool::new(false));
+    let output = std::thread::scope(|scope| {
+        let full = scope.spawn(|| keep_full(file, &ended));
+        let output = run.wait_with_output();
+        ended.store(true, Ordering::Relaxed);
+        full.join().map_err(|_| "nobody kept it full")??;
+        Ok::<_, Failed>(output?)
+    })?;
     let text = said(&output);
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{text}");
+    assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(!text.contains("\ndiverges "), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("no verdict the embedded engine failed: "), "{text}");
+    assert!(text.contains(": no space left on device, which has "), "{text}");
     place.is_empty()?;
+    Ok(())
+}
+
+/// Takes all the room that there is, also what others give back, until that has ended.
+fn keep_full(mut file: fs::File, ended: &AtomicBool) -> std::io::Result<()> {
+    // A page at a time: less is not left.
+    let page = [0; 4096];
+    while !ended.load(Ordering::Relaxed) {
+        match file.write(&page) {
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                sleep(Duration::from_millis(5));
+            }
+            other => drop(other?),
+        }
+    }
     Ok(())
 }
 
