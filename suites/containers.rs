@@ -4,6 +4,8 @@
 //! owner ends, and k3s and kind as far as they can be had: stand-ins take their arguments. Without
 //! Docker what needs it is named as ignored, with the reason.
 
+#[path = "containers/engine.rs"]
+mod engine;
 mod support;
 
 use std::ffi::OsStr;
@@ -35,6 +37,10 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 /// Fixtures of a few seconds each.
 const FIXTURES: [&str; 2] = ["tolerance", "average-value"];
 
+/// A run of some minutes.
+const LONG: [&str; 8] =
+    ["run", "--engine", "image", "--speed", "1", "--longest", "10m", "tolerance"];
+
 /// What stands in for k3s.
 const STAND_IN: &str = "kube-lockstep/stand-in-for-k3s:test";
 
@@ -61,7 +67,17 @@ fn main() -> ExitCode {
         };
         tests.iter().map(one).collect::<Vec<_>>()
     };
-    let trials = of(&TESTS, &both).into_iter().chain(of(&WITHOUT_DOCKER, &program)).collect();
+    let no_engine = if list { None } else { engine::missing() };
+    if let Some(why) = &no_engine {
+        say(&format!("what kills an engine of its own is ignored: {why}"));
+    }
+    let mut trials = of(&TESTS, &both);
+    trials.extend(of(&WITHOUT_DOCKER, &program));
+    let own = of(&OF_ITS_OWN, &program).into_iter();
+    trials.extend(own.map(|trial| match no_engine {
+        Some(_) => trial.with_ignored_flag(true),
+        None => trial,
+    }));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -85,6 +101,10 @@ const TESTS: [(&str, Test); 7] = [
 /// What needs a control plane, but no Docker.
 const WITHOUT_DOCKER: [(&str, Test); 2] =
     [("kind_is_called_as_it_documents", kind), ("kind_that_fails_says_why", kind_fails)];
+
+/// What has an engine of its own.
+const OF_ITS_OWN: [(&str, Test); 1] =
+    [("docker_that_is_killed_with_its_containers_gives_no_verdict", engine::killed)];
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
@@ -140,8 +160,7 @@ fn fixtures(_: &Path) -> Result<(), Failed> {
 
 /// Something that takes a while.
 fn long(host: Option<&Path>) -> std::io::Result<Owner> {
-    let mut run =
-        command(&["run", "--engine", "image", "--speed", "1", "--longest", "10m", "tolerance"]);
+    let mut run = command(&LONG);
     if let Some(host) = host {
         run.env("DOCKER_HOST", format!("unix://{}", host.display()));
     }

@@ -15,7 +15,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,7 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
+use support::place::signal;
 use tokio::runtime::Runtime;
 
 /// Scenarios of all kinds that conform, whatever the flags are that can't be set.
@@ -110,7 +111,7 @@ fn main() -> ExitCode {
 
 type Test = fn(&Place) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 9] = [
     ("fixtures_conform_and_nothing_is_left", conform),
     ("a_controller_that_is_not_as_it_seems_diverges", diverge),
     ("without_consent_nothing_is_made", without_consent),
@@ -119,6 +120,7 @@ const TESTS: [(&str, Test); 8] = [
     ("a_killed_run_leaves_nothing", guarded),
     ("what_a_lost_run_left_can_be_removed", cleaned),
     ("what_a_lost_run_left_is_removed_by_the_next", next_run),
+    ("an_api_server_that_dies_under_a_run_is_no_verdict", dies_under_a_run),
 ];
 
 /// A cluster, and the files by which it is reached.
@@ -127,7 +129,7 @@ struct Place {
     admin: Client,
     runtime: Runtime,
     // Ended last.
-    _cluster: Mutex<Running>,
+    cluster: Mutex<Running>,
 }
 
 impl Place {
@@ -156,7 +158,7 @@ impl Place {
             Ok((folder, admin, runtime))
         };
         let (folder, admin, runtime) = made().map_err(|error| broken(error.to_string()))?;
-        Ok(Place { folder, admin, runtime, _cluster: Mutex::new(cluster) })
+        Ok(Place { folder, admin, runtime, cluster: Mutex::new(cluster) })
     }
 
     fn config(&self) -> PathBuf {
@@ -204,6 +206,19 @@ impl Place {
             }
             sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The process of its API server, by the port at which it is.
+    fn api_server(&self) -> Result<String, Failed> {
+        let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = cluster.server().rsplit(':').next().unwrap_or_default().to_owned();
+        for pid in support::place::children(std::process::id())?.split_whitespace() {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
+            if line.contains("kube-apiserver") && line.contains(&format!("--secure-port={port}")) {
+                return Ok(pid.to_owned());
+            }
+        }
+        Err("there is no API server".into())
     }
 
     fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
@@ -457,4 +472,31 @@ fn next_run(place: &Place) -> Result<(), Failed> {
     place.is_clean()?;
     assert_eq!(place.metrics_server()?, theirs);
     place.delete_metrics_server()
+}
+
+/// Of a cluster of its own, of which nobody else needs anything afterwards.
+fn dies_under_a_run(_: &Place) -> Result<(), Failed> {
+    let place = Place::new(Flags::default())?;
+    let run = place.under_way(&[])?;
+    let guards = support::place::children(run.id())?;
+    assert!(!guards.is_empty(), "nobody guards it");
+    signal("-KILL", &place.api_server()?);
+    let begin = Instant::now();
+    let output = run.wait_with_output()?;
+    let told = said(&output);
+    assert!(begin.elapsed() < LIMIT, "it has gone on for too long: {told}");
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("no verdict the kubeconfig engine failed: "), "{told}");
+    assert!(told.contains("client error (Connect)"), "{told}");
+    assert!(!told.contains("diverges "), "{told}");
+    // What it has made is named, since nobody can remove it now.
+    assert!(told.contains("not all of it could be removed: "), "{told}");
+    for guard in guards.split_whitespace() {
+        while PathBuf::from(format!("/proc/{guard}")).exists() {
+            assert!(begin.elapsed() < LIMIT, "its guard goes on for too long");
+            sleep(Duration::from_millis(100));
+        }
+    }
+    Ok(())
 }

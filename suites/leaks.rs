@@ -4,17 +4,18 @@
 mod support;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube::config::Kubeconfig;
 use kube_lockstep::engine::embedded::{self, Options, Running};
+use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
 use support::place::{Place, children, signal};
@@ -22,6 +23,12 @@ use support::place::{Place, children, signal};
 /// How often the owner of a control plane is killed while it starts, and while scenarios are played,
 /// each time at another moment.
 const KILLS: (u64, u64) = (30, 20);
+
+/// How often somebody is ended by a signal in the first third of a second.
+const ENDS: u64 = 36;
+
+/// What somebody is ended by, and the numbers of these signals.
+const SIGNALS: [(&str, i32); 3] = [("-INT", 2), ("-TERM", 15), ("-KILL", 9)];
 
 /// When this is set, this program is the one of the test that panics.
 const PANICS: &str = "KUBE_LOCKSTEP_E2E_PANICS";
@@ -53,10 +60,18 @@ fn main() -> ExitCode {
     if no_disk {
         say("what needs a disk of its own is ignored: no user namespace can be made here");
     }
+    let go = build::find_go();
+    let no_go = support::is_missing(&go);
+    if let Err(error) = &go
+        && !arguments.list
+    {
+        say(&format!("what is about builds is ignored: {error}"));
+    }
     let trials = TESTS.into_iter().map(|(name, needs, test)| {
         let ignored = match needs {
             Needs::Nothing => false,
             Needs::AControlPlane => missing,
+            Needs::ABuild => missing || no_go,
             Needs::ADisk => missing || no_disk,
         };
         Trial::test(name, test).with_ignored_flag(ignored && !arguments.list)
@@ -68,19 +83,23 @@ fn main() -> ExitCode {
 enum Needs {
     Nothing,
     AControlPlane,
+    /// Go, and all that it needs for one.
+    ABuild,
     /// And a small one.
     ADisk,
 }
 
 type Test = fn() -> Result<(), Failed>;
 
-const TESTS: [(&str, Needs, Test); 11] = [
+const TESTS: [(&str, Needs, Test); 13] = [
     ("two_clusters_run_at_once_and_nobody_else_comes_in", Needs::AControlPlane, private),
     ("a_cluster_that_is_stopped_leaves_nothing", Needs::AControlPlane, stopped),
     ("a_cluster_whose_owner_is_killed_leaves_nothing", Needs::AControlPlane, killed),
     ("a_cluster_that_has_lost_its_api_server_ends", Needs::AControlPlane, broken),
     ("a_run_that_is_killed_leaves_nothing", Needs::AControlPlane, killed_while_it_plays),
     ("a_run_that_is_interrupted_leaves_nothing", Needs::AControlPlane, interrupted),
+    ("what_is_ended_in_its_first_moments_leaves_nothing", Needs::AControlPlane, ended_at_once),
+    ("a_build_that_is_ended_leaves_nothing", Needs::ABuild, ended_while_it_builds),
     ("a_panic_leaves_nothing", Needs::AControlPlane, panicked),
     ("a_part_that_dies_under_a_run_is_no_verdict", Needs::AControlPlane, dies_under_a_run),
     ("a_slow_api_server_is_no_divergence", Needs::AControlPlane, slow),
@@ -116,7 +135,11 @@ fn stopped() -> Result<(), Failed> {
     place.is_empty()?;
     let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
     assert_eq!(code, Some(4), "there is none: {said}");
-    let folder = Path::new(config).parent().ok_or("a folder")?;
+    has_no_files(Path::new(config).parent().ok_or("a folder")?)
+}
+
+/// That neither the folder of a cluster is there nor what lies beside it.
+fn has_no_files(folder: &Path) -> Result<(), Failed> {
     for extension in ["", "lock", "log"] {
         let path = folder.with_extension(extension);
         assert!(!path.exists(), "{} is left", path.display());
@@ -258,6 +281,78 @@ fn interrupted() -> Result<(), Failed> {
     Ok(())
 }
 
+/// From before it listens to signals to when etcd has only begun.
+fn ended_at_once() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let starts = ["cluster", "start", "--name", "e2e-ended"];
+    let stays = [&starts[..], &["--foreground"]].concat();
+    let stop = || place.command(&["cluster", "stop", "--name", "e2e-ended"]).output();
+    let commands = [&PLAYED[..], &stays, &starts];
+    let ways = commands.iter().flat_map(|args| SIGNALS.map(|signal| (*args, signal)));
+    for (number, (args, (name, by))) in (0..ENDS).zip(ways.cycle()) {
+        let what = format!("{} {name} after {} ms", args.join(" "), number * 9);
+        let owner = start(&place, args)?;
+        sleep(Duration::from_millis(number * 9));
+        signal(name, &owner.id().to_string());
+        let begin = Instant::now();
+        let output = owner.wait_with_output()?;
+        if args == PLAYED {
+            assert!(begin.elapsed() < Duration::from_secs(2), "{what}: it ends at once");
+            assert_eq!(output.status.signal(), Some(by), "{what}: {}", said(&output));
+        }
+        // It was left to another process by then, which only `stop` ends.
+        while args == starts && name == "-KILL" && !place.left().is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{what}: {:#?}", place.left());
+            stop()?;
+        }
+        place.is_empty().map_err(|left| format!("{what}: {left}"))?;
+        let stopped = stop()?;
+        assert_eq!(stopped.status.code(), Some(4), "{what}: there is none: {}", said(&stopped));
+    }
+    has_no_files(&build::cache_folder()?.join("clusters/e2e-ended"))
+}
+
+/// In a cache of its own, where nothing is built and nothing compiled yet.
+fn ended_while_it_builds() -> Result<(), Failed> {
+    let (place, cache, compiled) = (Place::new()?, tempfile::tempdir()?, tempfile::tempdir()?);
+    let starts = ["cluster", "start", "--name", "e2e-built"];
+    // Modules are looked for at first; a compiler runs soon after, and goes on for minutes.
+    let moments = [(&PLAYED[..], "guard"), (&PLAYED, "compile"), (&starts, "compile")];
+    for (args, program) in moments {
+        for (name, by) in SIGNALS {
+            let what = format!("{} {name} during {program}", args.join(" "));
+            let mut command = place.command(args);
+            command.env(build::CACHE_VARIABLE, cache.path()).env("GOCACHE", compiled.path());
+            let owner = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+            place.wait_for(program);
+            sleep(Duration::from_millis(500));
+            signal(name, &owner.id().to_string());
+            let begin = Instant::now();
+            let output = owner.wait_with_output()?;
+            assert!(begin.elapsed() < Duration::from_secs(2), "{what}: it ends at once");
+            assert_eq!(output.status.signal(), Some(by), "{what}: {}", said(&output));
+            place.is_empty().map_err(|left| format!("{what}: {left}"))?;
+            let left = files(cache.path())?;
+            let is_lock = |path: &PathBuf| path.to_string_lossy().ends_with(".lock");
+            assert!(left.iter().all(is_lock), "{what}: {left:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => found.extend(files(&path)?),
+            false => found.push(path),
+        }
+    }
+    Ok(found)
+}
+
 fn panicked() -> Result<(), Failed> {
     let place = Place::new()?;
     let mut this = Command::new(std::env::current_exe()?);
@@ -331,25 +426,56 @@ fn isolated(script: &str) -> Command {
 /// In a namespace of its own, where the temporary folder is a small disk.
 fn full_disk() -> Result<(), Failed> {
     let place = Place::new()?;
-    let isolated = |size: &str, then: &str| {
-        let script = format!("mount -t tmpfs -o size={size} none \"$TMPDIR\" || exit 9; {then}");
-        let mut command = isolated(&script);
-        command.arg(env!("CARGO_BIN_EXE_kube-lockstep")).args(PLAYED);
-        command.env("TMPDIR", place.path()).stdin(Stdio::null()).output()
+    let run = |size: &str, more: &[&str]| {
+        let mount =
+            format!("mount -t tmpfs -o size={size} none \"$TMPDIR\" || exit 9; exec \"$@\"");
+        let mut command = isolated(&mount);
+        command.arg(env!("CARGO_BIN_EXE_kube-lockstep")).args(PLAYED).args(more);
+        command.env("TMPDIR", place.path()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     };
     // From the start: not even etcd's log has room.
-    let output = isolated("24m", "exec \"$@\"")?;
+    let output = run("24m", &[])?.wait_with_output()?;
     let text = said(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("no space left on device"), "{text}");
     place.is_empty()?;
-    // While scenarios are played.
-    let fill = "(sleep 8; cat /dev/zero >\"$TMPDIR/fill\") 2>/dev/null & exec \"$@\"";
-    let output = isolated("160m", fill)?;
+    // While scenarios are played, none of which ends soon: etcd has all of its log by then, and no
+    // room for what is new.
+    let run = run("160m", &["--speed", "1", "--longest", "10m"])?;
+    let inside = place.wait_for("kube-controller-manager");
+    sleep(Duration::from_secs(6));
+    let file = format!("/proc/{inside}/root{}/file", place.path().display());
+    let (file, ended) = (fs::File::create(file)?, AtomicBool::new(false));
+    let output = std::thread::scope(|scope| {
+        let full = scope.spawn(|| keep_full(file, &ended));
+        let output = run.wait_with_output();
+        ended.store(true, Ordering::Relaxed);
+        full.join().map_err(|_| "nobody kept it full")??;
+        Ok::<_, Failed>(output?)
+    })?;
     let text = said(&output);
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{text}");
+    assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(!text.contains("\ndiverges "), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("no verdict the embedded engine failed: "), "{text}");
+    assert!(text.contains(": no space left on device, which has "), "{text}");
     place.is_empty()?;
+    Ok(())
+}
+
+/// Takes all the room that there is, also what others give back, until that has ended.
+fn keep_full(mut file: fs::File, ended: &AtomicBool) -> std::io::Result<()> {
+    // A page at a time: less is not left.
+    let page = [0; 4096];
+    while !ended.load(Ordering::Relaxed) {
+        match file.write(&page) {
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                sleep(Duration::from_millis(5));
+            }
+            other => drop(other?),
+        }
+    }
     Ok(())
 }
 

@@ -12,7 +12,7 @@ const GONE_LIMIT: Duration = Duration::from_secs(15);
 /// The folder.
 pub struct Place(tempfile::TempDir);
 
-/// A process that names the folder.
+/// A process that has to do with the folder.
 #[derive(Debug)]
 pub struct Process {
     pub pid: String,
@@ -35,25 +35,33 @@ impl Place {
         command
     }
 
-    /// Processes whose command lines name the folder.
+    /// Processes whose command lines name the folder, or to which it was given as the one for what
+    /// is temporary.
     pub fn processes(&self) -> Vec<Process> {
         let ours = self.path().to_string_lossy().into_owned();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = entries.filter_map(|entry| {
-            let line = fs::read(entry.path().join("cmdline")).ok()?;
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            Some(Process { pid: entry.file_name().to_string_lossy().into_owned(), line })
+            let read = |name: &str| {
+                // It may be somebody else's.
+                let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).replace('\0', " ")
+            };
+            let line = read("cmdline");
+            let pid = entry.file_name().to_string_lossy().into_owned();
+            let is_ours = line.contains(&ours) || read("environ").contains(&ours);
+            is_ours.then_some(Process { pid, line })
         });
-        processes.filter(|process| process.line.contains(&ours)).collect()
+        processes.collect()
     }
 
-    /// The program of a control plane, once it runs.
+    /// A program, once it runs: one of a control plane is an argument of the one that is all three.
     pub fn program(&self, name: &str) -> Option<String> {
-        let is_it = |process: &Process| process.line.contains(&format!(" {name} "));
+        let names = [format!(" {name} "), format!("/{name} ")];
+        let is_it = |process: &Process| names.iter().any(|name| process.line.contains(name));
         self.processes().into_iter().find(is_it).map(|process| process.pid)
     }
 
-    /// Waits for a program of a control plane.
+    /// Waits for a program.
     pub fn wait_for(&self, name: &str) -> String {
         let begin = Instant::now();
         loop {

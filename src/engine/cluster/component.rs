@@ -11,6 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rustix::fs::statvfs;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
@@ -19,6 +20,9 @@ const TAIL: u64 = 4096;
 
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// A disk with less room than this is full.
+const ROOM: u64 = 64 * 1024;
 
 /// Removes a folder when its input ends: when this process is gone, however that came about. It
 /// looks again, since others may only be ending, and write there.
@@ -146,14 +150,19 @@ impl Component {
         Ok((Component { name, child, input, log }, output))
     }
 
-    /// Its name.
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// That it has ended so, and why if it could not write that itself.
+    pub(crate) fn has_ended(&self, status: ExitStatus) -> String {
+        let full = statvfs(&self.log).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < ROOM);
+        let why = match full {
+            true => format!(": no space left on device, which has {}", self.log.display()),
+            false => String::new(),
+        };
+        format!("{} has ended ({status}){why}", self.name)
     }
 
     /// The last lines of what it wrote.

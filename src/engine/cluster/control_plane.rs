@@ -11,6 +11,7 @@ use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -193,7 +194,7 @@ impl ControlPlane {
             }
             for component in [&mut *etcd, &mut *api_server] {
                 if let Some(status) = component.ended() {
-                    return Err(ended(name, component, &status.to_string()));
+                    return Err(ended(name, component, status));
                 }
             }
             if begin.elapsed() > READY_LIMIT {
@@ -236,7 +237,7 @@ impl ControlPlane {
     async fn wait_for_controllers(&mut self, begin: Instant) -> Result<(), Failed> {
         while !client::get(&self.controllers, "/healthz").await.is_ok_and(|it| it == "ok") {
             if let Some(status) = self.controller_manager.ended() {
-                return Err(ended(&self.name, &self.controller_manager, &status.to_string()));
+                return Err(ended(&self.name, &self.controller_manager, status));
             }
             if begin.elapsed() > READY_LIMIT {
                 let why = "the kube-controller-manager was not healthy in time";
@@ -281,8 +282,7 @@ impl ControlPlane {
     pub(crate) fn check(&mut self) -> Result<(), EngineError> {
         for component in [&mut self.etcd, &mut self.api_server, &mut self.controller_manager] {
             if let Some(status) = component.ended() {
-                let why = format!("{} has ended ({status})", component.name());
-                return Err(broken(&self.name, &why, &component.tail()));
+                return Err(broken(&self.name, &component.has_ended(status), &component.tail()));
             }
         }
         Ok(())
@@ -301,12 +301,12 @@ pub(super) fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
     EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
 }
 
-fn ended(name: &Arc<str>, component: &Component, status: &str) -> Failed {
+fn ended(name: &Arc<str>, component: &Component, status: ExitStatus) -> Failed {
     let output = component.tail();
     if output.contains("address already in use") {
         return Failed::PortTaken;
     }
-    Failed::Other(broken(name, &format!("{} has ended ({status})", component.name()), &output))
+    Failed::Other(broken(name, &component.has_ended(status), &output))
 }
 
 /// A port of loopback that nobody has now.
