@@ -40,7 +40,7 @@ pub(crate) struct Did {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     by_namespace: Mutex<HashMap<String, UnboundedSender<Did>>>,
-    /// Why a line of the log was not understood.
+    /// Why not all can be seen.
     lost: Mutex<Option<String>>,
     /// What the controller had no right to: the namespace, if it was of one, and what was said.
     refused: Mutex<BTreeSet<(Option<String>, String)>>,
@@ -78,6 +78,11 @@ impl Routes {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on not all can be seen.
+    pub(super) fn lose(&self, why: String) {
+        self.lock_lost().get_or_insert(why);
+    }
+
     /// Why something that was done may not have been handed on.
     pub(crate) fn lost(&self) -> Option<String> {
         self.lock_lost().clone()
@@ -112,7 +117,9 @@ impl Routes {
                 Err(error) if line.starts_with('{') => {
                     // Without it a reconcile can't be told from another one.
                     let start: String = line.chars().take(200).collect();
-                    *self.lock_lost() = Some(format!("{error}: {start}"));
+                    self.lose(format!(
+                        "a line of the API server's audit log makes no sense: {error}: {start}"
+                    ));
                     continue;
                 }
                 // What the API server prints besides is not for us.

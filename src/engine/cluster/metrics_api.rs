@@ -4,9 +4,10 @@
 //! Here is what is served, and the server. What it says of its groups is in `discovery`, what it
 //! answers to queries in `answers`; the bodies are made in `metrics_json`.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Router;
 use axum::http::HeaderValue;
@@ -54,9 +55,26 @@ pub(super) struct Served {
     /// What goes on of itself, with the cluster's own pods.
     mirror: Option<Mirror>,
     log: Option<UnboundedSender<Did>>,
+    /// Whose queries alone are told, where that is known.
+    controller: Option<Arc<str>>,
+    /// Who asked, and how often.
+    askers: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Served {
+    fn new(called: &Arc<str>, epoch: Timestamp) -> Served {
+        Served {
+            cluster: Cluster::default(),
+            called: called.clone(),
+            epoch,
+            names: HashMap::new(),
+            mirror: None,
+            log: None,
+            controller: None,
+            askers: RefCell::default(),
+        }
+    }
+
     /// As it is now.
     pub(super) fn now(&mut self) -> &Served {
         let now = self.time(Timestamp::now());
@@ -85,8 +103,14 @@ impl Served {
         self.names.get(pod).unwrap_or(pod)
     }
 
-    /// Tells of a query.
+    /// Tells of a query. Others than the controller may look, too.
     pub(super) fn tell(&self, did: Did) {
+        let asker = queries::asking();
+        let is_others = self.controller.as_ref().is_some_and(|it| **it != *asker);
+        *self.askers.borrow_mut().entry(asker).or_default() += 1;
+        if is_others {
+            return;
+        }
         if let Some(log) = &self.log {
             // Nobody listens any more when a scenario is over.
             let _ = log.send(did);
@@ -98,6 +122,8 @@ impl Served {
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     namespaces: Mutex<HashMap<String, Served>>,
+    /// Who asks as the HPA controller, once that is known.
+    controller: OnceLock<Arc<str>>,
     /// Who is told of all queries.
     queries: Option<UnboundedSender<Query>>,
     /// Nobody but the controller asks: what upstream's never asks for is told as well.
@@ -131,9 +157,8 @@ impl Metrics {
         epoch: Timestamp,
         log: UnboundedSender<Did>,
     ) {
-        let (cluster, names, called) = (Cluster::default(), HashMap::new(), called.clone());
-        let log = Some(log);
-        let served = Served { cluster, called, epoch, names, mirror: None, log };
+        let controller = self.controller.get().cloned();
+        let served = Served { log: Some(log), controller, ..Served::new(called, epoch) };
         self.lock().insert(namespace.to_owned(), served);
     }
 
@@ -145,11 +170,10 @@ impl Metrics {
         (called, mut mirror): (&Arc<str>, Mirror),
         pods: impl FnOnce(Timestamp) -> Vec<RealPod>,
     ) {
-        let (cluster, names, called) = (Cluster::default(), HashMap::new(), called.clone());
         let epoch = Timestamp::now();
         // What happens at t=0 happens to them.
         mirror.see(Time(-1), &pods(epoch));
-        let served = Served { cluster, called, epoch, names, mirror: Some(mirror), log: None };
+        let served = Served { mirror: Some(mirror), ..Served::new(called, epoch) };
         self.lock().insert(namespace.to_owned(), served);
     }
 
@@ -161,6 +185,17 @@ impl Metrics {
             if let Some(mirror) = &mut served.mirror {
                 mirror.see(now, &pods);
             }
+        }
+    }
+
+    /// Who has asked most of a namespace is the controller: from now on only what it asks is told.
+    pub(crate) fn learn_controller(&self, namespace: &str) {
+        let namespaces = self.lock();
+        let Some(served) = namespaces.get(namespace) else { return };
+        let askers = served.askers.borrow();
+        if let Some((user, _)) = askers.iter().max_by_key(|(_, times)| **times) {
+            // Once is enough: it does not change.
+            let _ = self.controller.set(user.as_str().into());
         }
     }
 

@@ -374,11 +374,17 @@ impl Cluster {
         };
         sight.uncertainty = Span(sight.uncertainty.0 + late.0);
         let seen = Arc::new(Seen::default());
-        seen.watch(&client, &mut tasks);
+        seen.watch(&client, &routes, &mut tasks);
         let pulse = Arc::new(Pulse::default());
         pulse.watch(("the API server", client.clone(), registration::PATH), &mut tasks);
-        if let Some(controllers) = controllers {
-            pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
+        match controllers {
+            Some(controllers) => {
+                pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
+            }
+            None => {
+                let watched = pulse.watch_controllers(&client, &mut tasks).await;
+                watched.map_err(Refusal::Other)?;
+            }
         }
         let name = name.clone();
         let own = own.map(Own::start).transpose();
@@ -429,7 +435,6 @@ impl Cluster {
     /// If not, with what the part said that does not.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         if let Some(why) = self.stage.routes.lost() {
-            let why = format!("a line of the API server's audit log makes no sense: {why}");
             return Err(self.stage.broken(why));
         }
         self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()?;

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
@@ -21,7 +20,7 @@ use tokio::task::JoinSet;
 use super::Sight;
 use super::audit::{Did, Routes, event_entry};
 use super::scene::WRITER;
-use super::watching::PLAYED;
+use super::watching::{PLAYED, Refusals};
 use crate::compare::Scope;
 use crate::model::api::with_group;
 use crate::model::time::Span;
@@ -41,9 +40,6 @@ pub(crate) const GAP: &str = "gap";
 
 /// Events of HPAs alone.
 const OF_HPAS: &str = "involvedObject.kind=HorizontalPodAutoscaler";
-
-/// Before a watch that has failed is begun again.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// Begins to watch. Ends with the set.
 pub(super) fn watch(client: &Client, routes: &Arc<Routes>, tasks: &mut JoinSet<()>) {
@@ -80,7 +76,7 @@ fn follow(
         watcher(api, config).boxed();
     async move {
         let mut versions = Versions::default();
-        let mut begun = false;
+        let (mut begun, mut refusals) = (false, Refusals::default());
         loop {
             match events.try_next().await {
                 Ok(Some(Event::Apply(object) | Event::InitApply(object))) => {
@@ -103,8 +99,7 @@ fn follow(
                 }
                 Ok(Some(Event::InitDone)) => {}
                 Ok(None) => return,
-                // It is asked again; a cluster that is gone is told by others.
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(error) => refusals.wait_after(&error, &named, &routes).await,
             }
         }
     }

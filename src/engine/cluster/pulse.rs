@@ -1,4 +1,6 @@
-//! Whether a cluster keeps pace: how long its parts take for an answer, again and again.
+//! Whether a cluster keeps pace: how long its parts take for an answer, again and again. Where the
+//! controller manager's own server can't be asked, a Deployment of nobody's is edited: another
+//! controller in the same process has to see that.
 //!
 //! A reconcile that does not come may be the controller's decision, or nobody could have made it in
 //! time. What was asked here meanwhile, and how late this process itself was to ask, tells which.
@@ -7,14 +9,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::client;
+use super::claim;
+use super::client::{self, object};
 
 /// How often each part is asked.
 const BEAT: Duration = Duration::from_millis(100);
+
+/// How often a Deployment is edited, each time with two requests of the controller's.
+const SLOW_BEAT: Duration = Duration::from_millis(300);
+
+/// How often it is looked whether that was seen.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Where that Deployment is.
+const NAMESPACE: &str = "kube-lockstep-pulse";
 
 /// Shorter ones are not kept.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -54,21 +70,72 @@ impl Pulse {
         (of, client, path): (&'static str, Client, &'static str),
         tasks: &mut JoinSet<()>,
     ) {
-        let pulse = self.clone();
-        tasks.spawn(async move {
-            loop {
-                let asleep = Instant::now();
+        let ask = async move || {
+            // A refusal is an answer; what it means is for others.
+            while matches!(client::get(&client, path).await, Err(error) if !is_answer(&error)) {
                 sleep(BEAT).await;
-                // The time in which nobody here came to ask counts, too.
-                let late = asleep.elapsed().saturating_sub(BEAT);
-                pulse.begin(of, Timestamp::now() - late);
-                // A refusal is an answer; what it means is for others.
-                while matches!(client::get(&client, path).await, Err(error) if !is_answer(&error)) {
-                    sleep(BEAT).await;
-                }
-                pulse.end(of, Timestamp::now());
             }
-        });
+        };
+        tasks.spawn(self.clone().beat(of, BEAT, ask));
+    }
+
+    /// Lets the Deployment controller see another version of a Deployment, again and again. Ends
+    /// with the set.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub(crate) async fn watch_controllers(
+        self: &Arc<Pulse>,
+        client: &Client,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<(), String> {
+        let refused = |error: kube::Error| format!("{NAMESPACE}: {error}");
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let post = PostParams::default();
+        namespaces.create(&post, &claim::namespace(NAMESPACE)?).await.map_err(refused)?;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
+        let labels = json!({ "app": "pulse" });
+        let deployment = object(json!({
+            "metadata": { "name": "pulse" },
+            "spec": {
+                "replicas": 0,
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": { "containers": [{ "name": "app", "image": "none" }] },
+                },
+            },
+        }))?;
+        deployments.create(&post, &deployment).await.map_err(refused)?;
+        let mut seconds = 0;
+        let ask = async move || {
+            // Any field but the template, of which there would be a new ReplicaSet.
+            seconds = (seconds + 1) % 2;
+            let patch = Patch::Merge(json!({ "spec": { "minReadySeconds": seconds } }));
+            let patched = deployments.patch("pulse", &PatchParams::default(), &patch).await;
+            let Ok(Some(wanted)) = patched.map(|it| it.metadata.generation) else { return };
+            let has_seen = |it: &Deployment| {
+                it.status.as_ref().and_then(|it| it.observed_generation) >= Some(wanted)
+            };
+            while !deployments.get("pulse").await.is_ok_and(|it| has_seen(&it)) {
+                sleep(GLANCE).await;
+            }
+        };
+        tasks.spawn(self.clone().beat("the kube-controller-manager", SLOW_BEAT, ask));
+        Ok(())
+    }
+
+    /// Asks again and again, and keeps how long the answers take.
+    async fn beat(self: Arc<Pulse>, of: &'static str, every: Duration, mut ask: impl AsyncFnMut()) {
+        loop {
+            let asleep = Instant::now();
+            sleep(every).await;
+            // The time in which nobody here came to ask counts, too.
+            let late = asleep.elapsed().saturating_sub(every);
+            self.begin(of, Timestamp::now() - late);
+            ask().await;
+            self.end(of, Timestamp::now());
+        }
     }
 
     fn begin(&self, of: &'static str, at: Timestamp) {

@@ -45,6 +45,16 @@ pub struct Query {
 #[derive(Clone, Debug)]
 pub(super) struct InShort(pub(super) String);
 
+tokio::task_local! {
+    /// Who asks what is being answered.
+    static ASKING: String;
+}
+
+/// The user that asks, as the API server has handed it on.
+pub(super) fn asking() -> String {
+    ASKING.try_with(Clone::clone).unwrap_or_default()
+}
+
 /// Lets a query wait as long as the scenario says, and tells of it when it is answered.
 pub(super) async fn observe(
     State(metrics): State<Arc<Metrics>>,
@@ -64,7 +74,7 @@ pub(super) async fn observe(
     if let Some(span) = slow {
         tokio::time::sleep(Duration::from_nanos(span.0.unsigned_abs())).await;
     }
-    let answer = next.run(request).await;
+    let answer = ASKING.scope(user.clone().unwrap_or_default(), next.run(request)).await;
     metrics.asked(|| {
         let short = answer.extensions().get::<InShort>().map(|it| it.0.clone());
         let code = answer.status().as_u16();

@@ -66,6 +66,9 @@ pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result
             Err(_) => {}
         }
     }
+    if !own {
+        stage.metrics.learn_controller(NAMESPACE);
+    }
     end(stage).await
 }
 
@@ -88,6 +91,7 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
             began.extend(apart.then_some(at));
         }
     }
+    stage.metrics.learn_controller(NAMESPACE);
     end(stage).await?;
     if began.len() < RECONCILES {
         return Err(format!(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
@@ -12,9 +13,18 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::audit::Routes;
 
 /// What pods of scenarios are marked with.
 pub(crate) const PLAYED: &str = "kube-lockstep.dev/played";
+
+/// Before a watch that has failed is begun again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// So often one may be refused: rights that were just given take a moment.
+const PATIENCE: u32 = 15;
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -80,9 +90,15 @@ impl Seen {
     }
 
     /// Begins to watch. Ends with the set.
-    pub(crate) fn watch(self: &Arc<Seen>, client: &Client, tasks: &mut JoinSet<()>) {
+    pub(crate) fn watch(
+        self: &Arc<Seen>,
+        client: &Client,
+        routes: &Arc<Routes>,
+        tasks: &mut JoinSet<()>,
+    ) {
+        let with = (client, routes);
         let (pods, seen) = (events::<Pod>(client, Some(PLAYED)), self.clone());
-        tasks.spawn(follow(pods, move |pod, there| {
+        tasks.spawn(follow(pods, routes.clone(), move |pod, there| {
             let status = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let real = RealPod {
                 deleting: pod.metadata.deletion_timestamp.is_some(),
@@ -98,23 +114,23 @@ impl Seen {
         }));
         let status = |status: Option<i32>| status.unwrap_or_default();
         self.watch_targets::<Deployment>(
-            client,
+            with,
             tasks,
             ("Deployment", move |it| status(it.status.as_ref().and_then(|status| status.replicas))),
         );
         self.watch_targets::<ReplicaSet>(
-            client,
+            with,
             tasks,
             ("ReplicaSet", move |it| status(it.status.as_ref().map(|status| status.replicas))),
         );
         self.watch_targets::<StatefulSet>(
-            client,
+            with,
             tasks,
             ("StatefulSet", move |it| status(it.status.as_ref().map(|status| status.replicas))),
         );
         let kind = "ReplicationController";
         self.watch_targets::<ReplicationController>(
-            client,
+            with,
             tasks,
             (kind, move |it| status(it.status.as_ref().map(|status| status.replicas))),
         );
@@ -123,14 +139,14 @@ impl Seen {
     /// Watches targets of a kind, whose `status.replicas` is what is given of each.
     fn watch_targets<K>(
         self: &Arc<Seen>,
-        client: &Client,
+        (client, routes): (&Client, &Arc<Routes>),
         tasks: &mut JoinSet<()>,
         (kind, replicas): (&'static str, impl Fn(&K) -> i32 + Send + 'static),
     ) where
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
     {
         let (objects, seen) = (events::<K>(client, None), self.clone());
-        tasks.spawn(follow(objects, move |object, there| {
+        tasks.spawn(follow(objects, routes.clone(), move |object, there| {
             let key = (kind, object.name_any());
             let replicas = replicas(&object);
             seen.change(object.namespace(), |namespace| {
@@ -158,15 +174,47 @@ where
 }
 
 /// Hands on each object, and whether it is there.
-async fn follow<K>(mut events: Events<K>, mut hand: impl FnMut(K, bool)) {
+async fn follow<K>(mut events: Events<K>, routes: Arc<Routes>, mut hand: impl FnMut(K, bool))
+where
+    K: Resource<DynamicType = ()>,
+{
+    let mut refusals = Refusals::default();
     loop {
         match events.try_next().await {
             Ok(Some(Event::Apply(object) | Event::InitApply(object))) => hand(object, true),
             Ok(Some(Event::Delete(object))) => hand(object, false),
             Ok(Some(Event::Init | Event::InitDone)) => {}
             Ok(None) => return,
-            // It is asked again; a cluster that is gone is told by others.
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(200)).await,
+            Err(error) => refusals.wait_after(&error, &K::plural(&()), &routes).await,
         }
     }
+}
+
+/// How often a watch was refused.
+#[derive(Default)]
+pub(super) struct Refusals(u32);
+
+impl Refusals {
+    /// Waits before a watch that has failed is begun again. One that is refused again and again
+    /// will not be any better; a cluster that is gone is told by others.
+    pub(super) async fn wait_after(&mut self, error: &watcher::Error, of: &str, routes: &Routes) {
+        if let Some(why) = refused(error) {
+            self.0 += 1;
+            if self.0 >= PATIENCE {
+                routes.lose(format!("{of} can't be watched: {why}"));
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// What the API server says to a watch that nobody has the right to, or that is of nothing.
+fn refused(error: &watcher::Error) -> Option<&str> {
+    let said = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(said))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(said)) => said,
+        watcher::Error::WatchError(said) => said,
+        _ => return None,
+    };
+    matches!(said.code, 401 | 403 | 404).then_some(&said.message)
 }
