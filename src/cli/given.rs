@@ -86,6 +86,19 @@ impl OfGiven {
         self.of.context.is_some()
     }
 
+    /// How it is named on a command line; nothing if it is not.
+    pub(super) fn words(&self) -> Vec<String> {
+        let file = self.of.kubeconfig.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let named = [
+            ("--context", self.of.context.clone()),
+            ("--kubeconfig", file),
+            ("--metrics-address", self.metrics_address.as_ref().map(ToString::to_string)),
+        ];
+        let named = named.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let replaces = self.replace_metrics_api.then(|| "--replace-metrics-api".to_owned());
+        named.flatten().chain(replaces).collect()
+    }
+
     /// The cluster that is named, if the engine is one that has to be.
     pub(super) fn open(&self, wanted: bool) -> Result<Option<Given>, Failure> {
         if wanted {

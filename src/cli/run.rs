@@ -114,8 +114,7 @@ impl OfOwn {
             let what = "--controller takes the place of upstream's controller on a control plane";
             return Err(Failure::usage(what).hint("add --engine embedded"));
         }
-        let mut words =
-            ["--engine", "embedded", "--controller", command].map(str::to_owned).to_vec();
+        let mut words = vec!["--controller".to_owned(), command.clone()];
         let wrong = |error: CommandError| {
             Failure::usage(format!("--controller: {}", error.what)).hint(error.hint)
         };
@@ -141,6 +140,27 @@ impl OfOwn {
         }
         Ok(Some((Own { controller, compared }, words)))
     }
+}
+
+/// What has to be said again to play on the same cluster in the same way. Of other engines their
+/// names say enough.
+fn words(args: &Args, own: Option<Vec<String>>) -> Vec<String> {
+    let on_cluster = args.engine.filter(|engine| engine.choice().cluster().is_some());
+    let Some(engine) = on_cluster.and_then(|engine| engine.to_possible_value()) else {
+        return Vec::new();
+    };
+    let mut words = vec!["--engine".to_owned(), engine.get_name().to_owned()];
+    words.extend(own.unwrap_or_default());
+    words.extend(args.given.words());
+    let longest = args.longest.map(|it| Span(i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)));
+    let flags = [
+        ("--image", args.image.clone()),
+        ("--speed", args.speed.map(|it| it.to_string())),
+        ("--longest", longest.map(|it| it.to_string())),
+    ];
+    let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+    words.extend(given.flatten());
+    words
 }
 
 /// The same of clusters whose sync period can't be made short.
@@ -228,7 +248,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         return Err(Failure::usage(what).hint("--engine image, k3s and kind take one"));
     }
     let checkout = args.local.open(other, args.program.is_some())?;
-    let (own, words) = args.own.open(args.engine == Some(EngineName::Embedded))?.unzip();
+    let (own, own_words) = args.own.open(args.engine == Some(EngineName::Embedded))?.unzip();
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
@@ -273,7 +293,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         given: given.clone(),
         image: args.image.clone(),
         own,
-        words: words.unwrap_or_default(),
+        words: words(args, own_words),
         stop: Arc::new(AtomicBool::new(false)),
     };
     if let Some(given) = &given {

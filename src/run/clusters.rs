@@ -39,6 +39,9 @@ const AT_FIRST: usize = 4;
 /// How often it is looked whether something has come about.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// Shorter sync periods are too short for the reconciles of many HPAs.
+const SHORTEST_PERIOD: Span = Span::from_millis(200);
+
 /// Reconciles that are closer may come in another order.
 const APART: Span = Span::from_millis(300);
 
@@ -69,12 +72,20 @@ fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, S
         return Err(on_a_cluster(why));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
-    if let Some(why) = too_long(&faster, pace) {
+    if let Some(why) = too_short(&faster, release).or_else(|| too_long(&faster, pace)) {
         return Err(on_a_cluster(why));
     }
     let faster = Arc::new(faster);
     let why = unordered(&free_run(&faster, release).trace);
     why.map_or(Ok(Arc::unwrap_or_clone(faster)), |why| Err(on_a_cluster(why)))
+}
+
+/// Why a scenario is too fast for a controller, if it is.
+fn too_short(faster: &Scenario, release: Release) -> Option<String> {
+    let period = faster.flags_by(&Rules::of(release)).sync_period;
+    (period < SHORTEST_PERIOD).then(|| {
+        format!("its sync period would be {period}, and less than {SHORTEST_PERIOD} is too short")
+    })
 }
 
 /// Why a scenario at its pace is not wanted, if it is not.
@@ -230,8 +241,19 @@ fn play_all(
                 // It is never closed.
                 let _turn = starting.acquire().await;
                 ground.start(name, settings).await
-            })?;
+            });
             started.fetch_add(1, Ordering::Relaxed);
+            let cluster = match cluster {
+                Ok(cluster) => cluster,
+                // It may fail of its flags or feature gates; of others than the usual ones, that is.
+                Err(error @ EngineError::Broken { .. }) if number > 0 => {
+                    course.fail(parts, &error, &mut |outcome| {
+                        event(Event::Finished(Box::new(outcome)));
+                    });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             wait(&|| started.load(Ordering::Relaxed) >= of_first.len());
             Group { course, parts, cluster: &cluster }.play(runtime, &mut |outcome| {
                 event(Event::Finished(Box::new(outcome)));

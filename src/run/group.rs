@@ -16,6 +16,7 @@ use super::many::Plan;
 use super::own::Compared;
 use super::wall;
 use super::{Outcome, Verdict};
+use crate::engine::EngineError;
 use crate::engine::cluster::Cluster;
 use crate::model::rules::Release;
 use crate::model::time::Time;
@@ -64,6 +65,16 @@ impl Course<'_> {
         let turns = Semaphore::new(plan.jobs.max(1));
         let (begun, playing) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Course { plan, name, release, turns, begun, playing }
+    }
+
+    /// Scenarios that have no verdict, since their cluster can't be had.
+    pub(super) fn fail(&self, parts: &[Part], error: &EngineError, done: &mut dyn FnMut(Outcome)) {
+        self.begun.fetch_add(parts.len(), Ordering::Relaxed);
+        for part in parts {
+            let mut outcome = unfinished(&part.written, self.name, self.release);
+            outcome.verdict = inconclusive(error.clone());
+            done(outcome);
+        }
     }
 
     /// Whether so many have begun, and few of them go on.
@@ -144,7 +155,14 @@ impl Group<'_> {
         let findings = Findings::new(trace, &plan.known);
         let compared = plan.own.as_ref().map_or(Compared::All, |own| own.compared);
         let with = (self.cluster, &*plan.stop, compared);
-        match wall::follow(&part.played, release, with, findings).await {
+        let followed = wall::follow(&part.played, release, with, findings).await;
+        let displaced = match &followed {
+            Ok(followed) if followed.findings.divergence.is_some() => {
+                self.cluster.displaced().await
+            }
+            _ => None,
+        };
+        match displaced.map_or(followed, Err) {
             Ok(followed) => {
                 conclude(&mut outcome, (&part.played, release), followed.findings);
                 outcome.boundaries = followed.boundaries;

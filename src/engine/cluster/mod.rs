@@ -101,6 +101,8 @@ pub(crate) struct Cluster {
     own: Mutex<Option<own::Running>>,
     ground: Mutex<Ground>,
     opened: AtomicUsize,
+    /// Whose metrics it serves.
+    groups: Vec<&'static str>,
     /// Removes what was made on somebody's cluster if this process is killed.
     guard: Option<Guard>,
 }
@@ -407,7 +409,8 @@ impl Cluster {
         let (stage, own) = (Arc::new(stage), Mutex::new(own));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
         let guard = None;
-        let cluster = Cluster { stage, tasks, server, own, ground, opened, guard };
+        let groups = reach.groups;
+        let cluster = Cluster { stage, tasks, server, own, ground, opened, groups, guard };
         if is_disposable {
             let is_gone = || cluster.check().is_err();
             warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
@@ -440,6 +443,17 @@ impl Cluster {
         self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()?;
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
+    }
+
+    /// Why its controller may have seen no metrics, where others have a say: an add-on manager may
+    /// put the cluster's own metrics API back at any time.
+    pub(crate) async fn displaced(&self) -> Option<EngineError> {
+        let is_shared = !self.stage.is_disposable;
+        let why = match is_shared {
+            true => registration::displaced(&self.stage.client, &self.groups).await?,
+            false => return None,
+        };
+        Some(self.stage.broken(why))
     }
 
     /// Removes all that was made on somebody's cluster.

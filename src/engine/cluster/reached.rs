@@ -1,5 +1,6 @@
 //! Clusters by their kubeconfigs, and where their API servers find this machine.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -22,6 +23,19 @@ pub struct Place {
     pub host: String,
     /// The port; 0: one that is free.
     pub port: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        match self.port {
+            0 => f.write_str(&self.host),
+            port => write!(f, "{host}:{port}"),
+        }
+    }
 }
 
 impl FromStr for Place {
@@ -203,6 +217,9 @@ mod tests {
         assert_eq!("10.0.0.7:4443".parse(), of("10.0.0.7", 4443));
         assert_eq!("[fd00::7]:4443".parse(), of("fd00::7", 4443));
         assert_eq!("fd00::7".parse(), of("fd00::7", 0));
+        for text in ["10.0.0.7", "10.0.0.7:4443", "[fd00::7]:4443", "fd00::7"] {
+            assert_eq!(text.parse::<Place>().map(|it| it.to_string()), Ok(text.to_owned()));
+        }
         assert_eq!("host.docker.internal:1".parse(), of("host.docker.internal", 1));
         for wrong in ["", ":1", "0.0.0.0", "a:x", "10.0.0.7:99999", "a b", "https://a"] {
             assert!(wrong.parse::<Place>().is_err(), "{wrong}");

@@ -152,13 +152,34 @@ pub(crate) async fn foreign(client: &Client, groups: &[&str]) -> Result<Vec<Fore
         if let Some(owner) = owner(&api.metadata) {
             return Err(Refusal::Served(format!("APIService {name}"), owner));
         }
-        let service = api.spec.and_then(|spec| spec.service).map_or_else(
-            || "the API server itself".to_owned(),
-            |it| format!("{}/{}", it.namespace.unwrap_or_default(), it.name.unwrap_or_default()),
-        );
-        found.push(Foreign { name, service });
+        found.push(Foreign { name, service: service(api) });
     }
     Ok(found)
+}
+
+/// Namespace and name of the Service behind it.
+fn service(api: APIService) -> String {
+    api.spec.and_then(|spec| spec.service).map_or_else(
+        || "the API server itself".to_owned(),
+        |it| format!("{}/{}", it.namespace.unwrap_or_default(), it.name.unwrap_or_default()),
+    )
+}
+
+/// Which of ours somebody else has removed or changed since they were registered.
+pub(super) async fn displaced(client: &Client, groups: &[&str]) -> Option<String> {
+    let apis: Api<APIService> = Api::all(client.clone());
+    for (name, ..) in api_services(groups) {
+        // An API server that does not answer is seen by others.
+        let there = apis.get_opt(&name).await.ok()?;
+        let Some(api) = there else {
+            return Some(format!("somebody has removed APIService {name} meanwhile"));
+        };
+        let service = service(api);
+        if !service.starts_with(&format!("{NAMESPACE}/")) {
+            return Some(format!("somebody has pointed APIService {name} to {service} meanwhile"));
+        }
+    }
+    None
 }
 
 fn refused(what: &str, error: &Error) -> Refusal {
