@@ -7,6 +7,8 @@
 //! This suite has a `main` of its own, since its tests share a cluster, which may first have to be
 //! built.
 
+#[path = "kubeconfig/disturbed.rs"]
+mod disturbed;
 mod support;
 
 use std::fs;
@@ -109,9 +111,9 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.into()).exit_code()
 }
 
-type Test = fn(&Place) -> Result<(), Failed>;
+type Test = fn(&Arc<Place>) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 9] = [
+const TESTS: [(&str, Test); 13] = [
     ("fixtures_conform_and_nothing_is_left", conform),
     ("a_controller_that_is_not_as_it_seems_diverges", diverge),
     ("without_consent_nothing_is_made", without_consent),
@@ -121,6 +123,10 @@ const TESTS: [(&str, Test); 9] = [
     ("what_a_lost_run_left_can_be_removed", cleaned),
     ("what_a_lost_run_left_is_removed_by_the_next", next_run),
     ("an_api_server_that_dies_under_a_run_is_no_verdict", dies_under_a_run),
+    ("others_may_look_at_the_metrics_of_a_run", disturbed::looked_at),
+    ("a_controller_manager_that_stood_still_is_no_divergence", disturbed::stood_still),
+    ("what_may_not_be_watched_is_no_divergence", disturbed::not_shown),
+    ("a_metrics_api_that_is_put_back_is_no_divergence", disturbed::put_back),
 ];
 
 /// A cluster, and the files by which it is reached.
@@ -208,17 +214,21 @@ impl Place {
         }
     }
 
-    /// The process of its API server, by the port at which it is.
-    fn api_server(&self) -> Result<String, Failed> {
+    /// The process of a part of it. All of them name its folder, and the API server its port.
+    fn part(&self, name: &str) -> Result<String, Failed> {
         let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
         let port = cluster.server().rsplit(':').next().unwrap_or_default().to_owned();
+        let mut lines = Vec::new();
         for pid in support::place::children(std::process::id())?.split_whitespace() {
-            let line = fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
-            if line.contains("kube-apiserver") && line.contains(&format!("--secure-port={port}")) {
-                return Ok(pid.to_owned());
-            }
+            lines.push((pid.to_owned(), fs::read_to_string(format!("/proc/{pid}/cmdline"))?));
         }
-        Err("there is no API server".into())
+        let folder = lines.iter().find_map(|(_, line)| {
+            let (_, folder) = line.contains(&port).then(|| line.split_once("unix://"))??;
+            folder.split_once("/etcd.sock").map(|(folder, _)| folder.to_owned())
+        });
+        let folder = folder.ok_or("there is no API server")?;
+        let part = lines.into_iter().find(|(_, it)| it.contains(name) && it.contains(&folder));
+        part.map(|(pid, _)| pid).ok_or_else(|| format!("there is no {name}").into())
     }
 
     fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
@@ -346,7 +356,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-fn conform(place: &Place) -> Result<(), Failed> {
+fn conform(place: &Arc<Place>) -> Result<(), Failed> {
     let output = place.run(&[&["--format", "json"], &CONFORM[..]].concat())?;
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -358,7 +368,7 @@ fn conform(place: &Place) -> Result<(), Failed> {
 }
 
 /// That flags can't be seen is said; what is seen is compared all the same.
-fn diverge(_: &Place) -> Result<(), Failed> {
+fn diverge(_: &Arc<Place>) -> Result<(), Failed> {
     let place = Place::new(Flags { tolerance: 0.5, ..Flags::default() })?;
     let output = place.run(&["tolerance/just-above-the-upper-edge-scales-up"])?;
     let said = said(&output);
@@ -370,7 +380,7 @@ fn diverge(_: &Place) -> Result<(), Failed> {
     place.is_clean()
 }
 
-fn without_consent(place: &Place) -> Result<(), Failed> {
+fn without_consent(place: &Arc<Place>) -> Result<(), Failed> {
     let output = place.command(&["run", "--engine", "kubeconfig", CONFORM[0]]).output()?;
     let told = said(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
@@ -382,7 +392,7 @@ fn without_consent(place: &Place) -> Result<(), Failed> {
     place.is_clean()
 }
 
-fn replaced(place: &Place) -> Result<(), Failed> {
+fn replaced(place: &Arc<Place>) -> Result<(), Failed> {
     let theirs = place.create_metrics_server()?;
     let refused = place.run(&[CONFORM[0]])?;
     let told = said(&refused);
@@ -399,7 +409,7 @@ fn replaced(place: &Place) -> Result<(), Failed> {
     place.delete_metrics_server()
 }
 
-fn interrupted(place: &Place) -> Result<(), Failed> {
+fn interrupted(place: &Arc<Place>) -> Result<(), Failed> {
     use std::os::unix::process::ExitStatusExt as _;
     let theirs = place.create_metrics_server()?;
     for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
@@ -415,7 +425,7 @@ fn interrupted(place: &Place) -> Result<(), Failed> {
 }
 
 /// Its guard removes what it has made.
-fn guarded(place: &Place) -> Result<(), Failed> {
+fn guarded(place: &Arc<Place>) -> Result<(), Failed> {
     let theirs = place.create_metrics_server()?;
     let mut child = place.under_way(&["--replace-metrics-api"])?;
     assert_ne!(place.metrics_server()?, theirs, "it is replaced");
@@ -446,7 +456,7 @@ fn kill(place: &Place) -> Result<(), Failed> {
     Ok(())
 }
 
-fn cleaned(place: &Place) -> Result<(), Failed> {
+fn cleaned(place: &Arc<Place>) -> Result<(), Failed> {
     let theirs = place.create_metrics_server()?;
     kill(place)?;
     let clean = place.command(&["cluster", "clean"]).output()?;
@@ -461,7 +471,7 @@ fn cleaned(place: &Place) -> Result<(), Failed> {
     place.delete_metrics_server()
 }
 
-fn next_run(place: &Place) -> Result<(), Failed> {
+fn next_run(place: &Arc<Place>) -> Result<(), Failed> {
     let theirs = place.create_metrics_server()?;
     kill(place)?;
     // Also where it does not go on.
@@ -475,12 +485,12 @@ fn next_run(place: &Place) -> Result<(), Failed> {
 }
 
 /// Of a cluster of its own, of which nobody else needs anything afterwards.
-fn dies_under_a_run(_: &Place) -> Result<(), Failed> {
+fn dies_under_a_run(_: &Arc<Place>) -> Result<(), Failed> {
     let place = Place::new(Flags::default())?;
     let run = place.under_way(&[])?;
     let guards = support::place::children(run.id())?;
     assert!(!guards.is_empty(), "nobody guards it");
-    signal("-KILL", &place.api_server()?);
+    signal("-KILL", &place.part("kube-apiserver")?);
     let begin = Instant::now();
     let output = run.wait_with_output()?;
     let told = said(&output);

@@ -129,7 +129,7 @@ mod tests {
     fn write(name: &str, replicas: i32, error: Option<&str>) -> Did {
         let (at, what) = (Timestamp::UNIX_EPOCH, "updateScale");
         let entry = json!({ "name": name, "replicas": replicas, "error": error });
-        Did { at, done: at, what, entry }
+        Did { at, done: at, what, entry, by: String::new() }
     }
 
     #[test]

@@ -238,7 +238,7 @@ pub(super) fn is_query(what: &str) -> bool {
 
 /// A query, for the log.
 fn asked(at: Timestamp, what: &'static str, entry: Value) -> Did {
-    Did { at, done: Timestamp::now(), what, entry }
+    Did { at, done: Timestamp::now(), what, entry, by: String::new() }
 }
 
 fn merge(entry: &mut Value, answer: Value) {

@@ -34,6 +34,8 @@ pub(crate) struct Did {
     /// What it was, and the protocol's name for it.
     pub(crate) what: &'static str,
     pub(crate) entry: Value,
+    /// Who asked, where it is a query.
+    pub(crate) by: String,
 }
 
 /// Hands on what is done in each namespace to the one who plays there.
@@ -208,7 +210,7 @@ fn did(event: Event) -> Option<Did> {
         _ => return None,
     };
     let (at, done) = (event.request_received_timestamp, event.stage_timestamp);
-    Some(Did { at, done, what, entry })
+    Some(Did { at, done, what, entry, by: String::new() })
 }
 
 /// What has `spec.replicas`, and a scale besides.

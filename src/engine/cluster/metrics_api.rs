@@ -4,8 +4,7 @@
 //! Here is what is served, and the server. What it says of its groups is in `discovery`, what it
 //! answers to queries in `answers`; the bodies are made in `metrics_json`.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -57,8 +56,6 @@ pub(super) struct Served {
     log: Option<UnboundedSender<Did>>,
     /// Whose queries alone are told, where that is known.
     controller: Option<Arc<str>>,
-    /// Who asked, and how often.
-    askers: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Served {
@@ -71,7 +68,6 @@ impl Served {
             mirror: None,
             log: None,
             controller: None,
-            askers: RefCell::default(),
         }
     }
 
@@ -105,15 +101,13 @@ impl Served {
 
     /// Tells of a query. Others than the controller may look, too.
     pub(super) fn tell(&self, did: Did) {
-        let asker = queries::asking();
-        let is_others = self.controller.as_ref().is_some_and(|it| **it != *asker);
-        *self.askers.borrow_mut().entry(asker).or_default() += 1;
-        if is_others {
+        let by = queries::asking();
+        if self.controller.as_ref().is_some_and(|it| **it != *by) {
             return;
         }
         if let Some(log) = &self.log {
             // Nobody listens any more when a scenario is over.
-            let _ = log.send(did);
+            let _ = log.send(Did { by, ..did });
         }
     }
 }
@@ -188,15 +182,11 @@ impl Metrics {
         }
     }
 
-    /// Who has asked most of a namespace is the controller: from now on only what it asks is told.
-    pub(crate) fn learn_controller(&self, namespace: &str) {
-        let namespaces = self.lock();
-        let Some(served) = namespaces.get(namespace) else { return };
-        let askers = served.askers.borrow();
-        if let Some((user, _)) = askers.iter().max_by_key(|(_, times)| **times) {
-            // Once is enough: it does not change.
-            let _ = self.controller.set(user.as_str().into());
-        }
+    /// That user is the controller: of namespaces that are opened from now on, only what it asks is
+    /// told.
+    pub(crate) fn set_controller(&self, user: &str) {
+        // Once is enough: it does not change.
+        let _ = self.controller.set(user.into());
     }
 
     /// Its t=0 is another instant.

@@ -83,8 +83,7 @@ fn follow(
                     let namespace = object.metadata.namespace.clone().unwrap_or_default();
                     let object = serde_json::to_value(object).unwrap_or_default();
                     if let Some((what, entry)) = versions.next(object, &named, says) {
-                        let now = Timestamp::now();
-                        routes.hand(&namespace, Did { at: now, done: now, what, entry });
+                        routes.hand(&namespace, seen(what, entry));
                     }
                 }
                 Ok(Some(Event::Delete(object))) => {
@@ -93,8 +92,7 @@ fn follow(
                 // All is listed anew: the first time, and when the API server forgot where we were.
                 Ok(Some(Event::Init)) => {
                     if std::mem::replace(&mut begun, true) {
-                        let (now, entry) = (Timestamp::now(), Value::Null);
-                        routes.hand_all(&Did { at: now, done: now, what: GAP, entry });
+                        routes.hand_all(&seen(GAP, Value::Null));
                     }
                 }
                 Ok(Some(Event::InitDone)) => {}
@@ -103,6 +101,12 @@ fn follow(
             }
         }
     }
+}
+
+/// Something that is seen now.
+fn seen(what: &'static str, entry: Value) -> Did {
+    let now = Timestamp::now();
+    Did { at: now, done: now, what, entry, by: String::new() }
 }
 
 /// The last version of each object.
