@@ -58,9 +58,13 @@ fn main() -> ExitCode {
         Ok(version) => say(&format!("Docker {version}")),
         Err(error) => say(&format!("what needs containers is ignored: {error}")),
     }
+    if let Err(error) = &program {
+        say(&format!("there is no control plane: {error}"));
+    }
+    let no_program = support::is_missing(&program);
+    let no_docker = matches!(docker, Err(EngineError::Unavailable { .. }));
     let both = docker.and_then(|_| program.clone());
-    let of = |tests: &[(&'static str, Test)], ready: &Result<PathBuf, EngineError>| {
-        let missing = support::is_missing(ready);
+    let of = |tests: &[(&'static str, Test)], ready: &Result<PathBuf, EngineError>, missing| {
         let one = |(name, test): &(&'static str, Test)| {
             let (test, ready) = (*test, ready.clone());
             Trial::test(*name, move || test(&ready?)).with_ignored_flag(missing)
@@ -71,9 +75,9 @@ fn main() -> ExitCode {
     if let Some(why) = &no_engine {
         say(&format!("what kills an engine of its own is ignored: {why}"));
     }
-    let mut trials = of(&TESTS, &both);
-    trials.extend(of(&WITHOUT_DOCKER, &program));
-    let own = of(&OF_ITS_OWN, &program).into_iter();
+    let mut trials = of(&TESTS, &both, no_program || no_docker);
+    trials.extend(of(&WITHOUT_DOCKER, &program, no_program));
+    let own = of(&OF_ITS_OWN, &program, no_program).into_iter();
     trials.extend(own.map(|trial| match no_engine {
         Some(_) => trial.with_ignored_flag(true),
         None => trial,
