@@ -24,9 +24,10 @@ use std::time::{Duration, Instant};
 use kube_lockstep::engine::{EngineError, containers, embedded};
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
+use support::moments::{self, Moments};
 
-/// How often the owner is killed, each time at another moment.
-const KILLS: u64 = 12;
+/// How often the owner is killed, each time at another moment before the one that is given.
+const KILLS: (u32, Duration) = (12, Duration::from_secs(8));
 
 /// How long it may take until nothing is left.
 const GONE_LIMIT: Duration = Duration::from_secs(20);
@@ -216,12 +217,14 @@ fn wait_until_it_plays(owner: &Owner) -> Result<String, Failed> {
 
 /// From before the container is made to when scenarios are played on it.
 fn killed(_: &Path) -> Result<(), Failed> {
-    for number in 0..KILLS {
+    let mut moments = Moments::of("containers");
+    for number in 0..KILLS.0 {
         let mut owner = long(None)?;
-        sleep(Duration::from_millis(number * number * 60));
-        owner.run()?.kill()?;
-        owner.run()?.wait()?;
-        wait_until_none(owner.id).map_err(|left| format!("kill {number}: {left:?}"))?;
+        let moment = moments.early(KILLS.1);
+        sleep(moment);
+        let kill = format!("kill {number}, after {moment:?}");
+        moments::kill(owner.run()?).map_err(|why| format!("{kill}: {why}"))?;
+        wait_until_none(owner.id).map_err(|left| format!("{kill}: {left:?}"))?;
     }
     Ok(())
 }
