@@ -434,6 +434,8 @@ fn doctor_names_every_engine_and_says_what_is_missing() {
     let doctor = kube_lockstep(&["doctor"])
         .env("PATH", cache.path())
         .env("KUBE_LOCKSTEP_CACHE", cache.path())
+        .env("DOCKER_HOST", format!("unix://{}/docker.sock", cache.path().display()))
+        .env("KUBECONFIG", cache.path().join("config"))
         .assert()
         .code(3);
     let text = stdout(&doctor);
@@ -441,6 +443,11 @@ fn doctor_names_every_engine_and_says_what_is_missing() {
     assert!(text.contains("install Go 1.26 or newer"), "{text}");
     assert!(text.contains("missing  upstream 1.37"), "{text}");
     assert!(text.contains("missing  embedded 1.37"), "{text}");
+    for (name, needs) in [("image 1.37", "Docker"), ("k3s 1.37", "Docker"), ("kind 1.37", "kind")] {
+        let row = text.lines().find(|line| line.contains(name)).unwrap_or_default();
+        assert!(row.contains("missing") && row.contains(needs), "{name}: {text}");
+    }
+    assert!(text.contains("missing  kubeconfig"), "{text}");
     assert!(text.contains("ok       loopback"), "{text}");
     assert!(text.contains("ok       model 1.37"), "{text}");
     assert!(text.ends_with("`kube-lockstep run` takes recorded\n"), "{text}");
@@ -594,6 +601,12 @@ current-context: production
     assert!(other.contains("--context is of --engine kubeconfig"), "{other}");
     let fast = run(&["--engine", "kubeconfig", "--context", "staging", "--speed", "2"], 2);
     assert!(fast.contains("it follows from the cluster's sync period"), "{fast}");
+    for flag in [["--speed", "3"], ["--longest", "10m"]] {
+        let timeless = ["run", "tolerance", "--engine", "recorded", flag[0], flag[1]];
+        let timeless = stderr(&kube_lockstep(&timeless).assert().code(2));
+        let what = format!("{} is of real clusters, and no such engine is named", flag[0]);
+        assert!(timeless.contains(&what), "{timeless}");
+    }
     let gone = run(&["--engine", "kubeconfig", "--context", "staging", "--yes"], 3);
     assert!(gone.contains("the kubeconfig engine failed: "), "{gone}");
     let none = ["cluster", "clean", "--kubeconfig", text(&file)];

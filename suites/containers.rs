@@ -24,9 +24,10 @@ use std::time::{Duration, Instant};
 use kube_lockstep::engine::{EngineError, containers, embedded};
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
+use support::moments::{self, Moments};
 
-/// How often the owner is killed, each time at another moment.
-const KILLS: u64 = 12;
+/// How often the owner is killed, each time at another moment before the one that is given.
+const KILLS: (u32, Duration) = (12, Duration::from_secs(8));
 
 /// How long it may take until nothing is left.
 const GONE_LIMIT: Duration = Duration::from_secs(20);
@@ -58,9 +59,13 @@ fn main() -> ExitCode {
         Ok(version) => say(&format!("Docker {version}")),
         Err(error) => say(&format!("what needs containers is ignored: {error}")),
     }
+    if let Err(error) = &program {
+        say(&format!("there is no control plane: {error}"));
+    }
+    let no_program = support::is_missing(&program);
+    let no_docker = matches!(docker, Err(EngineError::Unavailable { .. }));
     let both = docker.and_then(|_| program.clone());
-    let of = |tests: &[(&'static str, Test)], ready: &Result<PathBuf, EngineError>| {
-        let missing = support::is_missing(ready);
+    let of = |tests: &[(&'static str, Test)], ready: &Result<PathBuf, EngineError>, missing| {
         let one = |(name, test): &(&'static str, Test)| {
             let (test, ready) = (*test, ready.clone());
             Trial::test(*name, move || test(&ready?)).with_ignored_flag(missing)
@@ -71,9 +76,9 @@ fn main() -> ExitCode {
     if let Some(why) = &no_engine {
         say(&format!("what kills an engine of its own is ignored: {why}"));
     }
-    let mut trials = of(&TESTS, &both);
-    trials.extend(of(&WITHOUT_DOCKER, &program));
-    let own = of(&OF_ITS_OWN, &program).into_iter();
+    let mut trials = of(&TESTS, &both, no_program || no_docker);
+    trials.extend(of(&WITHOUT_DOCKER, &program, no_program));
+    let own = of(&OF_ITS_OWN, &program, no_program).into_iter();
     trials.extend(own.map(|trial| match no_engine {
         Some(_) => trial.with_ignored_flag(true),
         None => trial,
@@ -212,12 +217,14 @@ fn wait_until_it_plays(owner: &Owner) -> Result<String, Failed> {
 
 /// From before the container is made to when scenarios are played on it.
 fn killed(_: &Path) -> Result<(), Failed> {
-    for number in 0..KILLS {
+    let mut moments = Moments::of("containers");
+    for number in 0..KILLS.0 {
         let mut owner = long(None)?;
-        sleep(Duration::from_millis(number * number * 60));
-        owner.run()?.kill()?;
-        owner.run()?.wait()?;
-        wait_until_none(owner.id).map_err(|left| format!("kill {number}: {left:?}"))?;
+        let moment = moments.early(KILLS.1);
+        sleep(moment);
+        let kill = format!("kill {number}, after {moment:?}");
+        moments::kill(owner.run()?).map_err(|why| format!("{kill}: {why}"))?;
+        wait_until_none(owner.id).map_err(|left| format!("{kill}: {left:?}"))?;
     }
     Ok(())
 }

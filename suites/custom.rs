@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         false => embedded::ensure(Release::newest(), &stop, &mut |_, _| {}),
     };
     if let Err(error) = &built {
-        say(&format!("what needs a control plane is ignored: {error}"));
+        say(&format!("there is no control plane: {error}"));
     }
     let missing = support::is_missing(&built) && !arguments.list;
     let trials = TESTS.into_iter().map(|(name, test)| {

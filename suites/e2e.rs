@@ -1,7 +1,7 @@
 //! Every fixture that fits a wall clock, on real control planes: `cargo test --features e2e`.
 //!
 //! It runs on the newest release; on others if the environment variable KUBE_LOCKSTEP_E2E_RELEASES
-//! says so. What does not fit is named as ignored, with the reason.
+//! says so, and then has to. What does not fit is named as ignored, and the reasons are told.
 //!
 //! This suite has a `main` of its own, since scenarios are played side by side on one cluster, and
 //! since a control plane may first have to be built.
@@ -29,7 +29,8 @@ fn say(line: &str) {
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let releases = std::env::var(RELEASES).unwrap_or_else(|_| Release::newest().to_string());
+    let named = std::env::var(RELEASES).ok();
+    let releases = named.clone().unwrap_or_else(|| Release::newest().to_string());
     let releases = match releases.parse::<Releases>() {
         Ok(releases) => releases,
         Err(error) => {
@@ -37,17 +38,19 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let built = if arguments.list { Ok(()) } else { build(&releases) };
-    let missing = support::is_missing(&built);
-    if let Err(error) = &built {
-        say(&format!("what needs a control plane is ignored: {error}"));
-    }
     let mut trials = Vec::new();
     for release in releases.iter() {
-        let played = match (&built, arguments.list) {
-            (Ok(()), false) => play(release, arguments.filter.as_deref()),
-            _ => Ok(BTreeMap::new()),
-        };
+        let built = if arguments.list { Ok(()) } else { build(release) };
+        // Who names releases wants them played.
+        let missing = named.is_none() && support::is_missing(&built);
+        if let Err(error) = &built {
+            let becomes = if missing { "all is ignored" } else { "nothing can be played" };
+            say(&format!("{release}: {becomes}: {error}"));
+        }
+        let played = built.and_then(|()| match arguments.list {
+            true => Ok(BTreeMap::new()),
+            false => play(release, arguments.filter.as_deref()),
+        });
         trials.extend(support::fixtures().iter().map(|path| {
             let id = support::id_of(path);
             let outcome = match &played {
@@ -62,18 +65,16 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn build(releases: &Releases) -> Result<(), EngineError> {
+fn build(release: Release) -> Result<(), EngineError> {
     let mut last = String::new();
-    for release in releases.iter() {
-        embedded::ensure(release, &AtomicBool::new(false), &mut |what, _| {
-            let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-            if stage != last {
-                say(&stage);
-                last = stage;
-            }
-        })?;
-    }
-    Ok(())
+    let built = embedded::ensure(release, &AtomicBool::new(false), &mut |what, _| {
+        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+        if stage != last {
+            say(&stage);
+            last = stage;
+        }
+    });
+    built.map(drop)
 }
 
 /// Plays all fixtures side by side.
@@ -105,7 +106,24 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         summary.boundaries,
         summary.replayed
     ));
+    tell_ignored(release, &outcomes);
     Ok(outcomes)
+}
+
+/// Says of all that does not fit why not, each reason once.
+fn tell_ignored(release: Release, outcomes: &BTreeMap<String, Outcome>) {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (id, outcome) in outcomes {
+        if let Verdict::Skipped { why } = &outcome.verdict {
+            reasons.entry(why).or_default().push(id);
+        }
+    }
+    for (why, ids) in reasons {
+        match *ids {
+            [id] => say(&format!("{release}: ignored: {id}: {why}")),
+            _ => say(&format!("{release}: {} ignored: {why}", ids.len())),
+        }
+    }
 }
 
 fn verdict(outcome: Result<Outcome, String>) -> Result<(), Failed> {

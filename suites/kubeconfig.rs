@@ -95,8 +95,9 @@ fn main() -> ExitCode {
         true => Err(None),
         false => Place::new(Flags::default()).map(Arc::new).map_err(Some),
     };
-    let missing = matches!(&place, Err(Some(EngineError::Unavailable { .. })));
+    let mut missing = false;
     if let Err(Some(error)) = &place {
+        missing = support::is_missing(&Err::<(), _>(error.clone()));
         // Nobody reads it: nothing to be done about it.
         drop(writeln!(std::io::stderr(), "kubeconfig: no cluster: {error}"));
     }

@@ -18,14 +18,16 @@ use kube_lockstep::engine::embedded::{self, Options, Running};
 use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
+use support::moments::{self, Moments};
 use support::place::{Place, children, signal};
 
 /// How often the owner of a control plane is killed while it starts, and while scenarios are played,
-/// each time at another moment.
-const KILLS: (u64, u64) = (30, 20);
+/// each time at another moment before the one that is given.
+const KILLS: [(u32, Duration); 2] =
+    [(30, Duration::from_millis(3500)), (20, Duration::from_secs(12))];
 
 /// How often somebody is ended by a signal in the first third of a second.
-const ENDS: u64 = 36;
+const ENDS: (u32, Duration) = (36, Duration::from_millis(330));
 
 /// What somebody is ended by, and the numbers of these signals.
 const SIGNALS: [(&str, i32); 3] = [("-INT", 2), ("-TERM", 15), ("-KILL", 9)];
@@ -106,6 +108,11 @@ const TESTS: [(&str, Needs, Test); 13] = [
     ("a_full_disk_is_told_of_and_is_no_divergence", Needs::ADisk, full_disk),
     ("ports_that_others_take_are_given_up_in_the_end", Needs::Nothing, ports_taken),
 ];
+
+/// The same, so slowly that it is not over before somebody is killed.
+fn slowly() -> Vec<&'static str> {
+    [&PLAYED[..], &["--speed", "5", "--longest", "10m"]].concat()
+}
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
@@ -221,15 +228,15 @@ fn start(place: &Place, args: &[&str]) -> Result<Child, Failed> {
 
 /// From before anything is started to when all of it runs.
 fn killed() -> Result<(), Failed> {
-    let place = Place::new()?;
-    for number in 0..KILLS.0 {
+    let (place, mut moments) = (Place::new()?, Moments::of("killed"));
+    let (kills, limit) = KILLS[0];
+    for number in 0..kills {
         let name = format!("e2e-killed-{}", number % 2);
         let mut owner = start(&place, &["cluster", "start", "--foreground", "--name", &name])?;
-        // Moments are denser at the beginning, when most is done.
-        sleep(Duration::from_millis(number * number * 6 % 3500));
-        owner.kill()?;
-        owner.wait()?;
-        place.is_empty().map_err(|left| format!("kill {number}: {left}"))?;
+        let moment = moments.early(limit);
+        sleep(moment);
+        let killed = moments::kill(&mut owner).and_then(|()| place.is_empty());
+        killed.map_err(|why| format!("kill {number}, after {moment:?}: {why}"))?;
     }
     Ok(())
 }
@@ -251,24 +258,25 @@ fn broken() -> Result<(), Failed> {
 
 /// From the start of the control plane to the middle of the scenarios.
 fn killed_while_it_plays() -> Result<(), Failed> {
-    let place = Place::new()?;
-    for number in 0..KILLS.1 {
-        let mut run = start(&place, &PLAYED)?;
+    let (place, mut moments) = (Place::new()?, Moments::of("killed while it plays"));
+    let (kills, limit) = KILLS[1];
+    for number in 0..kills {
+        let mut run = start(&place, &slowly())?;
         place.wait_for("kube-apiserver");
-        sleep(Duration::from_millis(number * 600));
-        run.kill()?;
-        run.wait()?;
-        place.is_empty().map_err(|left| format!("kill {number}: {left}"))?;
+        let moment = moments.before(limit);
+        sleep(moment);
+        let killed = moments::kill(&mut run).and_then(|()| place.is_empty());
+        killed.map_err(|why| format!("kill {number}, after {moment:?}: {why}"))?;
     }
     Ok(())
 }
 
 fn interrupted() -> Result<(), Failed> {
-    let place = Place::new()?;
+    let (place, mut moments) = (Place::new()?, Moments::of("interrupted"));
     for (number, name) in ["-INT", "-TERM", "-INT", "-TERM"].into_iter().enumerate() {
-        let run = start(&place, &PLAYED)?;
+        let run = start(&place, &slowly())?;
         place.wait_for("kube-apiserver");
-        sleep(Duration::from_millis(number as u64 * 3000));
+        sleep(moments.before(KILLS[1].1));
         signal(name, &run.id().to_string());
         let begin = Instant::now();
         let output = run.wait_with_output()?;
@@ -283,16 +291,18 @@ fn interrupted() -> Result<(), Failed> {
 
 /// From before it listens to signals to when etcd has only begun.
 fn ended_at_once() -> Result<(), Failed> {
-    let place = Place::new()?;
+    let (place, mut moments) = (Place::new()?, Moments::of("ended at once"));
     let starts = ["cluster", "start", "--name", "e2e-ended"];
     let stays = [&starts[..], &["--foreground"]].concat();
     let stop = || place.command(&["cluster", "stop", "--name", "e2e-ended"]).output();
     let commands = [&PLAYED[..], &stays, &starts];
     let ways = commands.iter().flat_map(|args| SIGNALS.map(|signal| (*args, signal)));
-    for (number, (args, (name, by))) in (0..ENDS).zip(ways.cycle()) {
-        let what = format!("{} {name} after {} ms", args.join(" "), number * 9);
-        let owner = start(&place, args)?;
-        sleep(Duration::from_millis(number * 9));
+    for (_, (args, (name, by))) in (0..ENDS.0).zip(ways.cycle()) {
+        let moment = moments.before(ENDS.1);
+        let what = format!("{} {name} after {moment:?}", args.join(" "));
+        let mut owner = start(&place, args)?;
+        sleep(moment);
+        assert_eq!(owner.try_wait()?, None, "{what}: it had ended before");
         signal(name, &owner.id().to_string());
         let begin = Instant::now();
         let output = owner.wait_with_output()?;

@@ -11,7 +11,7 @@ use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
 use super::{OfRelease, Source, exit};
 use crate::engine::upstream::build;
-use crate::engine::{EngineError, containers, embedded, model, recorded, upstream};
+use crate::engine::{EngineError, containers, embedded, kubeconfig, model, recorded, upstream};
 use crate::model::rules::Release;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
@@ -78,6 +78,7 @@ impl Check {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let docker = containers::docker_version();
     let machine = [
         go(),
         cache_folder(),
@@ -85,14 +86,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         temporary_folder(),
         memory(),
         loopback(),
-        docker(),
+        docker_engine(&docker),
         scenarios(&fixtures),
     ];
     let upstream = program(build::What::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
     let recorded = recorded_engine(&fixtures, release);
     let embedded = program(build::What::ControlPlane, embedded::NAME, release);
-    let engines = [upstream, recorded, model_engine(release), embedded];
+    let no_docker = docker.is_err().then_some("Docker");
+    let image = image(release, no_docker, &embedded);
+    let engines = [
+        upstream,
+        recorded,
+        model_engine(release),
+        embedded,
+        image,
+        k3s(release, no_docker),
+        kind(release, no_docker),
+        given(),
+    ];
     let mut text = format!("{}\n", paint(STRONG, "this machine"));
     let all = || machine.iter().flatten().chain(&engines);
     let fill = all().map(|check| check.name.len()).max().unwrap_or(0);
@@ -186,15 +198,15 @@ fn space() -> Option<Check> {
 }
 
 /// What only clusters in containers need.
-fn docker() -> Option<Check> {
+fn docker_engine(docker: &Result<String, EngineError>) -> Option<Check> {
     const NAME: &str = "Docker";
-    Some(match containers::docker_version() {
+    Some(match docker {
         Ok(version) => Check::new(State::Ok, NAME, version),
         Err(EngineError::Unavailable { why, hint, .. }) => {
-            let found = format!("{why} (only `--engine image` and `k3s` need it)");
+            let found = format!("{why} (only `--engine image`, `k3s` and `kind` need it)");
             Check::new(State::Warning, NAME, found).hint(hint)
         }
-        Err(error) => Check::missing(NAME, error),
+        Err(error) => Check::missing(NAME, error.clone()),
     })
 }
 
@@ -230,7 +242,7 @@ fn memory() -> Option<Check> {
     let found = format!("{} free", size(free));
     Some(if free < LITTLE_MEMORY {
         let hint =
-            "a control plane takes 0.7 GB, up to four run at a time, and building one takes 2 GB";
+            "a control plane takes 0.7 GB, up to six run at a time, and building one takes 2 GB";
         Check::new(State::Warning, "memory", found).hint(hint)
     } else {
         Check::new(State::Ok, "memory", found)
@@ -294,4 +306,57 @@ fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
 fn model_engine(release: Release) -> Check {
     let found = "needs nothing; checks a scenario's expectations, not upstream";
     Check::new(State::Ok, format!("{} {release}", model::NAME), found)
+}
+
+/// An engine that needs what others make: what of that is there, or what is not.
+fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static str>) -> Check {
+    let lacks: Vec<&str> = lacks.into_iter().collect();
+    match lacks.as_slice() {
+        [] => Check::new(State::Ok, name, there),
+        lacks => Check::new(State::Missing, name, format!("needs {}", lacks.join(", and "))),
+    }
+}
+
+/// The control plane of the embedded engine in an image.
+fn image(release: Release, no_docker: Option<&'static str>, embedded: &Check) -> Check {
+    let program = (embedded.state == State::Missing).then_some("what the embedded engine lacks");
+    let there = "the embedded control plane in a container of Docker's";
+    needing(format!("{} {release}", containers::IMAGE), there, no_docker.into_iter().chain(program))
+}
+
+fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
+    let there = "Docker is there; it fetches k3s's image, if there is one of the release";
+    needing(format!("{} {release}", containers::K3S), there, no_docker)
+}
+
+fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
+    let name = format!("{} {release}", containers::KIND);
+    // As the engine takes it.
+    let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
+    let version = Command::new(program).arg("version").output();
+    let version = version.ok().filter(|output| output.status.success());
+    let lacks = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
+    let there = version.as_ref().map_or_else(String::new, |it| {
+        String::from_utf8_lossy(&it.stdout).lines().next().unwrap_or_default().to_owned()
+    });
+    let check = needing(name, &format!("{there}; it fetches its image"), lacks);
+    match version {
+        Some(_) => check,
+        None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
+    }
+}
+
+/// The clusters of a kubeconfig. None of them is asked for anything.
+fn given() -> Check {
+    const NAME: &str = kubeconfig::NAME;
+    let hint = "KUBECONFIG, or `--kubeconfig`, names a file with the contexts of clusters";
+    match kubeconfig::contexts(None).as_deref() {
+        Ok([]) => Check::new(State::Missing, NAME, "the kubeconfig has no contexts").hint(hint),
+        Ok([one]) => Check::new(State::Ok, NAME, format!("one context, for --context {one}")),
+        Ok(several) => {
+            let found = format!("{} contexts, of which --context names one", several.len());
+            Check::new(State::Ok, NAME, found)
+        }
+        Err(error) => Check::missing(NAME, error.clone()).hint(hint),
+    }
 }

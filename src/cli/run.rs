@@ -79,6 +79,16 @@ pub(super) struct Args {
     own: OfOwn,
 }
 
+impl Args {
+    /// Refuses what is only of engines whose time is real.
+    fn without_pace(&self) -> Result<(), Failure> {
+        let named = [(self.speed.is_some(), "--speed"), (self.longest.is_some(), "--longest")];
+        let Some((_, flag)) = named.into_iter().find(|(given, _)| *given) else { return Ok(()) };
+        let what = format!("{flag} is of real clusters, and no such engine is named");
+        Err(Failure::usage(what).hint("--engine embedded, image, k3s and kind take one"))
+    }
+}
+
 /// A controller of the user's own.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "With --engine embedded")]
@@ -246,6 +256,9 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     if args.image.is_some() && !boxed {
         let what = "--image is of new clusters in containers, and no such engine is named";
         return Err(Failure::usage(what).hint("--engine image, k3s and kind take one"));
+    }
+    if engine.cluster().is_none() {
+        args.without_pace()?;
     }
     let checkout = args.local.open(other, args.program.is_some())?;
     let (own, own_words) = args.own.open(args.engine == Some(EngineName::Embedded))?.unzip();

@@ -59,7 +59,11 @@ impl Controller {
             return Err(CommandError { what: "no command".to_owned(), hint: hint.to_owned() });
         };
         let known = || PLACEHOLDERS.into_iter().chain([KUBECONFIG]);
-        if let Some(wrong) = in_braces(command).find(|word| !known().any(|it| it == *word)) {
+        let mut words = parts(command).into_iter().filter_map(|part| match part {
+            Part::Word(word) => Some(word),
+            Part::Text(_) => None,
+        });
+        if let Some(wrong) = words.find(|word| !known().any(|it| it == *word)) {
             let near = known().max_by(|one, other| {
                 let alike = |name: &str| strsim::jaro_winkler(name, wrong);
                 alike(one).total_cmp(&alike(other))
@@ -68,7 +72,7 @@ impl Controller {
             return Err(CommandError {
                 what: format!("{{{wrong}}} stands for nothing"),
                 hint: format!(
-                    "did you mean {{{}}}? There are {}",
+                    "did you mean {{{}}}? There are {}; {{{{{wrong}}}}} is {{{wrong}}} itself",
                     near.unwrap_or_default(),
                     all.join(", ")
                 ),
@@ -109,13 +113,23 @@ impl Controller {
         &self.rules
     }
 
-    /// The command with what is in braces filled in.
+    /// The command with what is in braces filled in, for `sh`.
     pub(super) fn filled(&self, kubeconfig: &Path, settings: &Settings) -> String {
         let kubeconfig = kubeconfig.to_string_lossy().into_owned();
-        let values = values(settings).into_iter().chain([(KUBECONFIG, kubeconfig)]);
-        values.fold(self.command.to_string(), |command, (name, value)| {
-            command.replace(&format!("{{{name}}}"), &value)
-        })
+        let values: Vec<_> =
+            values(settings).into_iter().chain([(KUBECONFIG, kubeconfig)]).collect();
+        let mut filled = String::new();
+        for part in parts(&self.command) {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Word(word) => {
+                    let value = values.iter().find(|(name, _)| *name == word);
+                    let value = value.map_or("", |(_, value)| value);
+                    filled += &quoted(value, open_quote(&filled));
+                }
+            }
+        }
+        filled
     }
 
     /// What it finds in its environment.
@@ -155,12 +169,71 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
     PLACEHOLDERS.into_iter().zip(values).collect()
 }
 
-/// The words in braces that look like placeholders: JSON in a command is none.
-fn in_braces(command: &str) -> impl Iterator<Item = &str> {
-    let words = command.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
-    let plain =
-        |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-    words.filter(plain)
+/// A part of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part<'a> {
+    /// What stays as it is.
+    Text(&'a str),
+    /// What stood in braces, and has a value.
+    Word(&'a str),
+}
+
+/// A command in parts. Only a single word is a placeholder: JSON in a command is none. One that is
+/// not meant so stands in double braces.
+fn parts(command: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = command;
+    while let Some((text, after)) = rest.split_once('{') {
+        parts.push(Part::Text(text));
+        rest = after;
+        if let Some((word, after)) = word_before(after, "}") {
+            parts.push(Part::Word(word));
+            rest = after;
+        } else if let Some(inner) = after.strip_prefix('{')
+            && let Some((word, after_both)) = word_before(inner, "}}")
+        {
+            // With one brace of the two on each side.
+            parts.push(Part::Text(&after[..word.len() + 2]));
+            rest = after_both;
+        } else {
+            parts.push(Part::Text("{"));
+        }
+    }
+    parts.push(Part::Text(rest));
+    parts
+}
+
+/// A word that looks like a placeholder's, if what ends it follows, and what comes then.
+fn word_before<'a>(text: &'a str, end: &str) -> Option<(&'a str, &'a str)> {
+    let length = text.find(|c: char| !c.is_ascii_lowercase() && c != '-')?;
+    let (word, after) = text.split_at(length);
+    Some((word, after.strip_prefix(end)?)).filter(|_| !word.is_empty())
+}
+
+/// The quote of `sh` that is open at the end of a text.
+fn open_quote(text: &str) -> Option<char> {
+    let (mut open, mut escaped) = (None, false);
+    for c in text.chars() {
+        match (open, c) {
+            _ if escaped => escaped = false,
+            (None | Some('"'), '\\') => escaped = true,
+            (None, '\'' | '"') => open = Some(c),
+            (Some(quote), c) if c == quote => open = None,
+            _ => {}
+        }
+    }
+    open
+}
+
+/// A value as one word of `sh`, also within quotes. Most need no quotes of their own.
+fn quoted(value: &str, within: Option<char>) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-=,:+%@".contains(c);
+    if value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    // What is open is closed before it, and opened again.
+    let around = within.map(String::from).unwrap_or_default();
+    format!("{around}'{}'{around}", value.replace('\'', r"'\''"))
 }
 
 /// The name of the program that a command starts: that of its file.
@@ -209,6 +282,31 @@ mod tests {
         assert_eq!(environment["KUBE_LOCKSTEP_SYNC_PERIOD"], "66ms");
         assert_eq!(environment["KUBE_LOCKSTEP_TOLERANCE"], "0.1");
         assert_eq!(environment["KUBE_LOCKSTEP_DOWNSCALE_STABILIZATION"], "5m");
+    }
+
+    #[test]
+    fn what_sh_reads_is_one_word_and_braces_can_be_meant() {
+        let filled = |command: &str, config: &str| {
+            Controller::new(command).unwrap().filled(Path::new(config), &settings())
+        };
+        let (awk, json) = (r#"x | awk "{{print}}""#, r#"x '{"a":{"b":{}}}' {{print $1}}"#);
+        assert_eq!(filled(awk, "k"), r#"x | awk "{print}""#);
+        assert_eq!(filled(json, "k"), json);
+        assert_eq!(filled("x {{kubeconfig}}={kubeconfig}", "k"), "x {kubeconfig}=k");
+        for config in ["/tmp/a folder/it's $HOME", "/tmp/{tolerance}", "/tmp/ä\\\"b\"`"] {
+            let ways =
+                ["{kubeconfig}", "\"{kubeconfig}\"", "'{kubeconfig}'", "\\\"{kubeconfig}\\\""];
+            for way in ways {
+                let command = filled(&format!("printf '%s\\n' {way}"), config);
+                let output = std::process::Command::new("sh").args(["-c", &command]).output();
+                let seen = String::from_utf8(output.unwrap().stdout).unwrap();
+                assert_eq!(
+                    seen.trim_end().trim_matches('"'),
+                    config.trim_matches('"'),
+                    "{command}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -87,3 +87,21 @@ pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 pub(crate) fn at_once() -> DeleteParams {
     DeleteParams::default().grace_period(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics_api::{GROUPS, PROBE};
+    use super::super::registration::api_services;
+    use super::*;
+
+    #[test]
+    fn only_the_metrics_apis_may_be_changed() {
+        let role: Value = serde_json::from_str(ROLE).unwrap();
+        let rules = role["rules"].as_array().unwrap();
+        let named = rules.iter().find_map(|rule| rule["resourceNames"].as_array()).unwrap();
+        let groups = GROUPS.map(|(group, _)| group);
+        let mut all: Vec<String> = api_services(&groups).map(|(name, ..)| name).collect();
+        all.push(format!("{}.{}", PROBE.1, PROBE.0));
+        assert_eq!(*named, all);
+    }
+}
