@@ -15,7 +15,9 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube::Client;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
 use tokio::process::ChildStdout;
 use tokio::time::sleep;
 
@@ -57,6 +59,10 @@ const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
 
 /// Where the programs listen.
 const LOOPBACK: &str = "127.0.0.1";
+
+/// The rights of everybody. The API server knows no anonymous users, but the controller manager
+/// does: it asks that one what they may do, and would tell them of its health.
+const EVERYBODYS: &str = "system:public-info-viewer";
 
 /// The sockets at which etcd listens.
 const CLIENTS: &str = "etcd.sock";
@@ -190,7 +196,7 @@ impl ControlPlane {
         let args = api_server_args(folder.path(), (LOOPBACK, port), settings);
         let (mut api_server, audit) = start(program, "kube-apiserver", &args, observes)?;
         let mut args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
-        // Nobody is told of its health without a certificate.
+        // Its health is no exception from who may ask for what.
         args.push("--authorization-always-allow-paths=".to_owned());
         let admin = files.client("admin", Some("system:masters"));
         let admin = admin.map_err(|error| failed("no certificates", &error))?;
@@ -219,6 +225,8 @@ impl ControlPlane {
         client::grant(&client, DRIVER, rules)
             .await
             .map_err(|error| failed("rights can't be granted", &error))?;
+        let revoked = revoke(&client).await;
+        revoked.map_err(|error| failed("rights can't be revoked", &error))?;
         let installed = targets::install(&client, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
         let (controller_manager, _) = start(program, "kube-controller-manager", &args, false)?;
@@ -309,6 +317,13 @@ impl ControlPlane {
 
 pub(super) fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
     EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
+}
+
+/// Takes from users without a name the rights that they have. Those with one have the same by
+/// others.
+async fn revoke(client: &Client) -> Result<(), kube::Error> {
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings.delete(EVERYBODYS, &DeleteParams::default()).await.map(|_| ())
 }
 
 /// Whether the kernel takes the paths of the sockets in a folder.
