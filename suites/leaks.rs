@@ -139,10 +139,16 @@ fn stopped() -> Result<(), Failed> {
     assert_ne!(place.left(), Vec::<String>::new(), "nothing was started");
     let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
     assert_eq!(code, Some(0), "{said}");
+    let folder = Path::new(config).parent().ok_or("a folder")?;
+    has_no_files(folder)?;
     place.is_empty()?;
     let (code, said) = run(&["cluster", "stop", named[0], named[1]])?;
     assert_eq!(code, Some(4), "there is none: {said}");
-    has_no_files(Path::new(config).parent().ok_or("a folder")?)
+    let wrong = ["--api-server-arg", "nonsense=1"];
+    let (code, said) = run(&["cluster", "start", named[0], named[1], wrong[0], wrong[1]])?;
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("unknown flag: --nonsense"), "it is said why: {said}");
+    has_no_files(folder)
 }
 
 /// That neither the folder of a cluster is there nor what lies beside it.
@@ -177,24 +183,31 @@ fn private() -> Result<(), Failed> {
         Running::start(&program, &Options::default())?,
         Running::start(&program, &Options::default())?,
     ];
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for cluster in &clusters {
         say(&format!("ready after {:.1} s", cluster.started().as_secs_f64()));
-        let mut config = kube::Config::new(cluster.server().parse()?);
-        config.accept_invalid_certs = true;
-        let answer =
-            runtime.block_on(async { kube::Client::try_from(config)?.apiserver_version().await });
-        let refused = matches!(&answer, Err(kube::Error::Api(status)) if status.code == 401);
-        assert!(refused, "{answer:?}");
     }
     let listening = listening(std::process::id())?;
     assert!(listening.len() >= 4, "an API server and a controller manager each: {listening:?}");
-    assert!(listening.iter().all(|address| address == "0100007F"), "{listening:?}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for (address, port) in listening {
+        assert_eq!(address, "0100007F", "port {port}");
+        for path in ["/version", "/healthz"] {
+            let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse()?);
+            config.accept_invalid_certs = true;
+            let request = axum::http::Request::get(path).body(Vec::new())?;
+            let answer = runtime
+                .block_on(async { kube::Client::try_from(config)?.request_text(request).await });
+            let refused =
+                matches!(&answer, Err(kube::Error::Api(it)) if matches!(it.code, 401 | 403));
+            assert!(refused, "{path} at port {port}: {answer:?}");
+        }
+    }
     Ok(())
 }
 
-/// The addresses at which a process's children listen for connections, as the kernel writes them.
-fn listening(pid: u32) -> Result<Vec<String>, Failed> {
+/// The addresses at which a process's children listen for connections, as the kernel writes them,
+/// and the ports.
+fn listening(pid: u32) -> Result<Vec<(String, u16)>, Failed> {
     let children = children(pid)?;
     let mut sockets = Vec::new();
     for child in children.split_whitespace() {
@@ -214,7 +227,8 @@ fn listening(pid: u32) -> Result<Vec<String>, Failed> {
                 continue;
             };
             if sockets.contains(&format!("socket:[{inode}]")) {
-                found.push(local.split(':').next().unwrap_or_default().to_owned());
+                let (address, port) = local.split_once(':').unwrap_or_default();
+                found.push((address.to_owned(), u16::from_str_radix(port, 16)?));
             }
         }
     }
@@ -232,11 +246,13 @@ fn killed() -> Result<(), Failed> {
     let (kills, limit) = KILLS[0];
     for number in 0..kills {
         let name = format!("e2e-killed-{}", number % 2);
+        let folder = build::cache_folder()?.join("clusters").join(&name);
         let mut owner = start(&place, &["cluster", "start", "--foreground", "--name", &name])?;
         let moment = moments.early(limit);
         sleep(moment);
         let killed = moments::kill(&mut owner).and_then(|()| place.is_empty());
         killed.map_err(|why| format!("kill {number}, after {moment:?}: {why}"))?;
+        assert!(!folder.exists(), "kill {number}: {} is left", folder.display());
     }
     Ok(())
 }

@@ -5,21 +5,23 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::failure::Failure;
 use super::given::{self, OfContext};
 use super::interrupt;
+use super::run::time_limit;
 use super::{OfRelease, TellPreparing, exit, show};
 use crate::engine::embedded::{self, Options, Running};
 use crate::engine::upstream::build;
@@ -31,6 +33,12 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// How long a cluster may take to end.
 const END_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long somebody may only be looking whether a cluster runs, or put away what is left of it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Removes all of a cluster when its input ends: when its owner is gone, however that came about.
+const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -86,7 +94,7 @@ struct StartArgs {
     release: OfRelease,
     /// The sync period of the HPA controller: kube-controller-manager's
     /// --horizontal-pod-autoscaler-sync-period [default: 15s]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
     sync_period: Option<Span>,
     /// A feature gate of both programs; may be given several times
     #[arg(long, value_name = "NAME=true|false", value_parser = gate)]
@@ -109,6 +117,11 @@ fn name(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("a name has lower-case letters, digits and `-`, at most 40".to_owned()),
     }
+}
+
+fn period(text: &str) -> Result<Span, String> {
+    let nanos = i64::try_from(time_limit(text)?.as_nanos());
+    nanos.map(Span).map_err(|error| error.to_string())
 }
 
 fn gate(text: &str) -> Result<(String, bool), String> {
@@ -187,8 +200,33 @@ impl Place {
         }
     }
 
+    /// The same to run it: nothing if somebody has it for longer than a moment.
+    fn take_soon(&self) -> io::Result<Option<File>> {
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            match self.take()? {
+                None if Instant::now() < limit => std::thread::sleep(GLANCE),
+                taken => return Ok(taken),
+            }
+        }
+    }
+
+    /// Looks without leaving anything.
     fn runs(&self) -> io::Result<bool> {
-        Ok(self.lock_file().exists() && self.take()?.is_none())
+        let file = match File::open(self.lock_file()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// All that there may be of it, last what tells that there is something.
+    fn all(&self) -> [PathBuf; 3] {
+        [self.folder.clone(), log_file(self), self.lock_file()]
     }
 
     /// Removes what is left of one that does not run.
@@ -202,7 +240,8 @@ impl Place {
     /// The same, and nothing is left of its name.
     fn remove(&self, lock: &File) -> io::Result<()> {
         self.clear(lock)?;
-        for file in [log_file(self), self.lock_file()] {
+        let [_, files @ ..] = self.all();
+        for file in files {
             match fs::remove_file(file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -211,9 +250,41 @@ impl Place {
         Ok(())
     }
 
+    /// The same unless somebody runs it.
+    fn remove_if_free(&self) -> io::Result<()> {
+        self.take()?.map_or(Ok(()), |lock| self.remove(&lock))
+    }
+
     fn not_running(&self) -> Failure {
         let what = format!("no control plane `{}` is running", self.name);
         Failure::nothing(what).hint("`kube-lockstep cluster start` starts one")
+    }
+}
+
+/// Who removes all of a cluster that this process runs, when that ends. Until it has done so it
+/// holds the lock, too: nobody starts another one of that name meanwhile.
+struct Guard(Child);
+
+impl Guard {
+    fn new(place: &Place, lock: &File) -> io::Result<Guard> {
+        let child = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .args(place.all())
+            .stdin(Stdio::piped())
+            // Nothing is written to it.
+            .stdout(lock.try_clone()?)
+            .stderr(Stdio::null())
+            // Ctrl-C in a terminal is not for it.
+            .process_group(0)
+            .spawn()?;
+        Ok(Guard(child))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // It is waited for without its input.
+        let _ = self.0.wait();
     }
 }
 
@@ -224,20 +295,22 @@ fn start(args: &StartArgs) -> anyhow::Result<u8> {
         let hint = "--name starts another one; `kube-lockstep cluster stop` ends it";
         return Err(Failure::usage(what).hint(hint).into());
     }
-    sweep(false)?;
     let program = program(args.release.release)?;
     if args.foreground {
         return in_foreground(&place, &program, args);
     }
+    // Its own name's is left to the one who runs it.
+    sweep_but(Some(&place.name), false)?;
     let begin = Instant::now();
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::ends(&interrupted)?;
+    let mut log = log(&place)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
         .arg("--foreground")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(log(&place)?)
+        .stderr(log.try_clone()?)
         // Ctrl-C in this terminal is not meant for it.
         .process_group(0)
         .spawn()?;
@@ -247,12 +320,17 @@ fn start(args: &StartArgs) -> anyhow::Result<u8> {
                 kill_process(pid, Signal::TERM)?;
             }
             child.wait()?;
+            place.remove_if_free()?;
             let what = format!("interrupted: the control plane `{}` is not started", place.name);
             return Err(Failure::engine(what).into());
         }
         if let Some(status) = child.try_wait()? {
-            let said = fs::read_to_string(log_file(&place)).unwrap_or_default();
-            let _ = fs::remove_file(log_file(&place));
+            place.remove_if_free()?;
+            // Its file is gone by now, with all that there was of the cluster.
+            let mut said = Vec::new();
+            log.rewind()?;
+            log.read_to_end(&mut said)?;
+            let said = String::from_utf8_lossy(&said);
             let what = format!("the control plane did not start ({status})\n{}", said.trim_end());
             return Err(Failure::engine(what).into());
         }
@@ -277,7 +355,7 @@ fn log(place: &Place) -> io::Result<File> {
     if let Some(parent) = place.folder.parent() {
         fs::create_dir_all(parent)?;
     }
-    File::create(log_file(place))
+    File::options().read(true).write(true).create(true).truncate(true).open(log_file(place))
 }
 
 fn program(release: Release) -> Result<PathBuf, Failure> {
@@ -288,10 +366,11 @@ fn program(release: Release) -> Result<PathBuf, Failure> {
 
 /// Runs it until a signal comes.
 fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Result<u8> {
-    let Some(lock) = place.take()? else {
+    let Some(lock) = place.take_soon()? else {
         return Err(Failure::usage(format!("`{}` is running already", place.name)).into());
     };
     place.clear(&lock)?;
+    let _guard = Guard::new(place, &lock)?;
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, ended.clone())?;
@@ -325,7 +404,6 @@ fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Res
         broken = running.check().err();
     }
     running.stop();
-    place.remove(&lock)?;
     match broken {
         Some(error) => Err(Failure::from(error).into()),
         None => Ok(exit::CONFORMS),
@@ -352,9 +430,13 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
         let what = format!("the control plane `{}` is only starting", place.name);
         return Err(Failure::engine(what).hint("try again in a moment").into());
     };
-    kill_process(pid, Signal::TERM)?;
+    match kill_process(pid, Signal::TERM) {
+        // It was killed, and its guard is about to remove what it has left.
+        Err(Errno::SRCH) => {}
+        sent => sent?,
+    }
     let begin = Instant::now();
-    while place.take()?.is_none() {
+    while place.runs()? {
         if begin.elapsed() > END_LIMIT {
             let what = format!("the control plane `{}` (process {pid:?}) does not end", place.name);
             return Err(Failure::engine(what).into());
@@ -386,8 +468,13 @@ fn places() -> Result<Vec<Place>, Failure> {
 
 /// Removes what is left of those whose owner was killed, or only tells what that is.
 pub(super) fn sweep(only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
+    sweep_but(None, only_tell)
+}
+
+/// The same of all but one.
+fn sweep_but(own: Option<&str>, only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for place in places()? {
+    for place in places()?.into_iter().filter(|place| own != Some(&*place.name)) {
         let Some(lock) = place.take()? else { continue };
         if place.folder.exists() {
             found.push(place.folder.clone());
@@ -413,6 +500,50 @@ fn list() -> anyhow::Result<u8> {
         false => {
             show(&text)?;
             Ok(exit::CONFORMS)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Place) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place { name: "mine".to_owned(), folder: folder.path().join("mine") };
+        (folder, place)
+    }
+
+    #[test]
+    fn who_looks_leaves_nothing() {
+        let (_folder, place) = place();
+        assert!(!place.runs().expect("it can be seen") && !place.lock_file().exists());
+        let lock = place.take().expect("a lock").expect("nobody has it");
+        assert!(place.runs().expect("it can be seen"));
+        place.remove(&lock).expect("it is removed");
+        assert!(!place.runs().expect("it can be seen") && !place.lock_file().exists());
+    }
+
+    #[test]
+    fn it_runs_until_its_guard_has_removed_all_of_it() {
+        let (folder, place) = place();
+        let lock = place.take().expect("a lock").expect("nobody has it");
+        let guard = Guard::new(&place, &lock).expect("a shell");
+        fs::create_dir(&place.folder).expect("a folder");
+        fs::write(place.kubeconfig(), "").expect("a kubeconfig");
+        drop(log(&place).expect("a log"));
+        drop(lock);
+        assert!(place.runs().expect("it can be seen"), "the guard has the lock");
+        drop(guard);
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn a_sync_period_is_more_than_nothing() {
+        assert_eq!(period("500ms"), Ok(Span::from_millis(500)));
+        for wrong in ["0s", "-1s"] {
+            assert_eq!(period(wrong), Err("it must be more than 0".to_owned()), "{wrong}");
         }
     }
 }

@@ -31,8 +31,9 @@ pub(super) fn again(
     command: [&str; 2],
     (context, kubeconfig): (Option<&str>, Option<&Path>),
 ) -> Vec<OsString> {
-    let Ok(program) = std::env::current_exe() else { return Vec::new() };
-    let mut all = vec![program.into()];
+    // One that is not there any more may still be found by its name.
+    let program = std::env::current_exe().map_or("kube-lockstep".into(), OsString::from);
+    let mut all = vec![program];
     all.extend(command.map(OsString::from));
     all.extend(context.into_iter().flat_map(|name| ["--context".into(), name.into()]));
     all.extend(kubeconfig.into_iter().flat_map(|file| ["--kubeconfig".into(), file.into()]));
@@ -44,7 +45,10 @@ impl OfContext {
     /// purposes.
     fn open(&self) -> Result<Given, Failure> {
         let there = kubeconfig::contexts(self.kubeconfig.as_ref());
-        let there = there.map_err(|error| Failure::usage(error.to_string()))?;
+        let there = there.map_err(|error| {
+            let hint = "--kubeconfig FILE names one, and --context NAME a cluster of it";
+            Failure::usage(error.to_string()).hint(hint)
+        })?;
         let list = match there.as_slice() {
             [] => "the kubeconfig has no contexts".to_owned(),
             there => format!("there are {}", there.join(", ")),
@@ -116,6 +120,13 @@ impl OfGiven {
             (self.yes, "--yes"),
         ];
         match named.iter().find(|(given, _)| *given) {
+            Some((_, flag)) if !self.is_named() => {
+                let what = format!("{flag} is of a cluster that is there, and none is named");
+                let hint = format!(
+                    "add --context NAME, with --engine kubeconfig or kind, or leave out {flag}"
+                );
+                Err(Failure::usage(what).hint(hint))
+            }
             Some((_, flag)) => {
                 let what = format!("{flag} is of --engine kubeconfig, and that is not the engine");
                 Err(Failure::usage(what).hint(format!("add it, or leave out {flag}")))
@@ -220,9 +231,9 @@ fn announcement(given: &Given, plan: &Plan, look: &Look) -> String {
     let _ = writeln!(
         text,
         "It takes {} where the sync period is the usual one. All of it is removed at the end, also \
-         after Ctrl-C or a kill; if this machine is lost, by the next run, or by `kube-lockstep \
-         cluster clean --context {context}`.",
-        takes(plan)
+         after Ctrl-C or a kill; if this machine is lost, by the next run, or by `{}`.",
+        takes(plan),
+        given.cleaning()
     );
     text
 }
@@ -239,5 +250,39 @@ fn takes(plan: &Plan) -> String {
     match seconds {
         ..=90 => "a minute".to_owned(),
         _ => format!("about {}", Span::from_mins(i64::try_from(seconds / 60 + 1).unwrap_or(0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_no_cluster_is_told_how() {
+        let of = |kubeconfig: &str, context: Option<&str>| OfGiven {
+            of: OfContext {
+                context: context.map(str::to_owned),
+                kubeconfig: Some(PathBuf::from(kubeconfig)),
+            },
+            metrics_address: None,
+            replace_metrics_api: false,
+            yes: false,
+        };
+        let hint = |failure: Failure| failure.hint.unwrap_or_default();
+        let unnamed = of("/nowhere", None).open(false).expect_err("no context is named");
+        assert!(unnamed.what.starts_with("--kubeconfig is of a cluster"), "{unnamed}");
+        assert!(hint(unnamed).starts_with("add --context NAME, with --engine kubeconfig or kind"));
+        let other = of("/nowhere", Some("staging")).open(false).expect_err("another engine");
+        assert!(other.what.starts_with("--context is of --engine kubeconfig"), "{other}");
+        let missing = of("/nowhere", Some("staging")).open(true).expect_err("there is no file");
+        assert!(hint(missing).contains("--kubeconfig FILE"));
+    }
+
+    #[test]
+    fn a_command_is_the_same_again() {
+        let named = (Some("staging"), Some(Path::new("mine")));
+        let given = Given { cleans: again(["cluster", "clean"], named), ..Given::default() };
+        let command = "kube-lockstep cluster clean --context staging --kubeconfig mine";
+        assert_eq!(given.cleaning(), command);
     }
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::engine::containers;
 use crate::engine::custom::{CommandError, Controller};
+use crate::engine::kubeconfig::Given;
 use crate::engine::upstream::TIME_LIMIT;
 use crate::model::time::Span;
 use crate::report::Report;
@@ -328,9 +329,15 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
     if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// What is said of a signal while there is something to remove.
-const INTERRUPTED: &str = "interrupted: what was made on the cluster is being removed; once more \
-                           ends at once, and leaves it to `kube-lockstep cluster clean`";
+/// What is said of a signal while there is something to remove. It is needed until the end.
+fn interrupted(given: &Given) -> &'static str {
+    let clean = given.cleaning();
+    let said = format!(
+        "interrupted: what was made on the cluster is being removed; once more ends at once, and \
+         leaves it to `{clean}`"
+    );
+    said.leak()
+}
 
 /// Runs the plan and hands every event to the report. One whose reader has gone is told no more,
 /// but the verdict is still wanted; one that can't write for another reason ends the run.
@@ -339,8 +346,8 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let mut preparing = TellPreparing::default();
     let mut broken: Option<io::Error> = None;
     // What was made on somebody's cluster is removed before the end.
-    let ending =
-        plan.given.is_some().then(|| Ending::listen(&plan.stop, INTERRUPTED)).transpose()?;
+    let ending = plan.given.as_ref().map(|given| Ending::listen(&plan.stop, interrupted(given)));
+    let ending = ending.transpose()?;
     let done = match ending {
         Some(_) => Arc::default(),
         None => interrupt::listen(plan.runs())?,

@@ -15,7 +15,9 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube::Client;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
 use tokio::process::ChildStdout;
 use tokio::time::sleep;
 
@@ -57,6 +59,17 @@ const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
 
 /// Where the programs listen.
 const LOOPBACK: &str = "127.0.0.1";
+
+/// The rights of everybody. The API server knows no anonymous users, but the controller manager
+/// does: it asks that one what they may do, and would tell them of its health.
+const EVERYBODYS: &str = "system:public-info-viewer";
+
+/// The sockets at which etcd listens.
+const CLIENTS: &str = "etcd.sock";
+const PEERS: &str = "peer.sock";
+
+/// How long the path of a socket may be, in bytes (unix(7)); elsewhere it is a little less.
+const SOCKET: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// The API server's addresses of Services. No traffic ever goes there.
 const SERVICES: &str = "10.43.0.0/16";
@@ -167,6 +180,7 @@ impl ControlPlane {
         let begin = Instant::now();
         let folder = Folder::new();
         let folder = folder.map_err(|error| failed("no folder for the control plane", &error))?;
+        fits(name, folder.path()).map_err(Failed::Other)?;
         let port = free_port().map_err(|error| failed("no free port", &error))?;
         let healthz = free_port().map_err(|error| failed("no free port", &error))?;
         let server = format!("https://127.0.0.1:{port}");
@@ -181,7 +195,9 @@ impl ControlPlane {
         let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), false)?;
         let args = api_server_args(folder.path(), (LOOPBACK, port), settings);
         let (mut api_server, audit) = start(program, "kube-apiserver", &args, observes)?;
-        let args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
+        let mut args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
+        // Its health is no exception from who may ask for what.
+        args.push("--authorization-always-allow-paths=".to_owned());
         let admin = files.client("admin", Some("system:masters"));
         let admin = admin.map_err(|error| failed("no certificates", &error))?;
         let client = client::of_text(&admin).await;
@@ -209,12 +225,14 @@ impl ControlPlane {
         client::grant(&client, DRIVER, rules)
             .await
             .map_err(|error| failed("rights can't be granted", &error))?;
+        let revoked = revoke(&client).await;
+        revoked.map_err(|error| failed("rights can't be revoked", &error))?;
         let installed = targets::install(&client, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
         let (controller_manager, _) = start(program, "kube-controller-manager", &args, false)?;
         let own = format!("https://127.0.0.1:{healthz}");
         let files = Files { folder: folder.path(), server: &own, authority: &authority };
-        let admin = files.client("admin", None);
+        let admin = files.client("admin", Some("system:masters"));
         let admin = admin.map_err(|error| failed("no certificates", &error))?;
         let controllers = client::of_text(&admin).await;
         let controllers = controllers.map_err(|error| failed("no client", &error))?;
@@ -301,6 +319,29 @@ pub(super) fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
     EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
 }
 
+/// Takes from users without a name the rights that they have. Those with one have the same by
+/// others.
+async fn revoke(client: &Client) -> Result<(), kube::Error> {
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings.delete(EVERYBODYS, &DeleteParams::default()).await.map(|_| ())
+}
+
+/// Whether the kernel takes the paths of the sockets in a folder.
+fn fits(name: &Arc<str>, folder: &Path) -> Result<(), EngineError> {
+    let longest = folder.join(CLIENTS).as_os_str().len().max(folder.join(PEERS).as_os_str().len());
+    if longest <= SOCKET {
+        return Ok(());
+    }
+    let folder = folder.display();
+    Err(EngineError::Unavailable {
+        engine: name.clone(),
+        why: format!(
+            "a socket in {folder} has a path of {longest} bytes, and {SOCKET} are allowed"
+        ),
+        hint: "name a folder with a shorter path by TMPDIR, for instance /tmp".to_owned(),
+    })
+}
+
 fn ended(name: &Arc<str>, component: &Component, status: ExitStatus) -> Failed {
     let output = component.tail();
     if output.contains("address already in use") {
@@ -365,8 +406,8 @@ pub(super) fn etcd_args(folder: &Path) -> Vec<String> {
     let socket = |name: &str| format!("unix://{}", folder.join(name).display());
     vec![
         format!("--data-dir={}", folder.join("etcd").display()),
-        format!("--listen-client-urls={}", socket("etcd.sock")),
-        format!("--listen-peer-urls={}", socket("peer.sock")),
+        format!("--listen-client-urls={}", socket(CLIENTS)),
+        format!("--listen-peer-urls={}", socket(PEERS)),
         // Told to members of a cluster of etcds; there are none, and nobody listens there.
         "--advertise-client-urls=http://localhost:2379".to_owned(),
         // The folder does not outlive the processes: nothing is to survive a loss of power.
@@ -382,7 +423,7 @@ pub(super) fn api_server_args(
 ) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut args = vec![
-        format!("--etcd-servers=unix://{}", file("etcd.sock")),
+        format!("--etcd-servers=unix://{}", file(CLIENTS)),
         format!("--bind-address={address}"),
         format!("--advertise-address={LOOPBACK}"),
         format!("--secure-port={port}"),
@@ -494,4 +535,20 @@ pub(super) fn audit_policy(settings: &Settings) -> String {
         ],
     });
     format!("{policy:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_have_short_paths() {
+        let of = |length: usize| {
+            let folder = format!("/{}", "t".repeat(length - 1));
+            fits(&"embedded".into(), Path::new(&folder))
+        };
+        assert_eq!(of(SOCKET - "/etcd.sock".len()), Ok(()));
+        let error = of(SOCKET - "/etcd.sock".len() + 1).expect_err("it is too long");
+        assert!(matches!(&error, EngineError::Unavailable { hint, .. } if hint.contains("TMPDIR")));
+    }
 }

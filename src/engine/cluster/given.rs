@@ -2,6 +2,7 @@
 //! removed afterwards.
 
 use std::ffi::OsString;
+use std::iter::once;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,6 +37,37 @@ pub struct Given {
     /// A command that removes what dead runs have left there, as `cluster clean` does. It is run
     /// when this process is killed; none: that is left to the next run.
     pub cleans: Vec<OsString>,
+}
+
+impl Given {
+    /// The command that removes what dead runs have left there, for people.
+    #[must_use]
+    pub fn cleaning(&self) -> String {
+        typed(&self.cleans)
+    }
+}
+
+/// A command of this program, as people type it.
+pub(crate) fn typed(command: &[OsString]) -> String {
+    let words = command.iter().skip(1).map(|word| shell_word(&word.to_string_lossy()));
+    once("kube-lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The text as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// What to do about it that nobody can listen where it was wanted.
+pub(crate) fn port_hint(why: &str) -> Option<&'static str> {
+    let taken = why.contains("can't listen") && why.contains("in use");
+    taken.then_some(
+        "--metrics-address HOST without a port takes one that is free; another process has this one",
+    )
 }
 
 /// What is known of a cluster before anything is made there.
@@ -136,9 +168,8 @@ pub(crate) fn explain(name: &Arc<str>, given: &Given, refusal: Refusal) -> Engin
                 .to_owned()
         }
         Refusal::Served(..) => format!(
-            "wait until that run has ended; if its machine is gone, `kube-lockstep cluster clean \
-             --context {}` removes what it left",
-            given.context
+            "wait until that run has ended; if its machine is gone, `{}` removes what it left",
+            given.cleaning()
         ),
         Refusal::Unreached(_) => {
             "the API server must be able to connect to this machine: --metrics-address HOST[:PORT] \
@@ -146,21 +177,20 @@ pub(crate) fn explain(name: &Arc<str>, given: &Given, refusal: Refusal) -> Engin
              run it on a machine that the API server reaches"
                 .to_owned()
         }
-        Refusal::Other(_) => {
-            let (why, output) = (refusal.to_string(), String::new());
-            return EngineError::Broken { engine: name.clone(), why, output };
-        }
+        Refusal::Other(why) => match port_hint(why) {
+            Some(hint) => hint.to_owned(),
+            None => {
+                let (why, output) = (refusal.to_string(), String::new());
+                return EngineError::Broken { engine: name.clone(), why, output };
+            }
+        },
     };
     EngineError::Unavailable { engine: name.clone(), why: refusal.to_string(), hint }
 }
 
 /// What is still there, and what to do about it.
 pub(crate) fn not_removed(given: &Given, left: &str) -> String {
-    format!(
-        "not all of it could be removed: {left}; `kube-lockstep cluster clean --context {}` tries \
-         it again",
-        given.context
-    )
+    format!("not all of it could be removed: {left}; `{}` tries it again", given.cleaning())
 }
 
 /// Removes what dead runs have left. Says what was done.
@@ -185,7 +215,30 @@ pub(crate) async fn leave(client: &Client) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::owner::Owner;
     use super::*;
+
+    #[test]
+    fn hints_name_the_cluster_with_its_kubeconfig() {
+        let words = ["/bin/kl", "cluster", "clean", "--context", "a b", "--kubeconfig", "it's/x"];
+        let given = Given { cleans: words.map(OsString::from).to_vec(), ..Given::default() };
+        let command = r"kube-lockstep cluster clean --context 'a b' --kubeconfig 'it'\''s/x'";
+        assert_eq!(given.cleaning(), command);
+        assert!(not_removed(&given, "a namespace").contains(command));
+        let served = Refusal::Served("APIService x".to_owned(), Owner::here());
+        let error = explain(&"kubeconfig".into(), &given, served);
+        let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
+        assert!(hint.contains(&format!("`{command}`")), "{hint}");
+    }
+
+    #[test]
+    fn a_port_that_others_have_has_a_hint() {
+        let taken =
+            "the metrics API can't listen at 127.0.0.1:1: Address already in use".to_owned();
+        let error = explain(&"kubeconfig".into(), &Given::default(), Refusal::Other(taken));
+        let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
+        assert!(hint.contains("--metrics-address HOST"), "{hint}");
+    }
 
     #[test]
     fn a_release_may_have_a_vendors_suffix() {

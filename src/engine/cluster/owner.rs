@@ -8,11 +8,24 @@ use rustix::process::{Pid, test_kill_process};
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
 
+/// Which start of the machine this is: as long as it is the same, so is the machine.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Which process ids are seen here.
+const PIDS: &str = "/proc/self/ns/pid";
+
 /// A process of some machine.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// The machine's name.
+    /// The machine's name, which others may have, too: containers, or each `localhost`.
     pub(crate) host: String,
+    /// Since when the machine runs, as the kernel calls that. Empty where it does not, and in what
+    /// older versions have written; so is the next one.
+    #[serde(default)]
+    pub(crate) boot: String,
+    /// Of what its process ids are: a container has its own.
+    #[serde(default)]
+    pub(crate) pids: String,
     /// The process.
     pub(crate) pid: u32,
     /// When it was started, in the kernel's terms: process ids come again. Empty where the kernel
@@ -25,7 +38,10 @@ impl Owner {
     pub(crate) fn here() -> Owner {
         let host = uname().nodename().to_string_lossy().into_owned();
         let pid = std::process::id();
-        Owner { host, pid, started: process(pid).map(|it| it.started).unwrap_or_default() }
+        let boot = fs::read_to_string(BOOT).map(|it| it.trim().to_owned()).unwrap_or_default();
+        let pids = fs::read_link(PIDS).map(|it| it.to_string_lossy().into_owned());
+        let started = process(pid).map(|it| it.started).unwrap_or_default();
+        Owner { host, boot, pids: pids.unwrap_or_default(), pid, started }
     }
 
     /// The text form, for an annotation.
@@ -38,12 +54,21 @@ impl Owner {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether it lives; nothing if that can't be told from here.
+    /// Whether it lives; nothing if that can't be told from here: its process ids are not ours, or
+    /// nobody knows.
     pub(crate) fn lives(&self) -> Option<bool> {
-        if self.host != Owner::here().host {
+        let here = Owner::here();
+        if *self == here {
+            return Some(true);
+        }
+        let place = |it: &Owner| (it.host.clone(), it.boot.clone(), it.pids.clone());
+        if place(self) != place(&here) {
             return None;
         }
         if Path::new("/proc/self/stat").exists() {
+            if here.boot.is_empty() || here.pids.is_empty() {
+                return None;
+            }
             return Some(process(self.pid).is_some_and(|it| it.started == self.started));
         }
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
@@ -91,9 +116,23 @@ mod tests {
         assert_eq!(here.lives(), Some(true));
         let elsewhere = Owner { host: format!("{}-not", here.host), ..here.clone() };
         assert_eq!(elsewhere.lives(), None);
+        let started_again = Owner { boot: "before".to_owned(), ..here.clone() };
+        assert_eq!(started_again.lives(), None, "of a machine of that name, or of this one before");
+        let contained = Owner { pids: "pid:[1]".to_owned(), pid: 1, ..here.clone() };
+        assert_eq!(contained.lives(), None, "of a container of that name");
         if !here.started.is_empty() {
             let before = Owner { started: "1".to_owned(), ..here };
             assert_eq!(before.lives(), Some(false), "the same id, another process");
+        }
+    }
+
+    #[test]
+    fn of_one_that_does_not_say_where_it_runs_nothing_can_be_told() {
+        let Owner { host, boot, .. } = Owner::here();
+        let text = format!(r#"{{"host":"{host}","pid":1,"started":"1"}}"#);
+        let older = Owner::of_text(&text).expect("it can be read");
+        if !boot.is_empty() {
+            assert_eq!(older.lives(), None);
         }
     }
 

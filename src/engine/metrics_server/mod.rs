@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::cluster::component::Guard;
+use super::cluster::given::{port_hint, typed};
 use super::cluster::metrics_api::{Metrics, NAMESPACE, Server};
 pub use super::cluster::queries::Query;
 pub use super::cluster::reached::Place;
@@ -124,6 +125,11 @@ impl Trouble {
         Trouble { what: what.into(), hint: None, of_usage: false }
     }
 
+    /// Also of a port that it was to listen at.
+    fn of_server(what: String) -> Trouble {
+        Trouble { hint: port_hint(&what).map(str::to_owned), ..Trouble::new(what) }
+    }
+
     fn usage(what: impl Into<String>, hint: impl Into<String>) -> Trouble {
         Trouble { what: what.into(), hint: Some(hint.into()), of_usage: true }
     }
@@ -154,7 +160,7 @@ impl From<Refusal> for Trouble {
                 ),
                 ..Trouble::new(what)
             },
-            Refusal::Other(_) => Trouble::new(what),
+            Refusal::Other(_) => Trouble::of_server(what),
         }
     }
 }
@@ -208,20 +214,20 @@ pub fn serve(
                     tell(Told::Removed(removed));
                 }
             }
-            (Ok(_), Err(why)) => return Err(not_removed(&ended, why)),
+            (Ok(_), Err(why)) => return Err(not_removed(wanted, &ended, why)),
             (Err(_), Err(_)) => {}
         }
     }
     ended.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-fn not_removed<E>(ended: &Result<Result<(), Trouble>, E>, why: String) -> Trouble {
+fn not_removed<E>(wanted: &Wanted, ended: &Result<Result<(), Trouble>, E>, why: String) -> Trouble {
     let first = match ended {
         Ok(Err(trouble)) => format!("{trouble}; "),
         _ => String::new(),
     };
     Trouble {
-        hint: Some("`kube-lockstep metrics-server --remove` tries it again".to_owned()),
+        hint: Some(format!("`{}` tries it again", typed(&wanted.cleans))),
         ..Trouble::new(format!("{first}not all of it could be removed: {why}"))
     }
 }
@@ -369,7 +375,8 @@ async fn start(
 ) -> Result<(Server, Option<Registration>), Trouble> {
     if !wanted.registers {
         let way = wanted.place.as_ref().map_or_else(Way::loopback, Way::to);
-        let server = Server::start(metrics.clone(), &way.listen).await.map_err(Trouble::new)?;
+        let server = Server::start(metrics.clone(), &way.listen).await;
+        let server = server.map_err(Trouble::of_server)?;
         return Ok((server, None));
     }
     let server = cluster.address().await.map_err(Trouble::new)?;
