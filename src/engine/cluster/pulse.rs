@@ -29,8 +29,8 @@ const SLOW_BEAT: Duration = Duration::from_millis(300);
 /// How often it is looked whether that was seen.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Where that Deployment is.
-const NAMESPACE: &str = "kube-lockstep-pulse";
+/// What that Deployment is called, and its namespace.
+const PULSE: &str = "kube-lockstep-pulse";
 
 /// Shorter ones are not kept.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -89,14 +89,14 @@ impl Pulse {
         client: &Client,
         tasks: &mut JoinSet<()>,
     ) -> Result<(), String> {
-        let refused = |error: kube::Error| format!("{NAMESPACE}: {error}");
+        let refused = |error: kube::Error| format!("{PULSE}: {error}");
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let post = PostParams::default();
-        namespaces.create(&post, &claim::namespace(NAMESPACE)?).await.map_err(refused)?;
-        let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
+        namespaces.create(&post, &claim::namespace(PULSE)?).await.map_err(refused)?;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), PULSE);
         let labels = json!({ "app": "pulse" });
         let deployment = object(json!({
-            "metadata": { "name": "pulse" },
+            "metadata": { "name": PULSE },
             "spec": {
                 "replicas": 0,
                 "selector": { "matchLabels": labels },
@@ -112,12 +112,12 @@ impl Pulse {
             // Any field but the template, of which there would be a new ReplicaSet.
             seconds = (seconds + 1) % 2;
             let patch = Patch::Merge(json!({ "spec": { "minReadySeconds": seconds } }));
-            let patched = deployments.patch("pulse", &PatchParams::default(), &patch).await;
+            let patched = deployments.patch(PULSE, &PatchParams::default(), &patch).await;
             let Ok(Some(wanted)) = patched.map(|it| it.metadata.generation) else { return };
             let has_seen = |it: &Deployment| {
                 it.status.as_ref().and_then(|it| it.observed_generation) >= Some(wanted)
             };
-            while !deployments.get("pulse").await.is_ok_and(|it| has_seen(&it)) {
+            while !deployments.get(PULSE).await.is_ok_and(|it| has_seen(&it)) {
                 sleep(GLANCE).await;
             }
         };
