@@ -66,7 +66,7 @@ fn shell_word(text: &str) -> String {
 pub(crate) fn port_hint(why: &str) -> Option<&'static str> {
     let taken = why.contains("can't listen") && why.contains("in use");
     taken.then_some(
-        "--metrics-address HOST without a port takes one that is free; another process has this one",
+        "another process has it: --metrics-address HOST without a port takes one that is free",
     )
 }
 
