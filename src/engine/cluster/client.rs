@@ -91,17 +91,22 @@ pub(crate) fn at_once() -> DeleteParams {
 #[cfg(test)]
 mod tests {
     use super::super::metrics_api::{GROUPS, PROBE};
+    use super::super::pulse::PULSE;
     use super::super::registration::api_services;
     use super::*;
 
     #[test]
-    fn only_the_metrics_apis_may_be_changed() {
+    fn only_what_is_ours_by_name_may_be_changed() {
         let role: Value = serde_json::from_str(ROLE).unwrap();
         let rules = role["rules"].as_array().unwrap();
-        let named = rules.iter().find_map(|rule| rule["resourceNames"].as_array()).unwrap();
+        let named = |resource: &str| {
+            let mut of = rules.iter().filter(|rule| rule["resources"] == json!([resource]));
+            of.find_map(|rule| rule["resourceNames"].as_array()).unwrap()
+        };
         let groups = GROUPS.map(|(group, _)| group);
         let mut all: Vec<String> = api_services(&groups).map(|(name, ..)| name).collect();
         all.push(format!("{}.{}", PROBE.1, PROBE.0));
-        assert_eq!(*named, all);
+        assert_eq!(*named("apiservices"), all);
+        assert_eq!(*named("deployments"), [PULSE]);
     }
 }

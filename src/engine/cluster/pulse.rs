@@ -30,7 +30,7 @@ const SLOW_BEAT: Duration = Duration::from_millis(300);
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// What that Deployment is called, and its namespace.
-const PULSE: &str = "kube-lockstep-pulse";
+pub(super) const PULSE: &str = "kube-lockstep-pulse";
 
 /// Shorter ones are not kept.
 const SHORTEST: Duration = Duration::from_millis(50);
