@@ -245,7 +245,7 @@ fn play_all(
             started.fetch_add(1, Ordering::Relaxed);
             let cluster = match cluster {
                 Ok(cluster) => cluster,
-                // It may fail of its flags or feature gates; of others than the usual ones, that is.
+                // Flags or feature gates may be what it fails of, and others may start.
                 Err(error @ EngineError::Broken { .. }) if number > 0 => {
                     course.fail(parts, &error, &mut |outcome| {
                         event(Event::Finished(Box::new(outcome)));

@@ -53,6 +53,8 @@ pub(super) fn looked_at(place: &Arc<Place>) -> Result<(), Failed> {
 pub(super) fn stood_still(place: &Arc<Place>) -> Result<(), Failed> {
     let child = place.under_way(&["--format", "json"])?;
     let manager = place.part("kube-controller-manager")?;
+    // Not while pods come and go: that would be another reason.
+    sleep(Duration::from_secs(4));
     signal("-STOP", &manager);
     sleep(Duration::from_secs(4));
     signal("-CONT", &manager);
