@@ -29,7 +29,7 @@ const AGAIN: usize = 12;
 const FEW: usize = 16;
 
 /// How often a scenario is played at most.
-const MOST_TIMES: usize = 3;
+const MOST_TIMES: usize = 4;
 
 /// How often it is looked whether something has come about.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -139,7 +139,11 @@ impl Group<'_> {
             return None;
         }
         if let Some(why) = attempt.before.last() {
-            let times = if outcome.replays == 1 { "once" } else { "twice" };
+            let times = match outcome.replays {
+                1 => "once".to_owned(),
+                2 => "twice".to_owned(),
+                many => format!("{many} times"),
+            };
             outcome.note(format!(
                 "it was played {times} before, with more beside it, without a verdict: {why}"
             ));
