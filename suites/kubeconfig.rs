@@ -283,32 +283,10 @@ impl Place {
     /// removes no namespace.
     fn create_metrics_server(&self) -> Result<Value, Failed> {
         let port = self.runtime.block_on(serve())?;
-        let service = json!({
-            "metadata": { "name": "metrics-server", "namespace": "kube-system" },
-            "spec": {
-                "type": "ExternalName", "externalName": "localhost", "ports": [{ "port": port }],
-            },
-        });
+        let [service, api] = support::foreign::metrics_server(port);
         let service: Service = serde_json::from_value(service)?;
         let services: Api<Service> = Api::namespaced(self.admin.clone(), "kube-system");
         self.runtime.block_on(services.create(&PostParams::default(), &service))?;
-        let api = json!({
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {
-                "name": METRICS_SERVER,
-                "labels": { "k8s-app": "metrics-server" },
-                "annotations": { "whose": "theirs" },
-            },
-            "spec": {
-                "group": "metrics.k8s.io",
-                "version": "v1beta1",
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-                "insecureSkipTLSVerify": true,
-                "service": { "namespace": "kube-system", "name": "metrics-server", "port": port },
-            },
-        });
         let api: DynamicObject = serde_json::from_value(api)?;
         self.runtime.block_on(self.api_services().create(&PostParams::default(), &api))?;
         self.metrics_server()

@@ -10,29 +10,10 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use libtest_mimic::Failed;
-use serde_json::json;
 
 use super::cluster::{Cluster, object, program, shared, wait};
 use super::server::{Server, scenario};
-
-/// A metrics API of somebody else's, at a port of loopback.
-fn foreign(port: u16) -> Result<APIService, Failed> {
-    object(json!({
-        "metadata": {
-            "name": "v1beta1.metrics.k8s.io",
-            "labels": { "k8s-app": "metrics-server" },
-            "annotations": { "of": "somebody" },
-        },
-        "spec": {
-            "group": "metrics.k8s.io",
-            "version": "v1beta1",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-            "insecureSkipTLSVerify": true,
-            "service": { "namespace": "kube-system", "name": "metrics-server", "port": port },
-        },
-    }))
-}
+use super::support::foreign::metrics_server;
 
 /// It answers, as long as it is there: a namespace can't go while an API does not.
 struct Foreign<'a>(&'a Cluster, APIService, #[allow(dead_code, reason = "it ends with it")] Server);
@@ -44,19 +25,14 @@ impl Foreign<'_> {
         let mut server = Server::start(&cluster.kubeconfig, &args)?;
         let address: SocketAddr =
             server.serves()?["address"].as_str().unwrap_or_default().parse()?;
-        let service: Service = object(json!({
-            "metadata": { "name": "metrics-server" },
-            "spec": {
-                "type": "ExternalName", "externalName": "localhost",
-                "ports": [{ "port": address.port() }],
-            },
-        }))?;
+        let [service, api] = metrics_server(address.port());
+        let service: Service = object(service)?;
         let services: Api<Service> = Api::namespaced(cluster.client.clone(), "kube-system");
         let post = PostParams::default();
         let _ = cluster.runtime.block_on(services.delete("metrics-server", &Default::default()));
         cluster.runtime.block_on(services.create(&post, &service))?;
         let apis: Api<APIService> = Api::all(cluster.client.clone());
-        let api = foreign(address.port())?;
+        let api: APIService = object(api)?;
         let api = cluster.runtime.block_on(apis.create(&post, &api))?;
         let foreign = Foreign(cluster, api, server);
         foreign.answers()?;
@@ -94,6 +70,12 @@ impl Foreign<'_> {
     }
 }
 
+/// A server that may replace it.
+fn replacing(cluster: &Cluster, scenario: &str) -> Result<Server, Failed> {
+    let args = ["--scenario", scenario, "--replace-metrics-api"];
+    Server::start(&cluster.kubeconfig, &args)
+}
+
 pub(super) fn replaced() -> Result<(), Failed> {
     let cluster = shared()?;
     let cluster = cluster.as_ref().ok_or("no cluster")?;
@@ -105,15 +87,14 @@ pub(super) fn replaced() -> Result<(), Failed> {
     assert!(said.contains("v1beta1.metrics.k8s.io (of kube-system/metrics-server)"), "{said}");
     assert!(said.contains("--replace-metrics-api"), "{said}");
     foreign.is_restored()?;
-    let replaces = ["--scenario", &scenario, "--replace-metrics-api"];
-    let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
+    let mut server = replacing(cluster, &scenario)?;
     server.serves()?;
     let list = cluster.get("/apis/metrics.k8s.io/v1beta1/pods")?;
     assert_eq!(list["kind"], "PodMetricsList", "{list}");
     let told = server.wait(|told| told["event"] == "replaces")?;
     assert_eq!(told["what"][0], "APIService v1beta1.metrics.k8s.io of kube-system/metrics-server");
     // A second one is refused, whatever it is allowed.
-    let (status, _, said) = Server::start(&cluster.kubeconfig, &replaces)?.ended()?;
+    let (status, _, said) = replacing(cluster, &scenario)?.ended()?;
     assert_eq!(status.code(), Some(2), "{said}");
     assert!(said.contains("served by another kube-lockstep: process "), "{said}");
     let (status, _, said) = server.end("-TERM")?;
@@ -127,8 +108,7 @@ pub(super) fn killed() -> Result<(), Failed> {
     let cluster = cluster.as_ref().ok_or("no cluster")?;
     let foreign = Foreign::create(cluster)?;
     let (_folder, scenario) = scenario("default")?;
-    let replaces = ["--scenario", &scenario, "--replace-metrics-api"];
-    let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
+    let mut server = replacing(cluster, &scenario)?;
     server.serves()?;
     server.lose()?;
     let left = cluster.registered()?;
@@ -144,11 +124,11 @@ pub(super) fn killed() -> Result<(), Failed> {
     foreign.is_restored()?;
     // The next one does the same by itself, also after one that was killed while it started.
     for moment in [0, 60, 120, 180, 240, 300, 400, 500] {
-        let server = Server::start(&cluster.kubeconfig, &replaces)?;
+        let server = replacing(cluster, &scenario)?;
         sleep(Duration::from_millis(moment));
         server.lose()?;
     }
-    let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
+    let mut server = replacing(cluster, &scenario)?;
     server.serves()?;
     let (status, _, said) = server.end("-INT")?;
     assert_eq!(status.code(), Some(0), "{said}");
@@ -162,15 +142,14 @@ pub(super) fn guarded() -> Result<(), Failed> {
     let cluster = cluster.as_ref().ok_or("no cluster")?;
     let foreign = Foreign::create(cluster)?;
     let (_folder, scenario) = scenario("default")?;
-    let replaces = ["--scenario", &scenario, "--replace-metrics-api"];
-    let mut server = Server::start(&cluster.kubeconfig, &replaces)?;
+    let mut server = replacing(cluster, &scenario)?;
     server.serves()?;
     assert_ne!(foreign.now()?.spec, foreign.1.spec);
     server.end("-KILL")?;
     wait("the guard", || Ok((cluster.registered()?.len() == 1).then_some(())))?;
     foreign.is_restored()?;
     for moment in [100, 200, 300, 400, 500] {
-        let server = Server::start(&cluster.kubeconfig, &replaces)?;
+        let server = replacing(cluster, &scenario)?;
         sleep(Duration::from_millis(moment));
         let guards = server.guards()?;
         server.end("-KILL")?;

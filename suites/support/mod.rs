@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
 
 #[cfg(feature = "clusters")]
+pub mod foreign;
+#[cfg(feature = "clusters")]
 pub mod moments;
 #[cfg(feature = "cli")]
 pub mod place;
