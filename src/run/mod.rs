@@ -5,6 +5,8 @@
 pub mod change;
 #[cfg(feature = "clusters")]
 mod clusters;
+#[cfg(feature = "clusters")]
+mod due;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
@@ -14,6 +16,8 @@ mod given;
 mod group;
 #[cfg(feature = "engines")]
 mod in_order;
+#[cfg(feature = "clusters")]
+mod lineage;
 mod lockstep;
 #[cfg(feature = "engines")]
 mod many;

@@ -9,13 +9,15 @@
 //! had happened as early as it can have, as late, and between. Those whom a later reconcile proves
 //! wrong are dropped for one that it does not.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
+use super::due::Due;
 use super::findings::Findings;
+use super::lineage::{Lineage, MOMENTS, adopt};
 use super::lockstep::Predicted;
 use super::own::{self, Compared};
 use super::recorder::{COMBINED, Recorder};
@@ -23,7 +25,6 @@ use crate::compare::{self, FieldDifference, Scope};
 use crate::engine::cluster::{Cluster, DIRECT, Did, Scene, Sight, Tick, stopped};
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
-use crate::model::api::Text;
 use crate::model::hpa::Decision;
 use crate::model::observation::{Event, Observation};
 use crate::model::rules::{Release, Rules};
@@ -35,9 +36,6 @@ use crate::world::{Change, World};
 
 /// Events are written later than all else of a reconcile: they are compared when all is over.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
-
-/// No more than this is a reconcile early or late, however long the sync period.
-const LONGEST_SLACK: Span = Span::from_secs(1);
 
 /// How long a request that should come is waited for.
 const PATIENCE: Span = Span::from_secs(10);
@@ -60,10 +58,7 @@ struct Wall<'a> {
     /// Until when the world was asked.
     advanced: Time,
     /// How far from its time a reconcile may be.
-    slack: Span,
-    /// How much earlier the next reconcile may be due than the model has it: what the controller
-    /// hears of since this one was due queues it, too.
-    early: Span,
+    due: Due,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
     sight: Sight,
@@ -99,8 +94,7 @@ pub(super) async fn follow<'k>(
         world: World::new(scenario),
         lineages: [lineage.clone(), lineage.clone(), lineage],
         advanced: Time::ZERO,
-        slack: Span(scenario.flags.sync_period.0 / 3).min(LONGEST_SLACK),
-        early: Span::ZERO,
+        due: Due::of(scenario.flags.sync_period),
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,
@@ -129,7 +123,7 @@ pub(super) async fn follow<'k>(
         () = stopped(stop) => None,
     };
     let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
-    let stall = findings.divergence.as_ref().and_then(|_| wall.stall(&scene));
+    let excuse = findings.divergence.as_ref().and_then(|it| wall.excuse(&scene, it.at));
     let notes = wall.notes(&scene, &findings);
     let gap = scene.has_gap().then(|| {
         let why = "a watch of the API server was interrupted: something may not have been seen";
@@ -139,7 +133,7 @@ pub(super) async fn follow<'k>(
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
     played?;
-    if let Some(why) = stall.or(gap) {
+    if let Some(why) = excuse.or(gap) {
         return Err(why);
     }
     Ok(Followed { findings, boundaries: wall.boundaries, notes })
@@ -147,12 +141,18 @@ pub(super) async fn follow<'k>(
 
 impl Wall<'_> {
     /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
-    /// than a reconcile may be late.
-    fn stall(&self, scene: &Scene) -> Option<EngineError> {
+    /// than a reconcile may be late, or it can't have heard yet of what somebody did to the HPA.
+    fn excuse(&self, scene: &Scene, at: Time) -> Option<EngineError> {
         // One that made the reconcile before this one late can have moved this one, too.
-        let stall = scene.stall(self.since[0]);
-        let (of, length) = stall.filter(|(_, length)| *length > self.slack)?;
-        Some(scene.broken(format!("{of} gave no answer for {length}, when a reconcile was due")))
+        let (of, length) = scene.stall(self.since[0]).unwrap_or_default();
+        if length > self.due.slack {
+            let why = format!("{of} gave no answer for {length}, when a reconcile was due");
+            return Some(scene.broken(why));
+        }
+        let edited = self.due.unheard(at, length)?;
+        Some(scene.broken(format!(
+            "the HPA was edited until {edited}, and a reconcile at {at} may not have heard of it"
+        )))
     }
 
     async fn play(
@@ -181,7 +181,7 @@ impl Wall<'_> {
             }
             let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
             // A reconcile goes first where both fall together.
-            let before = |due: Time, event: Time| due - self.late <= event + self.slack;
+            let before = |due: Time, event: Time| due - self.late <= event + self.due.slack;
             match (next_event, due) {
                 (Some(event), due) if due.is_none_or(|due| !before(due, event)) => {
                     self.change(scene, event + self.late).await?;
@@ -227,7 +227,7 @@ impl Wall<'_> {
         let seen = scene.act(event).await?;
         // The controller hears of it when it is done.
         let at = scene.now();
-        self.early = at - begin;
+        self.due.edited(begin, at);
         let answers = self.lineages.each_mut().map(|it| it.simulation.apply(event, at));
         let [mut model, ..] = answers;
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
@@ -253,15 +253,15 @@ impl Wall<'_> {
         let next = lineage.at(due).map(|it| it.decision.observation);
         let asks = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // What it does leaves no trace: all that can be seen is that nothing else is done.
-        let hidden = !asks && next.is_some_and(|it| requests(&it, Scope::ALL) > 0);
-        let is_seen = asks || hidden && scene.is_told(due + self.slack).await;
+        let hidden = !asks && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
+        let is_seen = asks || hidden && scene.is_told(due + self.due.slack).await;
         if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             let [decision, ..] = self.lineages.each_mut().map(|lineage| lineage.pass(due));
             self.events.extend(decision.map(|it| (None, it.observation.events)));
             return Ok(());
         }
-        let limit = due + Span(self.slack.0 * 9);
+        let limit = due + Span(self.due.slack.0 * 9);
         let Some(mut tick) = scene.next_tick(limit).await else {
             let idle = scene.idle(self.scenario.flags.sync_period);
             if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
@@ -276,11 +276,12 @@ impl Wall<'_> {
             );
             return Ok(());
         };
-        let many = self.own.is_none().then(|| self.many(&tick, scope));
+        let many = if self.own.is_none() { self.many(&tick, scope) } else { BTreeSet::new() };
         // Of another controller only its silence tells that it is done.
         let patience = tick.began + PATIENCE;
-        scene.rest_of(&mut tick, many, patience).await;
-        if let (true, Some(why)) = (self.own.is_none(), scene.is_torn(&tick)) {
+        scene.rest_of(&mut tick, &many, patience).await;
+        let reads = next.is_some_and(|it| !it.reads.is_empty());
+        if let (true, Some(why)) = (self.own.is_none(), scene.is_torn(&tick, reads)) {
             return Err(scene.broken(why));
         }
         if tick.began < scene.settled() {
@@ -290,7 +291,7 @@ impl Wall<'_> {
                 scene.settled()
             )));
         }
-        if tick.began + self.slack + self.early < due && self.own.is_none() {
+        if self.due.is_too_early(tick.began, due) && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
@@ -308,7 +309,7 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
-        self.early = tick.ended - tick.began.min(due);
+        self.due.came(due, (tick.began, tick.ended));
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));
@@ -324,15 +325,12 @@ impl Wall<'_> {
         Ok(())
     }
 
-    /// How many requests a reconcile has that begins then: surely, and at most. It may be held up,
-    /// and read the clock when a window is over that was not when it began.
-    fn many(&self, tick: &Tick, scope: Scope) -> (usize, usize) {
-        let at = |lineage: &Lineage, at: Time| {
-            lineage.at(at).map_or(0, |it| requests(&it.decision.observation, scope))
-        };
-        let surely = at(&self.lineages[0], tick.began);
-        let later = self.lineages.iter().map(|lineage| at(lineage, tick.began + self.slack));
-        (surely, later.fold(surely, usize::max))
+    /// How many requests a reconcile can have that begins then. It may be held up, and read the
+    /// clock when a window is over that was not when it began.
+    fn many(&self, tick: &Tick, scope: Scope) -> BTreeSet<usize> {
+        let moments = [tick.began, tick.began + self.due.slack];
+        let each = self.lineages.iter().flat_map(|lineage| moments.map(|at| lineage.at(at)));
+        each.flatten().map(|it| requests(&it.decision.observation, scope)).collect()
     }
 
     /// What the model says of a reconcile that was seen: each lineage goes on with the moment that
@@ -414,7 +412,7 @@ impl Wall<'_> {
 
     /// Compares the events of all reconciles with those that were written, in order.
     async fn compare_events(
-        &self,
+        &mut self,
         scene: &mut Scene,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
@@ -425,6 +423,7 @@ impl Wall<'_> {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events,
         };
+        self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);
         for (number, (index, model)) in self.events.iter().enumerate() {
@@ -442,6 +441,20 @@ impl Wall<'_> {
             findings.found(index + 1, at, fields);
         }
         Ok(())
+    }
+
+    /// Where reconciles leave no trace but their events, those of later ones may be among so many
+    /// that were seen by then.
+    fn may_have_come(&mut self, by: Time, seen: usize) {
+        let [lineage, ..] = &mut self.lineages;
+        while self.events.last().is_some_and(|(index, _)| index.is_none())
+            && self.events.iter().map(|(_, events)| events.len()).sum::<usize>() < seen
+            && let Some(due) = lineage.simulation.next_sync()
+            && !self.due.is_too_early(by, due)
+            && let Some(decision) = lineage.pass(due)
+        {
+            self.events.push((None, decision.observation.events));
+        }
     }
 
     /// What was seen, in the model's terms.
@@ -480,97 +493,6 @@ impl Wall<'_> {
             Ok([seen]) => Ok(seen),
             Err(ticks) => Err(format!("{} reconciles seem to be in it", ticks.len())),
         }
-    }
-}
-
-/// When a reconcile can have read the clock: in its middle, as early as it can be, and as late.
-const MOMENTS: [fn(&Tick, Span) -> Time; 3] = [
-    |tick, _| Time(tick.began.0 + (tick.ended - tick.began).0 / 2),
-    |tick, about| tick.began - about,
-    |tick, about| tick.ended + about,
-];
-
-/// A model, and what it remembers.
-#[derive(Clone)]
-struct Lineage {
-    simulation: Simulation,
-    recorder: Recorder,
-}
-
-impl Lineage {
-    /// What it says of a reconcile at an instant, whether it is due then or nearly.
-    fn at(&self, at: Time) -> Option<Candidate> {
-        let mut lineage = self.clone();
-        let decision = lineage.pass(at)?;
-        Some(Candidate { lineage, decision })
-    }
-
-    /// Goes on as if a reconcile came at an instant. Also one of an HPA that is gone is done then.
-    fn pass(&mut self, at: Time) -> Option<Decision> {
-        self.simulation.hurry(at);
-        let mut decision = self.simulation.sync(at)?;
-        self.recorder.record(&mut decision.observation.events, at);
-        Some(decision)
-    }
-}
-
-/// What the model says of a reconcile at some instant.
-#[derive(Clone)]
-struct Candidate {
-    lineage: Lineage,
-    decision: Decision,
-}
-
-impl Candidate {
-    /// What is only known to within the time that the reconcile took is as it was seen: when it
-    /// began, and which whole second it was when a time was written.
-    fn normalize(&mut self, seen: &Observation, tick: &Tick, (pods, about): (&[String], Span)) {
-        self.adopt_names(seen, pods);
-        let own = self.decision.observation.at;
-        let observation = &mut self.decision.observation;
-        (observation.at, observation.took) = (seen.at, seen.took);
-        let (Some(model), Some(seen)) = (&mut observation.status_write, &seen.status_write) else {
-            return;
-        };
-        let second = own.truncate_to_second();
-        let seconds = [tick.began - about, tick.ended + about];
-        let possible = seconds.map(Time::truncate_to_second);
-        let adopt = |model: &mut Time, seen: Time| {
-            if *model == second && possible.contains(&seen) {
-                *model = seen;
-            }
-        };
-        if let (Some(model), Some(seen)) =
-            (&mut model.status.last_scale_time, seen.status.last_scale_time)
-        {
-            adopt(model, seen);
-        }
-        for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
-            adopt(&mut model.last_transition_time, seen.last_transition_time);
-        }
-    }
-
-    /// Names of pods are as they were seen, where only they differ.
-    fn adopt_names(&mut self, seen: &Observation, pods: &[String]) {
-        let observation = &mut self.decision.observation;
-        if let (Some(model), Some(seen)) = (&mut observation.status_write, &seen.status_write) {
-            for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
-                adopt(&mut model.message, &seen.message, pods);
-            }
-        }
-    }
-}
-
-/// Of several pods that are alike, the controller names the one that its cache has first, and that
-/// is a matter of chance: what was seen is as right as what the model says.
-fn adopt(model: &mut Text, seen: &Text, pods: &[String]) {
-    let masked = |text: &Text| {
-        let mask = |text: String, pod: &String| text.replace(pod.as_str(), "?");
-        // Names that begin like others come after them.
-        pods.iter().rev().fold(text.as_str().to_owned(), mask)
-    };
-    if model != seen && masked(model) == masked(seen) {
-        *model = seen.clone();
     }
 }
 

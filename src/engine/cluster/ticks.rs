@@ -1,5 +1,6 @@
 //! What is seen of the controller: one reconcile after the other.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -58,30 +59,30 @@ impl Scene {
         self.gap
     }
 
-    /// Waits for the rest of a reconcile: for as many requests as it should have, no longer than
-    /// until an instant; for as many as it may have, but not long; and then for its silence. What
-    /// it writes last is the status, if it is upstream's.
-    pub(crate) async fn rest_of(
-        &mut self,
-        tick: &mut Tick,
-        many: Option<(usize, usize)>,
-        until: Time,
-    ) {
-        let upstreams = many.is_some();
-        let (surely, at_most) = many.unwrap_or_default();
+    /// Waits for the rest of a reconcile: for as many requests as it can have at the least, or at
+    /// all if it has more than that, no longer than until an instant; for still more, but not long;
+    /// and then for its silence. What it writes last is the status, if it is upstream's; of another
+    /// nobody knows how many there are.
+    pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: &BTreeSet<usize>, until: Time) {
+        let upstreams = !many.is_empty();
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
         let linger = self.stage.sight.linger;
         let mut last = tick.did.iter().any(is_last);
         loop {
             let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
             let has = tick.did.len();
-            let limit = match (has >= surely, last) {
-                (true, true) if upstreams && linger == Span::ZERO => break,
+            let next = many.range(has..).next();
+            let limit = match next {
+                _ if many.first().is_some_and(|least| has < *least) => silent.max(until),
+                _ if last && upstreams && linger == Span::ZERO => break,
                 // Another watch may still have something to tell.
-                (true, true) if upstreams => self.now() + linger,
-                (true, _) if has < at_most => silent.max(tick.began + self.apart),
-                (true, _) => silent,
-                (false, _) => silent.max(until),
+                _ if last && upstreams => self.now() + linger,
+                // Nothing ends there: a scale that was written has a status to come.
+                Some(next) if *next > has => silent.max(until),
+                Some(_) if many.last().is_some_and(|most| has < *most) => {
+                    silent.max(tick.began + self.apart)
+                }
+                _ => silent,
             };
             match self.next_by(limit).await {
                 // The next reconcile, when this one should have done more.
@@ -104,10 +105,12 @@ impl Scene {
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
     }
 
-    /// Why a reconcile of upstream's can't be compared, if it can't.
-    pub(crate) fn is_torn(&self, tick: &Tick) -> Option<String> {
+    /// Why a reconcile of upstream's can't be compared, if it can't. Whether it begins by reading
+    /// the scale is for the model to say.
+    pub(crate) fn is_torn(&self, tick: &Tick, reads: bool) -> Option<String> {
         let first = tick.did.first()?;
-        if self.stage.sight.scope.scale_reads && first.what == "updateScale" {
+        let writes = first.what == "updateScale" || reads && first.what == "updateStatus";
+        if self.stage.sight.scope.scale_reads && writes {
             let at = self.time(first.at);
             return Some(format!(
                 "what was done at {at} seems to be of the reconcile before, which was held up"

@@ -1,0 +1,124 @@
+//! How far from its time a reconcile may come.
+//!
+//! The next one is queued a sync period after the first of what queues it: the end of this one, and
+//! what the controller hears of the HPA, at least once in each period, since this one has left the
+//! queue. When it left the queue is not seen, only when it began: where the controller had no time
+//! for it, what it heard meanwhile brings the next one early. The model has it a period after this
+//! one; that one may be late in its turn, and then the one after it be early by both.
+//!
+//! Upstream: pkg/controller/podautoscaler/horizontal.go, enqueueHPA and processNextWorkItem
+
+use crate::model::time::{Span, Time};
+
+/// No more than this is a reconcile early or late, however long the sync period.
+const LONGEST_SLACK: Span = Span::from_secs(1);
+
+/// How long the controller may take to hear of an edit, where nothing is held up.
+const HEARING: Span = Span::from_millis(100);
+
+/// Since when the next reconcile may come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// How far from its time a reconcile may be, whatever was before.
+    pub(super) slack: Span,
+    /// How much earlier than the model has it the next one may be queued.
+    early: Span,
+    /// When the last edit of the HPA was done.
+    edited: Option<Time>,
+}
+
+impl Due {
+    pub(super) fn of(sync_period: Span) -> Due {
+        Due { slack: Span(sync_period.0 / 3).min(LONGEST_SLACK), early: Span::ZERO, edited: None }
+    }
+
+    /// Whether one that began then was not to come at all.
+    pub(super) fn is_too_early(&self, began: Time, due: Time) -> bool {
+        began + self.slack + self.early < due
+    }
+
+    /// Somebody edited the HPA, in a time in which the controller may have heard of it.
+    pub(super) fn edited(&mut self, begin: Time, end: Time) {
+        self.early = self.early.max(end - begin);
+        self.edited = Some(end);
+    }
+
+    /// The edit of which a reconcile that began then need not have heard, where something was held
+    /// up for so long.
+    pub(super) fn unheard(&self, began: Time, stall: Span) -> Option<Time> {
+        self.edited.filter(|edited| began < *edited + HEARING + stall)
+    }
+
+    /// A reconcile came that was due then.
+    pub(super) fn came(&mut self, due: Time, (began, ended): (Time, Time)) {
+        // No one waits longer in the queue than it is late, or than one may be: what would be the
+        // first of it is forgotten, or else a controller that does too much would be right soon.
+        let longest = due.min(began - self.slack);
+        let left = began.min(longest.max(due - self.early));
+        self.early = ended - left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time {
+        Time(millis * 1_000_000)
+    }
+
+    /// How much earlier than due each may come, in milliseconds, after these: when they were due,
+    /// began and ended.
+    fn early(ticks: &[(i64, i64, i64)]) -> i64 {
+        let mut it = Due::of(Span::from_secs(1));
+        for (due, began, ended) in ticks {
+            it.came(at(*due), (at(*began), at(*ended)));
+        }
+        it.early.0 / 1_000_000
+    }
+
+    #[test]
+    fn the_one_after_a_late_one_may_be_early_by_as_much() {
+        assert_eq!(early(&[(0, 0, 20)]), 20);
+        assert_eq!(early(&[(0, 600, 620)]), 620);
+        // One that is early has been queued early.
+        assert_eq!(early(&[(1000, 800, 820)]), 20);
+    }
+
+    #[test]
+    fn what_two_late_ones_leave_adds_up() {
+        // The second was queued at 1000, and so may the third be at 2000, which is due at 2520.
+        assert_eq!(early(&[(0, 200, 220), (1220, 1520, 1540)]), 540);
+        // After one that waited for nobody, nothing of it is left.
+        assert_eq!(early(&[(0, 200, 220), (1220, 1000, 1020)]), 20);
+    }
+
+    #[test]
+    fn what_many_leave_does_not_add_up_for_ever() {
+        let each = |number: i64| (number * 1020, number * 1020, number * 1020 + 20);
+        let ticks: Vec<_> = (0..5).map(each).collect();
+        assert_eq!(early(&ticks), 100);
+        let ticks: Vec<_> = (0..100).map(each).collect();
+        assert_eq!(early(&ticks), 353);
+    }
+
+    #[test]
+    fn an_edit_is_heard_of_when_nothing_holds_it_up_any_more() {
+        let mut due = Due::of(Span::from_secs(1));
+        assert_eq!(due.unheard(at(0), Span::ZERO), None);
+        due.edited(at(300), at(350));
+        let unheard = |began, stall| due.unheard(at(began), Span::from_millis(stall));
+        assert_eq!(unheard(340, 0), Some(at(350)));
+        assert_eq!((unheard(449, 0), unheard(450, 0)), (Some(at(350)), None));
+        assert_eq!((unheard(640, 200), unheard(660, 200)), (Some(at(350)), None));
+    }
+
+    #[test]
+    fn one_that_was_not_to_come_is_told_from_one_that_is_early() {
+        let mut due = Due::of(Span::from_secs(15));
+        assert!(!due.is_too_early(at(14_100), at(15_000)));
+        assert!(due.is_too_early(at(13_900), at(15_000)));
+        due.edited(at(0), at(500));
+        assert!(!due.is_too_early(at(13_900), at(15_000)));
+    }
+}
