@@ -49,11 +49,11 @@ impl Due {
         self.edited.filter(|edited| began < *edited + HEARING + stall)
     }
 
-    /// A reconcile came that was due then.
-    pub(super) fn came(&mut self, due: Time, (began, ended): (Time, Time)) {
-        // No one waits longer in the queue than it is late, or than one may be: what would be the
-        // first of it is forgotten, or else a controller that does too much would be right soon.
-        let longest = due.min(began - self.slack);
+    /// A reconcile came that was due then, when something was held up for so long.
+    pub(super) fn came(&mut self, due: Time, (began, ended): (Time, Time), stall: Span) {
+        // None waits longer in the queue than it is late, or than one may be: what lies before that
+        // is forgotten, or else a controller that does too much would soon be right.
+        let longest = due.min(began - self.slack - stall);
         let left = began.min(longest.max(due - self.early));
         self.early = ended - left;
     }
@@ -72,7 +72,7 @@ mod tests {
     fn early(ticks: &[(i64, i64, i64)]) -> i64 {
         let mut it = Due::of(Span::from_secs(1));
         for (due, began, ended) in ticks {
-            it.came(at(*due), (at(*began), at(*ended)));
+            it.came(at(*due), (at(*began), at(*ended)), Span::ZERO);
         }
         it.early.0 / 1_000_000
     }
@@ -100,6 +100,11 @@ mod tests {
         assert_eq!(early(&ticks), 100);
         let ticks: Vec<_> = (0..100).map(each).collect();
         assert_eq!(early(&ticks), 353);
+        let mut it = Due::of(Span::from_secs(1));
+        for (due, began, ended) in ticks {
+            it.came(at(due), (at(began), at(ended)), Span::from_millis(200));
+        }
+        assert_eq!(it.early.0 / 1_000_000, 553);
     }
 
     #[test]

@@ -11,12 +11,15 @@ use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
 use crate::model::time::{Span, Time};
 
-/// When a reconcile can have read the clock: in its middle, as early as it can be, and as late.
-pub(super) const MOMENTS: [fn(&Tick, Span) -> Time; 3] = [
-    |tick, _| Time(tick.began.0 + (tick.ended - tick.began).0 / 2),
-    |tick, about| tick.began - about,
-    |tick, about| tick.ended + about,
-];
+/// How many moments are tried of each reconcile, and how many lineages there are.
+pub(super) const MOMENTS: usize = 3;
+
+/// When a reconcile can have read the clock: in its middle, as early as it can be, and as late,
+/// where something was held up for so long. It may have asked for all by then, and write nothing.
+pub(super) fn moments(tick: &Tick, uncertainty: Span, stall: Span) -> [Time; MOMENTS] {
+    let middle = Time(tick.began.0 + (tick.ended - tick.began).0 / 2);
+    [middle, tick.began - uncertainty, tick.ended + uncertainty + stall]
+}
 
 /// A model, and what it remembers.
 #[derive(Clone)]
@@ -55,8 +58,7 @@ impl Candidate {
     pub(super) fn normalize(
         &mut self,
         seen: &Observation,
-        tick: &Tick,
-        (pods, about): (&[String], Span),
+        (pods, [_, early, late]): (&[String], [Time; MOMENTS]),
     ) {
         self.adopt_names(seen, pods);
         let own = self.decision.observation.at;
@@ -66,8 +68,7 @@ impl Candidate {
             return;
         };
         let second = own.truncate_to_second();
-        let seconds = [tick.began - about, tick.ended + about];
-        let possible = seconds.map(Time::truncate_to_second);
+        let possible = [early, late].map(Time::truncate_to_second);
         let adopt = |model: &mut Time, seen: Time| {
             if *model == second && possible.contains(&seen) {
                 *model = seen;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::due::Due;
 use super::findings::Findings;
-use super::lineage::{Lineage, MOMENTS, adopt};
+use super::lineage::{Lineage, MOMENTS, adopt, moments};
 use super::lockstep::Predicted;
 use super::own::{self, Compared};
 use super::recorder::{COMBINED, Recorder};
@@ -53,8 +53,8 @@ pub(super) struct Followed<'k> {
 struct Wall<'a> {
     scenario: &'a Arc<Scenario>,
     world: World,
-    /// One for each of [`MOMENTS`].
-    lineages: [Lineage; MOMENTS.len()],
+    /// One for each of [`moments`].
+    lineages: [Lineage; MOMENTS],
     /// Until when the world was asked.
     advanced: Time,
     /// How far from its time a reconcile may be.
@@ -303,13 +303,16 @@ impl Wall<'_> {
         }
         let (seen, scope, unread) = self.seen(scene, &tick)?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
-        let decision = self.choose(&tick, (&seen, scope), &pods);
+        let (_, stall) = scene.stall(self.since[1]).unwrap_or_default();
+        // A longer one excuses whatever comes of it.
+        let stall = stall.min(self.due.slack);
+        let decision = self.choose((&tick, stall), (&seen, scope), &pods);
         let Some(decision) = decision else {
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
-        self.due.came(due, (tick.began, tick.ended));
+        self.due.came(due, (tick.began, tick.ended), stall);
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));
@@ -337,21 +340,21 @@ impl Wall<'_> {
     /// agrees, its own if that does.
     fn choose(
         &mut self,
-        tick: &Tick,
+        (tick, stall): (&Tick, Span),
         (seen, scope): (&Observation, Scope),
         pods: &[String],
     ) -> Option<Decision> {
         let mut next = Vec::new();
+        let moments = moments(tick, self.sight.uncertainty, stall);
         for (index, lineage) in self.lineages.iter().enumerate() {
-            let own = MOMENTS.iter().cycle().skip(index).take(MOMENTS.len());
+            let own = moments.iter().cycle().skip(index).take(MOMENTS);
             let mut first = None;
             let agreeing = own.enumerate().find_map(|(further, moment)| {
-                let uncertainty = self.sight.uncertainty;
-                let mut candidate = lineage.at(moment(tick, uncertainty))?;
+                let mut candidate = lineage.at(*moment)?;
                 if self.own.is_some() {
                     own::write_what_is_stored(&mut candidate.decision, seen, &lineage.simulation);
                 }
-                candidate.normalize(seen, tick, (pods, uncertainty));
+                candidate.normalize(seen, (pods, moments));
                 let differs = compare::observations(&candidate.decision.observation, seen, scope);
                 if differs.is_empty() {
                     return Some((candidate, further > 0));

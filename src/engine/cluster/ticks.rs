@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::audit::Did;
 use super::observing::GAP;
 use super::scene::Scene;
+use crate::model::api::with_group;
 use crate::model::time::{Span, Time};
 
 /// How long it is looked whether there are more events than there should be.
@@ -116,6 +117,9 @@ impl Scene {
                 "what was done at {at} seems to be of the reconcile before, which was held up"
             ));
         }
+        if let Some(why) = self.is_in_motion(tick) {
+            return Some(why);
+        }
         let lost = |did: &Did| {
             let error = did.entry["error"].as_str().unwrap_or_default();
             did.what == "updateScale" && error.contains("the object has been modified")
@@ -123,6 +127,19 @@ impl Scene {
         let write = tick.did.iter().find(|did| lost(did))?;
         let at = self.time(write.at);
         Some(format!("the target was changed by others while a reconcile scaled it at {at}"))
+    }
+
+    /// What tells that the target's own controller was still at work, after its status was as it
+    /// should be: of pods that were replaced at once, it may write what is over by then.
+    fn is_in_motion(&self, tick: &Tick) -> Option<String> {
+        let read = tick.did.iter().find(|did| did.what == "getScale")?;
+        let told = read.entry["statusReplicas"].as_i64()?;
+        let resource = with_group(&self.resource.plural, &self.resource.group);
+        let is_target = read.entry["name"] == *self.name && read.entry["resource"] == *resource;
+        (is_target && told != i64::from(self.status_replicas)).then(|| {
+            let (at, was) = (self.time(read.at), self.status_replicas);
+            format!("the target told of {told} replicas at {at}, after it had told of {was}")
+        })
     }
 
     /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale, and
