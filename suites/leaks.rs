@@ -93,7 +93,7 @@ enum Needs {
 
 type Test = fn() -> Result<(), Failed>;
 
-const TESTS: [(&str, Needs, Test); 13] = [
+const TESTS: [(&str, Needs, Test); 15] = [
     ("two_clusters_run_at_once_and_nobody_else_comes_in", Needs::AControlPlane, private),
     ("a_cluster_that_is_stopped_leaves_nothing", Needs::AControlPlane, stopped),
     ("a_cluster_whose_owner_is_killed_leaves_nothing", Needs::AControlPlane, killed),
@@ -105,8 +105,10 @@ const TESTS: [(&str, Needs, Test); 13] = [
     ("a_panic_leaves_nothing", Needs::AControlPlane, panicked),
     ("a_part_that_dies_under_a_run_is_no_verdict", Needs::AControlPlane, dies_under_a_run),
     ("a_slow_api_server_is_no_divergence", Needs::AControlPlane, slow),
+    ("an_api_server_that_is_slow_all_along_is_no_verdict", Needs::AControlPlane, slow_all_along),
     ("a_full_disk_is_told_of_and_is_no_divergence", Needs::ADisk, full_disk),
     ("ports_that_others_take_are_given_up_in_the_end", Needs::Nothing, ports_taken),
+    ("the_port_that_somebody_has_is_told_of", Needs::AControlPlane, port_taken),
 ];
 
 /// The same, so slowly that it is not over before somebody is killed.
@@ -442,6 +444,38 @@ fn slow() -> Result<(), Failed> {
     Ok(())
 }
 
+/// A machine that is too busy for as long as the run takes.
+fn slow_all_along() -> Result<(), Failed> {
+    let place = Place::new()?;
+    let id = "average-value/memory-scales-in-bytes";
+    let run = start(&place, &["run", "--engine", "embedded", id])?;
+    place.wait_for("kube-controller-manager");
+    sleep(Duration::from_secs(5));
+    let pid = place.wait_for("kube-apiserver");
+    let (over, slow) = (AtomicBool::new(false), &pid);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                // It may have ended by now.
+                for (name, millis) in [("-STOP", 2500), ("-CONT", 300)] {
+                    drop(Command::new("kill").args([name, slow]).stderr(Stdio::null()).status());
+                    sleep(Duration::from_millis(millis));
+                }
+            }
+        });
+        let output = run.wait_with_output();
+        over.store(true, Ordering::Relaxed);
+        output
+    })?;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("it was played 3 times before"), "{said}");
+    assert!(said.contains("gave no answer for") || said.contains("was changing until"), "{said}");
+    assert!(said.contains("kube-controller-manager:"), "the log's last lines: {said}");
+    place.is_empty()?;
+    Ok(())
+}
+
 /// `sh -c script` with mounts of its own.
 fn isolated(script: &str) -> Command {
     let mut command = Command::new("unshare");
@@ -521,5 +555,19 @@ fn ports_taken() -> Result<(), Failed> {
     assert!(why.contains("every port that was free a moment ago was taken by others"), "{why}");
     assert_eq!(fs::read_to_string(tries)?.lines().count(), 4);
     fs::remove_file(program)?;
+    Ok(())
+}
+
+/// In upstream's own words, from which it is known.
+fn port_taken() -> Result<(), Failed> {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+    let port = format!("secure-port={}", taken.local_addr()?.port());
+    let place = Place::new()?;
+    let start = ["cluster", "start", "--name", "e2e-port", "--api-server-arg", &port];
+    let output = place.command(&start).output()?;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("taken by others"), "{said}");
+    place.is_empty()?;
     Ok(())
 }

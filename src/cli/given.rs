@@ -214,7 +214,10 @@ fn announcement(given: &Given, plan: &Plan, look: &Look) -> String {
          - a namespace kube-lockstep-… for each of up to {} scenarios, {} at a time, each with a \
          workload, its pods and an HPA; no node ever runs these pods\n  \
          - a namespace kube-lockstep-metrics with a Service, and APIServices of the metrics APIs, \
-         which lead to this machine\n",
+         which lead to this machine\n  \
+         - a namespace kube-lockstep-warm-up with an HPA that tells the sync period, and \
+         kube-lockstep-pulse with a Deployment without pods, edited three times a second to see \
+         whether the controllers keep pace\n",
         paint(STRONG, context),
         plan.runs(),
         plan.jobs.min(plan.runs()),

@@ -13,7 +13,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::EngineError;
-use super::cluster::control_plane::{ControlPlane, DRIVER, Settings};
+use super::cluster::control_plane::{ControlPlane, DRIVER};
+use super::cluster::settings::Settings;
 use super::upstream::build::{self, Progress, What};
 use crate::model::flags::Flags;
 use crate::model::rules::Release;

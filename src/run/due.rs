@@ -23,13 +23,11 @@ pub(super) struct Due {
     pub(super) slack: Span,
     /// How much earlier than the model has it the next one may be queued.
     early: Span,
-    /// When the last edit of the HPA was done.
-    edited: Option<Time>,
 }
 
 impl Due {
     pub(super) fn of(sync_period: Span) -> Due {
-        Due { slack: Span(sync_period.0 / 3).min(LONGEST_SLACK), early: Span::ZERO, edited: None }
+        Due { slack: Span(sync_period.0 / 3).min(LONGEST_SLACK), early: Span::ZERO }
     }
 
     /// Whether one that began then was not to come at all.
@@ -40,23 +38,22 @@ impl Due {
     /// Somebody edited the HPA, in a time in which the controller may have heard of it.
     pub(super) fn edited(&mut self, begin: Time, end: Time) {
         self.early = self.early.max(end - begin);
-        self.edited = Some(end);
-    }
-
-    /// The edit of which a reconcile that began then need not have heard, where something was held
-    /// up for so long.
-    pub(super) fn unheard(&self, began: Time, stall: Span) -> Option<Time> {
-        self.edited.filter(|edited| began < *edited + HEARING + stall)
     }
 
     /// A reconcile came that was due then, when something was held up for so long.
     pub(super) fn came(&mut self, due: Time, (began, ended): (Time, Time), stall: Span) {
-        // None waits longer in the queue than it is late, or than one may be: what lies before that
-        // is forgotten, or else a controller that does too much would soon be right.
-        let longest = due.min(began - self.slack - stall);
+        // None waits longer in the queue than it is late and one may be: what lies before that is
+        // forgotten, or else a controller that does too much would soon be right.
+        let longest = due.min(began) - self.slack - stall;
         let left = began.min(longest.max(due - self.early));
         self.early = ended - left;
     }
+}
+
+/// Whether a reconcile that began then need not have heard of an edit that was done by then, where
+/// something was held up for so long.
+pub(super) fn may_not_have_heard(began: Time, edited: Time, stall: Span) -> bool {
+    began < edited + HEARING + stall
 }
 
 #[cfg(test)]
@@ -109,13 +106,9 @@ mod tests {
 
     #[test]
     fn an_edit_is_heard_of_when_nothing_holds_it_up_any_more() {
-        let mut due = Due::of(Span::from_secs(1));
-        assert_eq!(due.unheard(at(0), Span::ZERO), None);
-        due.edited(at(300), at(350));
-        let unheard = |began, stall| due.unheard(at(began), Span::from_millis(stall));
-        assert_eq!(unheard(340, 0), Some(at(350)));
-        assert_eq!((unheard(449, 0), unheard(450, 0)), (Some(at(350)), None));
-        assert_eq!((unheard(640, 200), unheard(660, 200)), (Some(at(350)), None));
+        let may = |began, stall| may_not_have_heard(at(began), at(350), Span::from_millis(stall));
+        assert_eq!((may(340, 0), may(449, 0), may(450, 0)), (true, true, false));
+        assert_eq!((may(640, 200), may(660, 200)), (true, false));
     }
 
     #[test]

@@ -291,7 +291,8 @@ impl Worker<'_> {
     }
 }
 
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic said.
+pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "a panic without a message".to_owned())

@@ -1,15 +1,18 @@
 //! Scenarios that are played side by side on one cluster.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::findings::Findings;
+use super::fuzzing::message;
 use super::in_order::as_they_come;
 use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
 use super::many::Plan;
@@ -127,7 +130,8 @@ impl Group<'_> {
             self.course.begun.fetch_add(1, Ordering::Relaxed);
         }
         self.course.playing.fetch_add(1, Ordering::Relaxed);
-        let mut outcome = self.one(self.parts.get(attempt.index)?).await;
+        let part = self.parts.get(attempt.index)?;
+        let mut outcome = self.without_panic(part, self.one(part)).await;
         self.course.playing.fetch_sub(1, Ordering::Relaxed);
         outcome.replays = attempt.before.len();
         if let Verdict::Inconclusive { why, .. } = &outcome.verdict
@@ -149,6 +153,17 @@ impl Group<'_> {
             ));
         }
         Some(outcome)
+    }
+
+    /// A slip in this program costs one scenario its verdict, and no other.
+    async fn without_panic(&self, part: &Part, one: impl Future<Output = Outcome>) -> Outcome {
+        let Course { name, release, .. } = *self.course;
+        or_its_message(one).await.unwrap_or_else(|message| {
+            let mut outcome = unfinished(&part.written, name, release);
+            let (why, output) = (format!("the harness panicked: {message}"), String::new());
+            outcome.verdict = Verdict::Inconclusive { why, output };
+            outcome
+        })
     }
 
     async fn one(&self, part: &Part) -> Outcome {
@@ -175,11 +190,17 @@ impl Group<'_> {
                 }
                 followed.notes.into_iter().for_each(|what| outcome.note(what));
             }
-            Err(error) => outcome.verdict = inconclusive(error),
+            Err(error) => outcome.verdict = inconclusive(self.cluster.with_tail(error)),
         }
         outcome.elapsed = begin.elapsed();
         outcome
     }
+}
+
+/// What a future comes to, or what it said when it panicked.
+async fn or_its_message<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let caught = AssertUnwindSafe(future).catch_unwind().await;
+    caught.map_err(|panic| message(&*panic))
 }
 
 /// What has to be said of reconciles for which the clock allowed two outcomes.
@@ -247,5 +268,18 @@ impl Again {
             }
             sleep(GLANCE).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_panics_is_caught_with_its_message() {
+        let number = Vec::<usize>::new().len();
+        let panics = async { [1, 2].get(number + 2).copied().expect("a third one") };
+        assert_eq!(or_its_message(panics).await, Err("a third one".to_owned()));
+        assert_eq!(or_its_message(async { 1 }).await, Ok(1));
     }
 }

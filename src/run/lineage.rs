@@ -68,7 +68,7 @@ impl Candidate {
             return;
         };
         let second = own.truncate_to_second();
-        let possible = [early, late].map(Time::truncate_to_second);
+        let possible = early.truncate_to_second()..=late.truncate_to_second();
         let adopt = |model: &mut Time, seen: Time| {
             if *model == second && possible.contains(&seen) {
                 *model = seen;

@@ -10,12 +10,13 @@
 //! wrong are dropped for one that it does not.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::mem::{replace, take};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
-use super::due::Due;
+use super::due::{self, Due};
 use super::findings::Findings;
 use super::lineage::{Lineage, MOMENTS, adopt, moments};
 use super::lockstep::Predicted;
@@ -59,6 +60,12 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     due: Due,
+    /// What somebody did to the HPA since the last reconcile.
+    edits: Vec<Edit>,
+    /// What was compared last came at a time of its own: no answer of the API server.
+    timed: bool,
+    /// Why what does not agree is no verdict, if that is so by now.
+    doubt: Option<String>,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
     sight: Sight,
@@ -72,6 +79,14 @@ struct Wall<'a> {
     /// The events that each reconcile should have written, and its place in the trace if it was
     /// seen.
     events: Vec<(Option<usize>, Vec<Event>)>,
+}
+
+/// An edit of the HPA.
+struct Edit {
+    /// When it was done.
+    end: Time,
+    /// What the model would be without it.
+    before: [Lineage; MOMENTS],
 }
 
 /// Plays a scenario to its end.
@@ -95,6 +110,9 @@ pub(super) async fn follow<'k>(
         lineages: [lineage.clone(), lineage.clone(), lineage],
         advanced: Time::ZERO,
         due: Due::of(scenario.flags.sync_period),
+        edits: Vec::new(),
+        timed: false,
+        doubt: None,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,
@@ -123,7 +141,7 @@ pub(super) async fn follow<'k>(
         () = stopped(stop) => None,
     };
     let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
-    let excuse = findings.divergence.as_ref().and_then(|it| wall.excuse(&scene, it.at));
+    let excuse = findings.divergence.as_ref().and_then(|_| wall.excuse(&scene));
     let notes = wall.notes(&scene, &findings);
     let gap = scene.has_gap().then(|| {
         let why = "a watch of the API server was interrupted: something may not have been seen";
@@ -141,18 +159,18 @@ pub(super) async fn follow<'k>(
 
 impl Wall<'_> {
     /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
-    /// than a reconcile may be late, or it can't have heard yet of what somebody did to the HPA.
-    fn excuse(&self, scene: &Scene, at: Time) -> Option<EngineError> {
-        // One that made the reconcile before this one late can have moved this one, too.
-        let (of, length) = scene.stall(self.since[0]).unwrap_or_default();
-        if length > self.due.slack {
-            let why = format!("{of} gave no answer for {length}, when a reconcile was due");
-            return Some(scene.broken(why));
+    /// than a reconcile may be late, or it once asked while the cluster was changing.
+    fn excuse(&self, scene: &Scene) -> Option<EngineError> {
+        // What the API server answers is a matter of no clock.
+        if !self.timed {
+            return None;
         }
-        let edited = self.due.unheard(at, length)?;
-        Some(scene.broken(format!(
-            "the HPA was edited until {edited}, and a reconcile at {at} may not have heard of it"
-        )))
+        // One that made the reconcile before this one late can have moved this one, too.
+        let stall = scene.stall(self.since[0]).filter(|(_, length)| *length > self.due.slack);
+        let stall = stall.map(|(of, length)| {
+            format!("{of} gave no answer for {length}, when a reconcile was due")
+        });
+        stall.or_else(|| self.doubt.clone()).map(|why| scene.broken(why))
     }
 
     async fn play(
@@ -210,7 +228,8 @@ impl Wall<'_> {
 
     fn hear(&mut self, changes: &[Change], at: Time) {
         for change in changes {
-            for lineage in &mut self.lineages {
+            let before = self.edits.iter_mut().flat_map(|edit| &mut edit.before);
+            for lineage in self.lineages.iter_mut().chain(before) {
                 lineage.simulation.apply(change, at);
             }
         }
@@ -228,6 +247,11 @@ impl Wall<'_> {
         // The controller hears of it when it is done.
         let at = scene.now();
         self.due.edited(begin, at);
+        self.timed = false;
+        // One that is not heard of has no reconcile either.
+        if matches!(event, Change::PatchHpa { .. }) {
+            self.edits.push(Edit { end: at, before: self.lineages.clone() });
+        }
         let answers = self.lineages.each_mut().map(|it| it.simulation.apply(event, at));
         let [mut model, ..] = answers;
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
@@ -248,6 +272,8 @@ impl Wall<'_> {
         due: Time,
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
+        self.timed = true;
+        let edits = take(&mut self.edits);
         let scope = self.sight.scope;
         let [lineage, ..] = &self.lineages;
         let next = lineage.at(due).map(|it| it.decision.observation);
@@ -285,11 +311,11 @@ impl Wall<'_> {
             return Err(scene.broken(why));
         }
         if tick.began < scene.settled() {
-            return Err(scene.broken(format!(
-                "a reconcile began at {} while the cluster was changing until {}",
-                tick.began,
-                scene.settled()
-            )));
+            // It need not have made a difference.
+            let (began, settled) = (tick.began, scene.settled());
+            self.doubt = Some(format!(
+                "a reconcile began at {began} while the cluster was changing until {settled}"
+            ));
         }
         if self.due.is_too_early(tick.began, due) && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
@@ -307,6 +333,23 @@ impl Wall<'_> {
         // A longer one excuses whatever comes of it.
         let stall = stall.min(self.due.slack);
         let decision = self.choose((&tick, stall), (&seen, scope), &pods);
+        let agrees = |model: &Option<Decision>| {
+            let differ = |it: &Decision| compare::observations(&it.observation, &seen, scope);
+            model.as_ref().is_some_and(|it| differ(it).is_empty())
+        };
+        if self.own.is_none() && !agrees(&decision) {
+            for edit in edits {
+                let end = edit.end;
+                if due::may_not_have_heard(tick.began, end, stall)
+                    && self.is_as_before(edit, (&tick, stall), (&seen, scope), &pods)
+                {
+                    return Err(scene.broken(format!(
+                        "a reconcile at {} had not heard yet of the HPA's edit until {end}",
+                        tick.began
+                    )));
+                }
+            }
+        }
         let Some(decision) = decision else {
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
@@ -379,6 +422,25 @@ impl Wall<'_> {
         Some(survivor.decision)
     }
 
+    /// Whether the model agrees with a reconcile as if an edit had not been done: its status is
+    /// then refused, since the HPA is another by now.
+    fn is_as_before(
+        &mut self,
+        edit: Edit,
+        tick: (&Tick, Span),
+        (seen, scope): (&Observation, Scope),
+        pods: &[String],
+    ) -> bool {
+        let is_refused = seen.status_write.as_ref().is_some_and(|write| write.error.is_some());
+        let without = Scope { status: false, errors: false, ..scope };
+        let scope = if is_refused { without } else { scope };
+        let own = (replace(&mut self.lineages, edit.before), self.boundaries);
+        let decision = self.choose(tick, (seen, scope), pods);
+        (self.lineages, self.boundaries) = own;
+        let differ = |it: Decision| compare::observations(&it.observation, seen, scope);
+        decision.is_some_and(|it| differ(it).is_empty())
+    }
+
     /// What was seen of a reconcile, what of it is compared, and a status that can't be compared.
     fn seen(
         &mut self,
@@ -426,6 +488,7 @@ impl Wall<'_> {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events,
         };
+        self.timed = true;
         self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);

@@ -5,12 +5,12 @@
 //! on a socket in the folder, the API server knows no anonymous users, and each controller has the
 //! rights of its own service account.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,14 +25,17 @@ use super::client;
 use super::component::{Component, Folder};
 use super::kubeconfig::kubeconfig;
 use super::pki::{Authority, signing_key};
+use super::settings::Settings;
 use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
-use crate::engine::custom::Controller;
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Span;
 
 /// How long it may take until the API server answers.
 pub(super) const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// So many lines of each part are shown, where nobody knows whose fault it is.
+const LINES: usize = 5;
 
 /// How often it is asked whether it does.
 pub(super) const GLANCE: Duration = Duration::from_millis(25);
@@ -74,46 +77,6 @@ const SOCKET: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// The API server's addresses of Services. No traffic ever goes there.
 const SERVICES: &str = "10.43.0.0/16";
 
-/// What a control plane is to be like.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Settings {
-    /// Flags of the kube-controller-manager.
-    pub(crate) flags: Flags,
-    /// Feature gates of both, by name.
-    pub(crate) gates: BTreeMap<String, bool>,
-    /// Whether upstream's own controller of HPAs runs.
-    pub(crate) hpa_controller: bool,
-    /// More arguments of the API server, without their dashes.
-    pub(crate) api_server: Vec<String>,
-    /// Whose requests are told of, by user name; nobody's: none are.
-    pub(crate) observed: Vec<String>,
-    /// Kinds of custom resources that there are.
-    pub(crate) custom_kinds: BTreeSet<CustomKind>,
-    /// Whose controller of HPAs is started beside it.
-    pub(crate) controller: Option<Controller>,
-}
-
-impl Settings {
-    /// Upstream's own, with these flags, and nothing else.
-    pub(crate) fn of(flags: Flags) -> Settings {
-        Settings {
-            flags,
-            gates: BTreeMap::new(),
-            hpa_controller: true,
-            api_server: Vec::new(),
-            observed: Vec::new(),
-            custom_kinds: BTreeSet::new(),
-            controller: None,
-        }
-    }
-
-    /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
-    pub(crate) fn agrees(&self, other: &Settings) -> bool {
-        let custom_kinds = self.custom_kinds.clone();
-        *self == Settings { custom_kinds, ..other.clone() }
-    }
-}
-
 /// A control plane that runs.
 pub(crate) struct ControlPlane {
     name: Arc<str>,
@@ -127,6 +90,9 @@ pub(crate) struct ControlPlane {
     controllers: Client,
     authority: Authority,
     started: Duration,
+    program: PathBuf,
+    /// Where the kube-controller-manager tells of its health.
+    healthz: u16,
 }
 
 impl std::fmt::Debug for ControlPlane {
@@ -195,9 +161,7 @@ impl ControlPlane {
         let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), false)?;
         let args = api_server_args(folder.path(), (LOOPBACK, port), settings);
         let (mut api_server, audit) = start(program, "kube-apiserver", &args, observes)?;
-        let mut args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
-        // Its health is no exception from who may ask for what.
-        args.push("--authorization-always-allow-paths=".to_owned());
+        let args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
         let admin = files.client("admin", Some("system:masters"));
         let admin = admin.map_err(|error| failed("no certificates", &error))?;
         let client = client::of_text(&admin).await;
@@ -246,10 +210,32 @@ impl ControlPlane {
             authority,
             started: Duration::ZERO,
             folder,
+            program: program.to_owned(),
+            healthz,
         };
         control_plane.wait_for_controllers(begin).await?;
         control_plane.started = begin.elapsed();
         Ok((control_plane, audit))
+    }
+
+    /// Starts the kube-controller-manager anew, with other flags.
+    ///
+    /// # Errors
+    /// If it ends or is not ready in time, with the tail of what it wrote; it is broken then.
+    pub(crate) async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
+        self.controller_manager.end().await;
+        let (folder, begin) = (self.folder.path(), Instant::now());
+        let args = controller_manager_args(folder, (LOOPBACK, self.healthz), settings);
+        let started =
+            Component::start(&self.program, "kube-controller-manager", &args, folder, false);
+        let (started, _) = started.map_err(|error| {
+            broken(&self.name, &format!("kube-controller-manager can't be started: {error}"), "")
+        })?;
+        self.controller_manager = started;
+        self.wait_for_controllers(begin).await.map_err(|failed| match failed {
+            Failed::Other(error) => error,
+            Failed::PortTaken => broken(&self.name, "its port is taken by others", ""),
+        })
     }
 
     async fn wait_for_controllers(&mut self, begin: Instant) -> Result<(), Failed> {
@@ -306,6 +292,14 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// The last lines that the API server and the controller manager wrote.
+    pub(crate) fn tail(&self) -> String {
+        last_lines(&[
+            ("kube-apiserver", self.api_server.tail()),
+            ("kube-controller-manager", self.controller_manager.tail()),
+        ])
+    }
+
     /// Ends it, and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
         for component in [&mut self.controller_manager, &mut self.api_server, &mut self.etcd] {
@@ -315,13 +309,25 @@ impl ControlPlane {
     }
 }
 
+/// The last lines of each of these, under its name.
+pub(super) fn last_lines(parts: &[(&str, String)]) -> String {
+    let each = parts.iter().filter(|(_, tail)| !tail.trim().is_empty()).map(|(name, tail)| {
+        let lines: Vec<&str> = tail.trim_end().lines().collect();
+        format!(
+            "{name}:\n{}\n",
+            lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
+        )
+    });
+    each.collect()
+}
+
 pub(super) fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
     EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
 }
 
 /// Takes from users without a name the rights that they have. Those with one have the same by
 /// others.
-async fn revoke(client: &Client) -> Result<(), kube::Error> {
+pub(super) async fn revoke(client: &Client) -> Result<(), kube::Error> {
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
     bindings.delete(EVERYBODYS, &DeleteParams::default()).await.map(|_| ())
 }
@@ -482,6 +488,8 @@ pub(super) fn controller_manager_args(
         format!("--controllers={}", controllers.join(",")),
         "--use-service-account-credentials=true".to_owned(),
         "--leader-elect=false".to_owned(),
+        // Its health is no exception from who may ask for what.
+        "--authorization-always-allow-paths=".to_owned(),
         // Pods of many scenarios come and go at once.
         "--kube-api-qps=2000".to_owned(),
         "--kube-api-burst=4000".to_owned(),

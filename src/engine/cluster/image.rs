@@ -14,13 +14,15 @@ use tokio::io::DuplexStream;
 use tokio::time::sleep;
 
 use super::client;
+use super::component::GARBAGE;
 use super::container::{Container, HELD, Program, Spec};
 use super::control_plane::{
-    DRIVER, Files, GLANCE, READY_LIMIT, Settings, api_server_args, broken, controller_manager_args,
-    etcd_args,
+    DRIVER, Files, GLANCE, READY_LIMIT, api_server_args, broken, controller_manager_args,
+    etcd_args, last_lines, revoke,
 };
 use super::docker::{chain, connect, has_image, said};
 use super::pki::Authority;
+use super::settings::Settings;
 use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
 use crate::engine::upstream::build::{self, What};
@@ -139,6 +141,8 @@ impl Boxed {
         client::grant(&admin, DRIVER, kinds.iter().map(CustomKind::rule).collect())
             .await
             .map_err(|error| failed("rights can't be granted", &error))?;
+        let revoked = revoke(&admin).await;
+        revoked.map_err(|error| failed("rights can't be revoked", &error))?;
         let installed = targets::install(&admin, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
         let args = controller_manager_args(files.folder, (ANYWHERE, HEALTHZ), settings);
@@ -147,7 +151,8 @@ impl Boxed {
         let controller_manager = container.execute("kube-controller-manager", &command).await?;
         let health = format!("https://127.0.0.1:{}", container.port(HEALTHZ));
         let health = Files { server: &health, ..files };
-        let health = health.client("admin", None).map_err(|e| failed("no certificates", &e))?;
+        let health = health.client("admin", Some("system:masters"));
+        let health = health.map_err(|error| failed("no certificates", &error))?;
         let health = client::of_text(&health).await.map_err(|why| failed("no client", &why))?;
         let name = name.clone();
         let boxed = Boxed { name, controllers: health, controller_manager, container };
@@ -186,6 +191,14 @@ impl Boxed {
         }
     }
 
+    /// The last lines that its parts wrote.
+    pub(crate) fn tail(&self) -> String {
+        last_lines(&[
+            ("etcd and kube-apiserver", self.container.tail()),
+            ("kube-controller-manager", self.controller_manager.tail()),
+        ])
+    }
+
     /// Ends it, and waits until nothing of it is left.
     pub(crate) async fn stop(self) {
         self.container.stop().await;
@@ -212,7 +225,11 @@ fn spec(image: &str, files: &Files<'_>, settings: &Settings) -> std::io::Result<
         args: vec!["all".to_owned(), list, HELD.to_owned()],
         files: texts.chain([all]).collect(),
         // There is no other folder.
-        environment: vec![("TMPDIR", FOLDER.to_owned())],
+        environment: [("TMPDIR", FOLDER)]
+            .into_iter()
+            .chain(GARBAGE)
+            .map(|(name, value)| (name, value.to_owned()))
+            .collect(),
         ports: vec![PORT, HEALTHZ],
         hold: ["/controlplane", "hold", HELD].map(str::to_owned).to_vec(),
     })

@@ -13,9 +13,10 @@ use tokio::time::sleep;
 
 use super::client;
 use super::container::{Container, HELD, Spec};
-use super::control_plane::{GLANCE, Settings, audit_policy, broken, flags, gates};
+use super::control_plane::{GLANCE, audit_policy, broken, flags, gates};
 use super::docker;
 use super::route::is_own;
+use super::settings::Settings;
 use crate::engine::EngineError;
 
 /// How long it may take until its API server answers.

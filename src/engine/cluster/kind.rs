@@ -10,7 +10,8 @@ use tokio::process::Command;
 
 use super::component::{Folder, Guard};
 use super::container::called;
-use super::control_plane::{Settings, broken, flags};
+use super::control_plane::{broken, flags};
+use super::settings::Settings;
 use crate::engine::EngineError;
 
 /// The program; another one may take its place.

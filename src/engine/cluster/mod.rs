@@ -36,6 +36,7 @@ pub(crate) mod real_pods;
 pub(crate) mod registration;
 pub(crate) mod route;
 mod scene;
+pub(crate) mod settings;
 mod targets;
 mod ticks;
 mod warm_up;
@@ -45,7 +46,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
@@ -68,7 +69,7 @@ use crate::scenario::Scenario;
 use audit::Routes;
 use component::Guard;
 use container::Container;
-use control_plane::{ControlPlane, DRIVER, Settings};
+use control_plane::{ControlPlane, DRIVER};
 use given::Given;
 use image::Boxed;
 use k3s::K3s;
@@ -80,6 +81,7 @@ use reached::{Place, Reach, Way};
 use registration::Refusal;
 use route::{Route, is_own};
 use scene::Stage;
+use settings::Settings;
 use watching::Seen;
 
 /// The user as whom upstream's own HPA controller asks and writes.
@@ -95,12 +97,14 @@ const OPENING: usize = 8;
 pub(crate) struct Cluster {
     stage: Arc<Stage>,
     // Ended by `stop`; when it is only dropped, each part still ends.
-    tasks: JoinSet<()>,
+    tasks: Mutex<JoinSet<()>>,
     server: Server,
     /// The user's own controller, if there is one.
     own: Mutex<Option<own::Running>>,
     ground: Mutex<Ground>,
     opened: AtomicUsize,
+    /// What it was started with, where that can be changed.
+    settings: Option<Settings>,
     /// Whose metrics it serves.
     groups: Vec<&'static str>,
     /// Removes what was made on somebody's cluster if this process is killed.
@@ -140,6 +144,16 @@ impl Ground {
         }
     }
 
+    /// The last lines of what its parts wrote, where they can be read.
+    fn tail(&self) -> String {
+        match self {
+            Ground::Embedded(control_plane) => control_plane.tail(),
+            Ground::Image(boxed) => boxed.tail(),
+            Ground::K3s(k3s) => k3s.container().tail(),
+            Ground::Given(_) | Ground::Kind(_) => String::new(),
+        }
+    }
+
     async fn stop(self) {
         match self {
             Ground::Embedded(control_plane) => control_plane.stop().await,
@@ -166,6 +180,10 @@ struct Access {
     own: Option<Own>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// There is nothing left that a guard would have to remove.
@@ -236,7 +254,29 @@ impl Cluster {
         let late = Span::ZERO;
         let access = Access { client, log, controllers, own, late, reach, is_disposable: true };
         let furnished = Cluster::furnish(name, access, ground).await;
-        furnished.map_err(|refusal| broken(refusal.to_string()))
+        let cluster = furnished.map_err(|refusal| broken(refusal.to_string()))?;
+        Ok(Cluster { settings: Some(settings), ..cluster })
+    }
+
+    /// Whether it can be had with these instead, by [`Cluster::change`].
+    pub(crate) fn can_become(&self, settings: &Settings) -> bool {
+        self.settings.as_ref().is_some_and(|own| own.can_become(settings))
+    }
+
+    /// Gives its controllers other flags. Nobody may be playing on it.
+    ///
+    /// # Errors
+    /// If they don't start with these; it is broken then.
+    pub(crate) async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
+        let ground = self.ground.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (Ground::Embedded(control_plane), Some(own)) = (ground, &mut self.settings) else {
+            return Err(self.stage.broken("it takes no other flags"));
+        };
+        own.flags = settings.flags;
+        control_plane.change(own).await?;
+        let is_gone = || self.check().is_err();
+        let warm = warm_up::warm_up(&self.stage, &is_gone).await;
+        warm.map_err(|why| self.stage.broken(why))
     }
 
     /// Somebody's cluster, with the metrics APIs of these groups served, and the sync period of its
@@ -406,11 +446,13 @@ impl Cluster {
             opening,
             is_disposable,
         };
-        let (stage, own) = (Arc::new(stage), Mutex::new(own));
+        let (stage, own, tasks) = (Arc::new(stage), Mutex::new(own), Mutex::new(tasks));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
         let guard = None;
         let groups = reach.groups;
-        let cluster = Cluster { stage, tasks, server, own, ground, opened, groups, guard };
+        let settings = None;
+        let cluster =
+            Cluster { stage, tasks, server, own, ground, opened, settings, groups, guard };
         if is_disposable {
             let is_gone = || cluster.check().is_err();
             warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
@@ -437,12 +479,25 @@ impl Cluster {
     /// # Errors
     /// If not, with what the part said that does not.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
+        let ended = lock(&self.tasks).try_join_next();
+        if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())) {
+            self.stage.routes.lose("the harness panicked: it does not see all any more".into());
+        }
         if let Some(why) = self.stage.routes.lost() {
             return Err(self.stage.broken(why));
         }
-        self.ground.lock().unwrap_or_else(PoisonError::into_inner).check()?;
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        own.as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
+        lock(&self.ground).check()?;
+        lock(&self.own).as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
+    }
+
+    /// The same, with the last lines of what its parts wrote where it has none.
+    pub(crate) fn with_tail(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Broken { engine, why, output } if output.is_empty() => {
+                EngineError::Broken { engine, why, output: lock(&self.ground).tail() }
+            }
+            error => error,
+        }
     }
 
     /// Why its controller may have seen no metrics, where others have a say: an add-on manager may
@@ -461,7 +516,7 @@ impl Cluster {
     /// # Errors
     /// What could not be removed, and how it can be.
     pub(crate) async fn leave(mut self, given: &Given) -> Result<(), EngineError> {
-        self.tasks.shutdown().await;
+        self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         let left = given::leave(&self.stage.client).await;
         left.map_err(|left| self.stage.broken(given::not_removed(given, &left)))?;
         dismiss(self.guard.take()).await;
@@ -470,7 +525,7 @@ impl Cluster {
 
     /// Ends it, and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
-        self.tasks.shutdown().await;
+        self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         if let Some(own) = self.own.into_inner().unwrap_or_else(PoisonError::into_inner) {
             own.stop().await;
         }

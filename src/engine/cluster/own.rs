@@ -20,7 +20,8 @@ use tokio::time::timeout;
 
 use super::client::{self, object};
 use super::component::tail;
-use super::control_plane::{ControlPlane, Settings};
+use super::control_plane::ControlPlane;
+use super::settings::Settings;
 use crate::engine::EngineError;
 use crate::engine::custom::{Controller, USER};
 

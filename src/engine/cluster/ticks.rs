@@ -132,6 +132,9 @@ impl Scene {
     /// What tells that the target's own controller was still at work, after its status was as it
     /// should be: of pods that were replaced at once, it may write what is over by then.
     fn is_in_motion(&self, tick: &Tick) -> Option<String> {
+        if tick.began < self.settled {
+            return None;
+        }
         let read = tick.did.iter().find(|did| did.what == "getScale")?;
         let told = read.entry["statusReplicas"].as_i64()?;
         let resource = with_group(&self.resource.plural, &self.resource.group);

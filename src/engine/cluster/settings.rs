@@ -1,0 +1,76 @@
+//! What a control plane is to be like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::targets::CustomKind;
+use crate::engine::custom::Controller;
+use crate::model::flags::Flags;
+
+/// What a control plane is to be like.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Settings {
+    /// Flags of the kube-controller-manager.
+    pub(crate) flags: Flags,
+    /// Feature gates of both, by name.
+    pub(crate) gates: BTreeMap<String, bool>,
+    /// Whether upstream's own controller of HPAs runs.
+    pub(crate) hpa_controller: bool,
+    /// More arguments of the API server, without their dashes.
+    pub(crate) api_server: Vec<String>,
+    /// Whose requests are told of, by user name; nobody's: none are.
+    pub(crate) observed: Vec<String>,
+    /// Kinds of custom resources that there are.
+    pub(crate) custom_kinds: BTreeSet<CustomKind>,
+    /// Whose controller of HPAs is started beside it.
+    pub(crate) controller: Option<Controller>,
+}
+
+impl Settings {
+    /// Upstream's own, with these flags, and nothing else.
+    pub(crate) fn of(flags: Flags) -> Settings {
+        Settings {
+            flags,
+            gates: BTreeMap::new(),
+            hpa_controller: true,
+            api_server: Vec::new(),
+            observed: Vec::new(),
+            custom_kinds: BTreeSet::new(),
+            controller: None,
+        }
+    }
+
+    /// Whether a control plane that is like this becomes like another one by other flags of its
+    /// kube-controller-manager.
+    pub(crate) fn can_become(&self, other: &Settings) -> bool {
+        let Settings { observed, .. } = self.clone();
+        self.controller.is_none()
+            && self.custom_kinds.is_superset(&other.custom_kinds)
+            && Settings { flags: self.flags, observed, ..other.clone() }.agrees(self)
+    }
+
+    /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
+    pub(crate) fn agrees(&self, other: &Settings) -> bool {
+        let custom_kinds = self.custom_kinds.clone();
+        *self == Settings { custom_kinds, ..other.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Span;
+
+    #[test]
+    fn only_flags_can_be_changed() {
+        let usual = Settings::of(Flags::default());
+        let started = Settings { observed: vec!["somebody".to_owned()], ..usual.clone() };
+        let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
+        assert!(started.can_become(&usual));
+        assert!(started.can_become(&Settings::of(flags)));
+        let gates = BTreeMap::from([("HPAScaleToZero".to_owned(), false)]);
+        assert!(!started.can_become(&Settings { gates, ..usual.clone() }));
+        assert!(!started.can_become(&Settings { hpa_controller: false, ..usual.clone() }));
+        let api_server = vec!["enable-aggregator-routing=true".to_owned()];
+        assert!(!started.can_become(&Settings { api_server, ..usual }));
+    }
+}

@@ -1,0 +1,161 @@
+//! Faults that are planted into upstream's own program have to be found out on a real control
+//! plane: `cargo test --features e2e --test planted`.
+//!
+//! What excuses a divergence there, of a machine that was too busy, must not excuse these.
+
+mod support;
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use kube_lockstep::engine::embedded;
+use kube_lockstep::model::rules::Release;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use support::place::Place;
+
+/// An edit after which the tolerance counts, and before which it does not.
+const EDITED: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: A lower target counts from when it is written.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    maxReplicas: 20
+    metrics:
+      - type: Resource
+        resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+workload:
+  replicas: 3
+  containers: [{name: app, requests: {cpu: \"1\"}}]
+metrics:
+  resource: [{name: cpu, perPod: 500m}]
+timeline:
+  - at: 20s
+    editHpa:
+      spec:
+        metrics:
+          - type: Resource
+            resource: {name: cpu, target: {type: Utilization, averageUtilization: 42}}
+until: 45s
+expect:
+  - {at: 15s, replicas: 3}
+  - {at: 45s, replicas: 4}
+";
+
+fn say(line: &str) {
+    // Nobody reads it: nothing to be done about it.
+    drop(writeln!(std::io::stderr(), "planted: {line}"));
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Each has a control plane, and a clock that is real.
+    arguments.test_threads = Some(1);
+    let built = match arguments.list {
+        true => Ok(PathBuf::new()),
+        false => embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {}),
+    };
+    if let Err(error) = &built {
+        say(&format!("there is no control plane: {error}"));
+    }
+    let missing = support::is_missing(&built) && !arguments.list;
+    let built = built.map_err(|error| error.to_string());
+    let trials = TESTS.into_iter().map(|(name, test)| {
+        let built = built.clone();
+        Trial::test(name, move || test(&built?)).with_ignored_flag(missing)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+type Test = fn(&Path) -> Result<(), Failed>;
+
+const TESTS: [(&str, Test); 2] = [
+    ("another_tolerance_and_another_validation_are_found_out", otherwise),
+    ("reconciles_that_come_too_often_are_found_out", too_often),
+];
+
+/// What became of scenarios on a program that gives its parts more arguments, after all others.
+fn outcomes(
+    program: &Path,
+    more: &[(&str, &str)],
+    scenarios: &[&str],
+) -> Result<Vec<Value>, Failed> {
+    let place = Place::new()?;
+    let cache = tempfile::tempdir()?;
+    let engines = cache.path().join("engines");
+    fs::create_dir(&engines)?;
+    let planted = engines.join(program.file_name().ok_or("a name")?);
+    let part =
+        |(part, more): &(&str, &str)| format!("[ \"$1\" != {part} ] || set -- \"$@\" {more}\n");
+    let parts: String = more.iter().map(part).collect();
+    fs::write(&planted, format!("#!/bin/sh\n{parts}exec '{}' \"$@\"\n", program.display()))?;
+    fs::set_permissions(&planted, fs::Permissions::from_mode(0o700))?;
+    let edited = cache.path().join("edited.yaml");
+    fs::write(&edited, EDITED)?;
+    let edited = edited.display().to_string();
+    let mut command = place.command(&["run", "--engine", "embedded", "--format", "json"]);
+    command.args(scenarios.iter().map(|it| if *it == "edited" { &*edited } else { *it }));
+    let output = command.env("KUBE_LOCKSTEP_CACHE", cache.path()).output()?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = String::from_utf8(output.stdout)?;
+    let lines: Result<Vec<Value>, _> = lines.lines().map(serde_json::from_str).collect();
+    let outcomes: Vec<Value> =
+        lines?.into_iter().filter(|line| line["verdict"].is_string()).collect();
+    assert_eq!(output.status.code(), Some(1), "{told}\n{outcomes:#?}");
+    assert_eq!(outcomes.len(), scenarios.len(), "{told}\n{outcomes:#?}");
+    place.is_empty()?;
+    Ok(outcomes)
+}
+
+/// The tick at which one of them diverges, and what it says of it.
+fn divergence<'a>(outcomes: &'a [Value], id: &str) -> Result<(i64, &'a Value), Failed> {
+    let is_it = |it: &&Value| it["id"].as_str().is_some_and(|other| other.contains(id));
+    let outcome = outcomes.iter().find(is_it).ok_or_else(|| format!("no {id}: {outcomes:#?}"))?;
+    assert_eq!(outcome["verdict"], "diverges", "{outcome:#}");
+    let divergence = &outcome["divergence"];
+    Ok((divergence["tick"].as_i64().ok_or("a tick")?, divergence))
+}
+
+fn otherwise(program: &Path) -> Result<(), Failed> {
+    let more = [
+        ("kube-controller-manager", "--horizontal-pod-autoscaler-tolerance=0.5"),
+        ("kube-apiserver", "--feature-gates=HPAScaleToZero=false"),
+    ];
+    let (first, zero) = (
+        "tolerance/just-above-the-upper-edge-scales-up",
+        "zero/an-empty-queue-scales-to-zero-and-work-brings-it-back",
+    );
+    let outcomes = outcomes(program, &more, &[first, "edited", zero])?;
+    // At the first tick, right after the HPA was made.
+    let (tick, what) = divergence(&outcomes, first)?;
+    assert_eq!(tick, 1, "{what:#}");
+    assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
+    // At once after an edit, but not before it.
+    let (tick, what) = divergence(&outcomes, "edited")?;
+    assert!(tick > 1, "{what:#}");
+    assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
+    // What the API server answers.
+    let (tick, what) = divergence(&outcomes, zero)?;
+    assert_eq!(tick, 0, "{what:#}");
+    assert!(what.to_string().contains("minReplicas"), "{what:#}");
+    Ok(())
+}
+
+fn too_often(program: &Path) -> Result<(), Failed> {
+    let more = [("kube-controller-manager", "--horizontal-pod-autoscaler-sync-period=300ms")];
+    let id = "tolerance/just-above-the-upper-edge-scales-up";
+    let outcomes = outcomes(program, &more, &[id])?;
+    let (tick, what) = divergence(&outcomes, id)?;
+    assert_eq!(tick, 2, "{what:#}");
+    assert!(what.to_string().contains("no reconcile"), "{what:#}");
+    Ok(())
+}
