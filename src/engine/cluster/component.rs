@@ -122,8 +122,8 @@ pub(crate) struct Component {
 }
 
 /// What Go's programs are told of their memory: a quarter of their time went into collecting
-/// garbage. Above the limit, which is none that can't be passed, they collect as they would.
-pub(super) const GARBAGE: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
+/// garbage. There is no limit to it, near which they would do nothing else.
+pub(super) const GARBAGE: [(&str, &str); 1] = [("GOGC", "400")];
 
 impl Component {
     /// Starts `program name args…`. What it says goes to `name.log` in the folder; its standard
