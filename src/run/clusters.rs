@@ -241,12 +241,10 @@ fn play_all(
         loop {
             let number = next(kept.as_ref()).filter(|_| !ends());
             let group = number.and_then(|number| Some((number, groups.get(number)?)));
-            let as_wanted = group.filter(|(_, (settings, _))| {
-                kept.as_ref().is_some_and(|kept| kept.can_become(settings))
-            });
-            if as_wanted.is_none()
-                && let Some(kept) = kept.take()
-            {
+            let fits = |kept: &mut Cluster| {
+                group.is_some_and(|(_, (settings, _))| kept.can_become(settings))
+            };
+            if let Some(kept) = kept.take_if(|kept| !fits(kept)) {
                 runtime.block_on(kept.stop());
             }
             let Some((number, (settings, parts))) = group else { return Ok(()) };

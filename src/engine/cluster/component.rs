@@ -18,6 +18,10 @@ use tokio::time::timeout;
 /// How much of a log is kept for messages.
 const TAIL: u64 = 4096;
 
+/// What Go's programs are told of their memory: a quarter of their time went into collecting
+/// garbage. There is no limit to it, near which they would do nothing else.
+pub(super) const GARBAGE: [(&str, &str); 1] = [("GOGC", "400")];
+
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -120,10 +124,6 @@ pub(crate) struct Component {
     input: Option<ChildStdin>,
     log: PathBuf,
 }
-
-/// What Go's programs are told of their memory: a quarter of their time went into collecting
-/// garbage. There is no limit to it, near which they would do nothing else.
-pub(super) const GARBAGE: [(&str, &str); 1] = [("GOGC", "400")];
 
 impl Component {
     /// Starts `program name args…`. What it says goes to `name.log` in the folder; its standard

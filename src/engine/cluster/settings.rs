@@ -42,10 +42,10 @@ impl Settings {
     /// Whether a control plane that is like this becomes like another one by other flags of its
     /// kube-controller-manager.
     pub(crate) fn can_become(&self, other: &Settings) -> bool {
-        let Settings { observed, .. } = self.clone();
+        let observed = self.observed.clone();
         self.controller.is_none()
             && self.custom_kinds.is_superset(&other.custom_kinds)
-            && Settings { flags: self.flags, observed, ..other.clone() }.agrees(self)
+            && self.agrees(&Settings { flags: self.flags, observed, ..other.clone() })
     }
 
     /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
