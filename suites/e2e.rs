@@ -84,7 +84,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         only.is_none_or(|only| format!("{release}/{}", support::id_of(path)).contains(only))
     };
     let scenarios = all.iter().filter(wanted).map(|path| support::load(path)).collect();
-    let plan = support::on_a_control_plane(scenarios, release, 64);
+    let plan = support::on_a_control_plane(scenarios, release, 48);
     if plan.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }

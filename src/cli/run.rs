@@ -48,7 +48,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// How many scenarios to run at a time [default: one for each core; on real
-    /// clusters, where they mostly wait, 64]
+    /// clusters, where they mostly wait, 48]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -178,7 +178,7 @@ fn words(args: &Args, own: Option<Vec<String>>) -> Vec<String> {
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
 /// How many scenarios are played on real clusters at a time, unless the command line says so.
-const SIDE_BY_SIDE: usize = 64;
+const SIDE_BY_SIDE: usize = 48;
 
 /// The engines by name.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

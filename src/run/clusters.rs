@@ -215,14 +215,19 @@ fn play_all(
     let at_first: usize = of_first.iter().map(|(_, parts)| parts.len()).sum();
     let waiting: Mutex<Vec<usize>> = Mutex::new((0..groups.len()).collect());
     let settings_of = |number: usize| groups.get(number).map(|(settings, _)| settings);
-    // The first one that a cluster can be had for at little cost, or else the first one.
+    // One that the cluster can be had for at little cost, or else one that none can be had for so.
     let next = |kept: Option<&Cluster>| {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |number: &usize| {
             settings_of(*number).is_some_and(|it| kept.is_some_and(|kept| kept.can_become(it)))
         };
-        let place = waiting.iter().position(fits).unwrap_or(0);
-        (!waiting.is_empty()).then(|| waiting.remove(place))
+        let is_apart = |number: &usize| {
+            let (usual, own) = (settings_of(0), settings_of(*number));
+            *number < of_first.len()
+                || usual.zip(own).is_some_and(|(usual, own)| !usual.can_become(own))
+        };
+        let place = waiting.iter().position(fits).or_else(|| waiting.iter().position(is_apart));
+        (!waiting.is_empty()).then(|| waiting.remove(place.unwrap_or(0)))
     };
     let started = AtomicUsize::new(0);
     // More of them at once would only take longer.
@@ -248,7 +253,7 @@ fn play_all(
                 runtime.block_on(kept.stop());
             }
             let Some((number, (settings, parts))) = group else { return Ok(()) };
-            if number >= of_first.len() {
+            if number >= of_first.len() && kept.is_none() {
                 wait(&|| course.is_calm_after(at_first));
             }
             if ends() {

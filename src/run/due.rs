@@ -56,6 +56,14 @@ pub(super) fn may_not_have_heard(began: Time, edited: Time, stall: Span) -> bool
     began < edited + HEARING + stall
 }
 
+/// Why so many reconciles are too few for a verdict, where so many were to come: each of them may
+/// have been as it should be, and what the scenario is about need not have been among them.
+pub(super) fn too_few(came: usize, expected: usize) -> Option<String> {
+    (came * 2 < expected).then(|| {
+        format!("so late were its reconciles that only {came} of {expected} came before its end")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +117,14 @@ mod tests {
         let may = |began, stall| may_not_have_heard(at(began), at(350), Span::from_millis(stall));
         assert_eq!((may(340, 0), may(449, 0), may(450, 0)), (true, true, false));
         assert_eq!((may(640, 200), may(660, 200)), (true, false));
+    }
+
+    #[test]
+    fn of_half_of_them_there_is_a_verdict() {
+        let few = [(0, 0), (1, 2), (2, 3), (1, 1)].map(|(came, of)| too_few(came, of));
+        assert_eq!(few, [None, None, None, None]);
+        let few = too_few(1, 3).unwrap_or_default();
+        assert_eq!(few, "so late were its reconciles that only 1 of 3 came before its end");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::findings::Findings;
@@ -29,7 +29,7 @@ use crate::scenario::Scenario;
 const AGAIN: usize = 12;
 
 /// So many leave a machine of two cores time for something else.
-const FEW: usize = 16;
+const FEW: usize = 24;
 
 /// How often a scenario is played at most.
 const MOST_TIMES: usize = 4;
@@ -96,20 +96,18 @@ pub(super) struct Group<'a> {
 
 impl Group<'_> {
     /// Plays all of them side by side. Those without a verdict are played again when the others
-    /// have begun: a machine that was too busy has the time then.
+    /// have begun, and a machine that was too busy has the time; or before, if they take long.
     pub(super) fn play(&self, runtime: &Runtime, done: &mut dyn FnMut(Outcome)) {
-        let (unfinished, again) = (AtomicUsize::new(self.parts.len()), Again::default());
-        let work = |(): &mut (), index: usize| {
-            if index < self.parts.len() {
-                let outcome = runtime.block_on(self.attempt(Attempt::first(index), &again));
-                unfinished.fetch_sub(1, Ordering::Release);
-                return Some(outcome);
-            }
+        let queue = Queue::new(self.parts);
+        let work = |(): &mut (), _: usize| {
             runtime.block_on(async {
-                let attempt = again.next(&unfinished).await?;
-                // It is never closed.
-                let _turn = again.turns.acquire().await;
-                Some(self.attempt(attempt, &again).await)
+                let (attempt, _turn) = queue.next().await?;
+                let is_first = attempt.before.is_empty();
+                let outcome = self.attempt(attempt, &queue).await;
+                if is_first {
+                    queue.unfinished.fetch_sub(1, Ordering::Release);
+                }
+                Some(outcome)
             })
         };
         let workers = self.course.plan.jobs.clamp(1, self.parts.len().max(1));
@@ -120,7 +118,7 @@ impl Group<'_> {
     }
 
     /// Plays one when its turn has come. Nothing if it is to be played again, or if all is to end.
-    async fn attempt(&self, attempt: Attempt, again: &Again) -> Option<Outcome> {
+    async fn attempt(&self, attempt: Attempt, queue: &Queue<'_>) -> Option<Outcome> {
         // It is never closed.
         let _turn = self.course.turns.acquire().await;
         if self.course.plan.stop.load(Ordering::Relaxed) {
@@ -129,8 +127,8 @@ impl Group<'_> {
         if attempt.before.is_empty() {
             self.course.begun.fetch_add(1, Ordering::Relaxed);
         }
-        self.course.playing.fetch_add(1, Ordering::Relaxed);
         let part = self.parts.get(attempt.index)?;
+        self.course.playing.fetch_add(1, Ordering::Relaxed);
         let mut outcome = self.without_panic(part, self.one(part)).await;
         self.course.playing.fetch_sub(1, Ordering::Relaxed);
         outcome.replays = attempt.before.len();
@@ -139,7 +137,7 @@ impl Group<'_> {
             // One that is broken will be no better then.
             && self.cluster.check().is_ok()
         {
-            again.push(attempt.and(why.clone()));
+            queue.waiting().push_back(attempt.and(why.clone()));
             return None;
         }
         if let Some(why) = attempt.before.last() {
@@ -232,42 +230,63 @@ impl Attempt {
     }
 }
 
-/// Scenarios that have had no verdict.
-struct Again {
-    waiting: Mutex<VecDeque<Attempt>>,
-    turns: Semaphore,
+/// Scenarios that are to be played, what takes longest first.
+struct Queue<'a> {
+    parts: &'a [Part],
+    /// How many have begun for the first time.
+    begun: AtomicUsize,
+    /// How many have not been played to their end for the first time.
+    unfinished: AtomicUsize,
+    /// Those that have had no verdict.
+    again: Mutex<VecDeque<Attempt>>,
+    turns: Arc<Semaphore>,
 }
 
-impl Default for Again {
-    fn default() -> Again {
-        Again { waiting: Mutex::default(), turns: Semaphore::new(AGAIN) }
+impl Queue<'_> {
+    fn new(parts: &[Part]) -> Queue<'_> {
+        let (begun, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(parts.len()));
+        let turns = Arc::new(Semaphore::new(AGAIN));
+        Queue { parts, begun, unfinished, again: Mutex::default(), turns }
     }
-}
 
-impl Again {
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Attempt>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, attempt: Attempt) {
-        self.waiting().push_back(attempt);
+        self.again.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the next one. Nothing if there will be none any more.
-    async fn next(&self, unfinished: &AtomicUsize) -> Option<Attempt> {
+    async fn next(&self) -> Option<(Attempt, Option<OwnedSemaphorePermit>)> {
         loop {
             // Those that are unfinished now may be among those that wait then.
-            let unfinished = unfinished.load(Ordering::Acquire);
-            let next = self.waiting().pop_front();
-            match next {
-                Some(next) if next.before.len() == 1 || unfinished == 0 => return Some(next),
-                // The last time it has as much time as can be.
-                Some(next) => self.push(next),
-                None if unfinished == 0 => return None,
-                None => {}
+            let unfinished = self.unfinished.load(Ordering::Acquire);
+            if let Some((attempt, turn)) = self.again(unfinished) {
+                return Some((attempt, Some(turn)));
+            }
+            let index = self.begun.fetch_add(1, Ordering::Relaxed);
+            if index < self.parts.len() {
+                return Some((Attempt::first(index), None));
+            }
+            if unfinished == 0 && self.waiting().is_empty() {
+                return None;
             }
             sleep(GLANCE).await;
         }
+    }
+
+    /// One that is to be played again now.
+    fn again(&self, unfinished: usize) -> Option<(Attempt, OwnedSemaphorePermit)> {
+        let next = self.parts.get(self.begun.load(Ordering::Relaxed));
+        let mut waiting = self.waiting();
+        let is_due = |attempt: &Attempt| match (next, self.parts.get(attempt.index)) {
+            // So much longer than all that are left that they would have to wait for it.
+            (Some(next), Some(own)) => {
+                attempt.before.len() == 1 && own.length().0 > next.length().0 * 2
+            }
+            // The last time it has as much time as can be.
+            _ => attempt.before.len() + 1 < MOST_TIMES || unfinished == 0,
+        };
+        let place = waiting.iter().position(is_due)?;
+        let turn = self.turns.clone().try_acquire_owned().ok()?;
+        Some((waiting.remove(place)?, turn))
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::due::{self, Due};
 use super::findings::Findings;
 use super::lineage::{Lineage, MOMENTS, adopt, moments};
-use super::lockstep::Predicted;
+use super::lockstep::{Predicted, free_run};
 use super::own::{self, Compared};
 use super::recorder::{COMBINED, Recorder};
 use crate::compare::{self, FieldDifference, Scope};
@@ -147,11 +147,14 @@ pub(super) async fn follow<'k>(
         let why = "a watch of the API server was interrupted: something may not have been seen";
         scene.broken(why.to_owned())
     });
+    let few = (findings.divergence.is_none() && wall.own.is_none())
+        .then(|| due::too_few(wall.events.len(), free_run(scenario, release).trace.ticks.len()));
+    let few = few.flatten().map(|why| scene.broken(why));
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
     played?;
-    if let Some(why) = excuse.or(gap) {
+    if let Some(why) = excuse.or(gap).or(few) {
         return Err(why);
     }
     Ok(Followed { findings, boundaries: wall.boundaries, notes })

@@ -19,8 +19,9 @@ use tokio::time::timeout;
 const TAIL: u64 = 4096;
 
 /// What Go's programs are told of their memory: a quarter of their time went into collecting
-/// garbage. There is no limit to it, near which they would do nothing else.
-pub(super) const GARBAGE: [(&str, &str); 1] = [("GOGC", "400")];
+/// garbage. With more of it, as much would go into fresh pages. There is no limit to it, near which
+/// they would do nothing else.
+pub(super) const GARBAGE: [(&str, &str); 1] = [("GOGC", "200")];
 
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);

@@ -78,7 +78,9 @@ impl Scene {
                 _ if last && upstreams && linger == Span::ZERO => break,
                 // Another watch may still have something to tell.
                 _ if last && upstreams => self.now() + linger,
-                // Nothing ends there: a scale that was written has a status to come.
+                // Without the scale it would have had as many.
+                _ if upstreams && owes_status(&tick.did) => silent.max(until),
+                // Nothing ends there.
                 Some(next) if *next > has => silent.max(until),
                 Some(_) if many.last().is_some_and(|most| has < *most) => {
                     silent.max(tick.began + self.apart)
@@ -177,5 +179,42 @@ impl Scene {
             }
         }
         &self.events
+    }
+}
+
+/// Whether a scale was written, and the status that tells of it was not: upstream's always does
+/// that, since the time of the last change is in it.
+fn owes_status(did: &[Did]) -> bool {
+    let scaled = |it: &Did| it.what == "updateScale" && it.entry["error"].is_null();
+    did.iter().any(scaled) && !did.iter().any(|it| it.what == "updateStatus")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn owes(did: &[(&'static str, Value)]) -> bool {
+        let at = Timestamp::UNIX_EPOCH;
+        let did = did.iter().map(|(what, entry)| Did {
+            at,
+            done: at,
+            what,
+            by: String::new(),
+            entry: entry.clone(),
+        });
+        owes_status(&did.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_scale_that_was_written_has_a_status_to_come() {
+        let (read, scaled) = (("getScale", json!({})), ("updateScale", json!({})));
+        let status = ("updateStatus", json!({}));
+        assert!(owes(&[read.clone(), scaled.clone()]));
+        assert!(!owes(&[read.clone(), status.clone()]));
+        assert!(!owes(&[read.clone(), scaled, status]));
+        assert!(!owes(&[read, ("updateScale", json!({ "error": "a conflict" }))]));
     }
 }
