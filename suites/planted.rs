@@ -78,9 +78,10 @@ fn main() -> ExitCode {
 
 type Test = fn(&Path) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 2] = [
+const TESTS: [(&str, Test); 3] = [
     ("another_tolerance_and_another_validation_are_found_out", otherwise),
-    ("reconciles_that_come_too_often_are_found_out", too_often),
+    ("reconciles_that_come_too_often_are_found_out", |program| at_another_pace(program, "300ms")),
+    ("reconciles_that_come_too_seldom_are_found_out", |program| at_another_pace(program, "2s")),
 ];
 
 /// What became of scenarios on a program that gives its parts more arguments, after all others.
@@ -150,10 +151,11 @@ fn otherwise(program: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-fn too_often(program: &Path) -> Result<(), Failed> {
-    let more = [("kube-controller-manager", "--horizontal-pod-autoscaler-sync-period=300ms")];
+/// With another sync period than the second that is asked for.
+fn at_another_pace(program: &Path, period: &str) -> Result<(), Failed> {
+    let flag = format!("--horizontal-pod-autoscaler-sync-period={period}");
     let id = "tolerance/just-above-the-upper-edge-scales-up";
-    let outcomes = outcomes(program, &more, &[id])?;
+    let outcomes = outcomes(program, &[("kube-controller-manager", &flag)], &[id])?;
     let (tick, what) = divergence(&outcomes, id)?;
     assert_eq!(tick, 2, "{what:#}");
     assert!(what.to_string().contains("no reconcile"), "{what:#}");

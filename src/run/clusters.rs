@@ -210,7 +210,7 @@ fn play_all(
     sink: &mut dyn FnMut(Event),
 ) -> Result<(), EngineError> {
     let (plan, name) = (course.plan, course.name);
-    let at_once = ground.at_once(plan).min(groups.len());
+    let at_once = ground.at_once(plan).min(groups.len()).min(plan.jobs.max(1));
     let of_first = groups.get(..at_once.min(AT_FIRST)).unwrap_or_default();
     let at_first: usize = of_first.iter().map(|(_, parts)| parts.len()).sum();
     let waiting: Mutex<Vec<usize>> = Mutex::new((0..groups.len()).collect());
@@ -229,6 +229,10 @@ fn play_all(
         let place = waiting.iter().position(fits).or_else(|| waiting.iter().position(is_apart));
         (!waiting.is_empty()).then(|| waiting.remove(place.unwrap_or(0)))
     };
+    let is_under_way = || {
+        let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.first().is_none_or(|number| *number >= of_first.len())
+    };
     let started = AtomicUsize::new(0);
     // More of them at once would only take longer.
     let starting = Semaphore::new(available_parallelism().map_or(1, NonZero::get));
@@ -244,6 +248,10 @@ fn play_all(
         let event = |event: Event| drop(tell.send(Ok(event)));
         let mut kept: Option<Cluster> = None;
         loop {
+            // Those that are there take what they can first.
+            if kept.is_none() && is_under_way() {
+                wait(&|| course.is_calm_after(at_first));
+            }
             let number = next(kept.as_ref()).filter(|_| !ends());
             let group = number.and_then(|number| Some((number, groups.get(number)?)));
             let fits = |kept: &mut Cluster| {
@@ -291,6 +299,10 @@ fn play_all(
                 Err(error) => return Err(error),
             };
             wait(&|| started.load(Ordering::Relaxed) >= of_first.len());
+            if ends() {
+                runtime.block_on(cluster.stop());
+                return Ok(());
+            }
             Group { course, parts, cluster: &cluster }.play(runtime, &mut |outcome| {
                 event(Event::Finished(Box::new(outcome)));
             });

@@ -23,16 +23,23 @@ pub(super) struct Due {
     pub(super) slack: Span,
     /// How much earlier than the model has it the next one may be queued.
     early: Span,
+    period: Span,
 }
 
 impl Due {
     pub(super) fn of(sync_period: Span) -> Due {
-        Due { slack: Span(sync_period.0 / 3).min(LONGEST_SLACK), early: Span::ZERO }
+        let slack = Span(sync_period.0 / 3).min(LONGEST_SLACK);
+        Due { slack, early: Span::ZERO, period: sync_period }
     }
 
     /// Whether one that began then was not to come at all.
     pub(super) fn is_too_early(&self, began: Time, due: Time) -> bool {
         began + self.slack + self.early < due
+    }
+
+    /// Whether one that began then is not the one that was to come: that one came not at all.
+    pub(super) fn is_too_late(&self, began: Time, due: Time) -> bool {
+        began >= due + self.period
     }
 
     /// Somebody edited the HPA, in a time in which the controller may have heard of it.
@@ -56,12 +63,18 @@ pub(super) fn may_not_have_heard(began: Time, edited: Time, stall: Span) -> bool
     began < edited + HEARING + stall
 }
 
-/// Why so many reconciles are too few for a verdict, where so many were to come: each of them may
-/// have been as it should be, and what the scenario is about need not have been among them.
-pub(super) fn too_few(came: usize, expected: usize) -> Option<String> {
-    (came * 2 < expected).then(|| {
+/// What has to be said if fewer reconciles came than were to come: more than one, since each may be
+/// a little late.
+pub(super) fn missed(came: usize, expected: usize) -> Option<String> {
+    (came + 1 < expected).then(|| {
         format!("so late were its reconciles that only {came} of {expected} came before its end")
     })
+}
+
+/// Whether so many are too few for a verdict: each of them may have been as it should be, and what
+/// the scenario is about need not have been among them.
+pub(super) fn are_too_few(came: usize, expected: usize) -> bool {
+    came * 3 < expected * 2
 }
 
 #[cfg(test)]
@@ -120,11 +133,20 @@ mod tests {
     }
 
     #[test]
-    fn of_half_of_them_there_is_a_verdict() {
-        let few = [(0, 0), (1, 2), (2, 3), (1, 1)].map(|(came, of)| too_few(came, of));
-        assert_eq!(few, [None, None, None, None]);
-        let few = too_few(1, 3).unwrap_or_default();
-        assert_eq!(few, "so late were its reconciles that only 1 of 3 came before its end");
+    fn of_two_thirds_of_them_there_is_a_verdict() {
+        let few = [(0, 0), (1, 1), (1, 2), (2, 3), (1, 3), (26, 40), (27, 40)];
+        let few = few.map(|(came, of)| are_too_few(came, of));
+        assert_eq!(few, [false, false, true, false, true, true, false]);
+        assert_eq!(missed(2, 3), None);
+        let told = missed(3, 5).unwrap_or_default();
+        assert_eq!(told, "so late were its reconciles that only 3 of 5 came before its end");
+    }
+
+    #[test]
+    fn one_that_is_a_period_late_did_not_come() {
+        let due = Due::of(Span::from_secs(1));
+        assert!(!due.is_too_late(at(1999), at(1000)));
+        assert!(due.is_too_late(at(2000), at(1000)));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(super) struct Course<'a> {
     pub(super) release: Release,
     /// As many scenarios are played at a time, on all clusters together.
     turns: Semaphore,
+    /// As many of them that are played again.
+    again: Arc<Semaphore>,
     /// How many have begun.
     begun: AtomicUsize,
     /// How many are being played.
@@ -67,7 +69,8 @@ impl Course<'_> {
     pub(super) fn new<'a>(plan: &'a Plan, name: &'a Arc<str>, release: Release) -> Course<'a> {
         let turns = Semaphore::new(plan.jobs.max(1));
         let (begun, playing) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Course { plan, name, release, turns, begun, playing }
+        let again = Arc::new(Semaphore::new(AGAIN));
+        Course { plan, name, release, turns, again, begun, playing }
     }
 
     /// Scenarios that have no verdict, since their cluster can't be had.
@@ -98,7 +101,7 @@ impl Group<'_> {
     /// Plays all of them side by side. Those without a verdict are played again when the others
     /// have begun, and a machine that was too busy has the time; or before, if they take long.
     pub(super) fn play(&self, runtime: &Runtime, done: &mut dyn FnMut(Outcome)) {
-        let queue = Queue::new(self.parts);
+        let queue = Queue::new(self.parts, self.course.again.clone());
         let work = |(): &mut (), _: usize| {
             runtime.block_on(async {
                 let (attempt, _turn) = queue.next().await?;
@@ -134,6 +137,7 @@ impl Group<'_> {
         outcome.replays = attempt.before.len();
         if let Verdict::Inconclusive { why, .. } = &outcome.verdict
             && outcome.replays + 1 < MOST_TIMES
+            && !self.course.plan.stop.load(Ordering::Relaxed)
             // One that is broken will be no better then.
             && self.cluster.check().is_ok()
         {
@@ -146,9 +150,7 @@ impl Group<'_> {
                 2 => "twice".to_owned(),
                 many => format!("{many} times"),
             };
-            outcome.note(format!(
-                "it was played {times} before, with more beside it, without a verdict: {why}"
-            ));
+            outcome.note(format!("it was played {times} before, without a verdict: {why}"));
         }
         Some(outcome)
     }
@@ -239,13 +241,13 @@ struct Queue<'a> {
     unfinished: AtomicUsize,
     /// Those that have had no verdict.
     again: Mutex<VecDeque<Attempt>>,
+    /// Of those.
     turns: Arc<Semaphore>,
 }
 
 impl Queue<'_> {
-    fn new(parts: &[Part]) -> Queue<'_> {
+    fn new(parts: &[Part], turns: Arc<Semaphore>) -> Queue<'_> {
         let (begun, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(parts.len()));
-        let turns = Arc::new(Semaphore::new(AGAIN));
         Queue { parts, begun, unfinished, again: Mutex::default(), turns }
     }
 
@@ -281,7 +283,7 @@ impl Queue<'_> {
             (Some(next), Some(own)) => {
                 attempt.before.len() == 1 && own.length().0 > next.length().0 * 2
             }
-            // The last time it has as much time as can be.
+            // The last time it is not among those that are played for the first time.
             _ => attempt.before.len() + 1 < MOST_TIMES || unfinished == 0,
         };
         let place = waiting.iter().position(is_due)?;
@@ -293,6 +295,67 @@ impl Queue<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Parts of these lengths, in minutes.
+    fn parts(minutes: &[i64]) -> Vec<Part> {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/fixtures/tolerance/just-above-the-upper-edge-scales-up.yaml"
+        );
+        let text = std::fs::read_to_string(path).expect("a fixture");
+        let scenario = crate::scenario::parse("it", &text, &|_| Err(String::new())).expect("it");
+        let part = |minutes: &i64| {
+            let until = Time(minutes * 60_000_000_000);
+            let played = Arc::new(Scenario { until, ..scenario.clone() });
+            Part { written: played.clone(), played }
+        };
+        minutes.iter().map(part).collect()
+    }
+
+    /// What is played next, and how often it was played before.
+    async fn next(queue: &Queue<'_>) -> Option<(usize, usize)> {
+        let (attempt, _turn) = queue.next().await?;
+        Some((attempt.index, attempt.before.len()))
+    }
+
+    fn fails(queue: &Queue<'_>, index: usize, times: usize) {
+        let before = vec![String::new(); times];
+        queue.waiting().push_back(Attempt { index, before });
+    }
+
+    #[tokio::test]
+    async fn what_takes_long_is_not_put_off() {
+        let parts = parts(&[10, 9, 3, 3]);
+        let queue = Queue::new(&parts, Arc::new(Semaphore::new(2)));
+        assert_eq!(next(&queue).await, Some((0, 0)));
+        fails(&queue, 0, 1);
+        assert_eq!(next(&queue).await, Some((1, 0)), "the next one is nearly as long");
+        assert_eq!(next(&queue).await, Some((0, 1)), "the others are short");
+        fails(&queue, 0, 2);
+        assert_eq!(next(&queue).await, Some((2, 0)), "once only");
+        assert_eq!(next(&queue).await, Some((3, 0)));
+        assert_eq!(next(&queue).await, Some((0, 2)), "when all have begun");
+        fails(&queue, 0, 3);
+        fails(&queue, 2, 1);
+        assert_eq!(next(&queue).await, Some((2, 1)), "the last time when all others are over");
+        queue.unfinished.store(0, Ordering::Release);
+        assert_eq!(next(&queue).await, Some((0, 3)));
+        assert_eq!(next(&queue).await, None);
+    }
+
+    #[tokio::test]
+    async fn only_so_many_are_played_again_at_a_time() {
+        let parts = parts(&[10, 3]);
+        let queue = Queue::new(&parts, Arc::new(Semaphore::new(1)));
+        assert_eq!(next(&queue).await, Some((0, 0)));
+        fails(&queue, 0, 1);
+        fails(&queue, 0, 1);
+        let (first, turn) = queue.next().await.expect("one of them");
+        assert_eq!((first.index, first.before.len(), turn.is_some()), (0, 1, true));
+        assert_eq!(next(&queue).await, Some((1, 0)), "the other one has no turn");
+        drop(turn);
+        assert_eq!(next(&queue).await, Some((0, 1)));
+    }
 
     #[tokio::test]
     async fn what_panics_is_caught_with_its_message() {

@@ -54,12 +54,15 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// What is only known to within the time that the reconcile took is as it was seen: when it
-    /// began, and which whole second it was when a time was written.
+    /// began, and which whole second it was when a time was written. One that reads nothing is not
+    /// seen to begin, but may be held up for so long before it writes.
     pub(super) fn normalize(
         &mut self,
         seen: &Observation,
         (pods, [_, early, late]): (&[String], [Time; MOMENTS]),
+        unseen: Span,
     ) {
+        let early = if seen.reads.is_empty() { early - unseen } else { early };
         self.adopt_names(seen, pods);
         let own = self.decision.observation.at;
         let observation = &mut self.decision.observation;

@@ -24,7 +24,7 @@ pub enum Compared {
     /// The status as well, but for the messages of its conditions.
     Status,
     /// All that can be seen, as of upstream's own: each request in its order, messages, events, and
-    /// that reconciles come a period after each other.
+    /// that reconciles come a period after each other, but for a third too early or one too late.
     All,
 }
 

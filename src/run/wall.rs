@@ -142,14 +142,16 @@ pub(super) async fn follow<'k>(
     };
     let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
     let excuse = findings.divergence.as_ref().and_then(|_| wall.excuse(&scene));
-    let notes = wall.notes(&scene, &findings);
-    let gap = scene.has_gap().then(|| {
-        let why = "a watch of the API server was interrupted: something may not have been seen";
-        scene.broken(why.to_owned())
-    });
-    let few = (findings.divergence.is_none() && wall.own.is_none())
-        .then(|| due::too_few(wall.events.len(), free_run(scenario, release).trace.ticks.len()));
-    let few = few.flatten().map(|why| scene.broken(why));
+    let mut notes = wall.notes(&scene, &findings);
+    let gap = "a watch of the API server was interrupted: something may not have been seen";
+    let gap = scene.has_gap().then(|| scene.broken(gap.to_owned()));
+    let came = wall.events.len();
+    let counts = wall.own.is_none() && findings.divergence.is_none();
+    let wanted = if counts { free_run(scenario, release).trace.ticks.len() } else { 0 };
+    let missed = due::missed(came, wanted);
+    let few = missed.clone().filter(|_| due::are_too_few(came, wanted));
+    let few = few.map(|why| scene.broken(why));
+    notes.extend(missed);
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
@@ -296,13 +298,7 @@ impl Wall<'_> {
             if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
                 return Err(idle);
             }
-            let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
-            let predicted = predicted(due, decisions);
-            findings.compare(
-                &predicted,
-                Stepped { now: due, ..Stepped::default() },
-                self.sight.scope,
-            );
+            self.none_came(findings, due);
             return Ok(());
         };
         let many = if self.own.is_none() { self.many(&tick, scope) } else { BTreeSet::new() };
@@ -325,6 +321,10 @@ impl Wall<'_> {
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
+            return Ok(());
+        }
+        if self.due.is_too_late(tick.began, due) && self.own.is_none() {
+            self.none_came(findings, due);
             return Ok(());
         }
         if self.own.is_some() && findings.trace.ticks.is_empty() {
@@ -374,6 +374,14 @@ impl Wall<'_> {
         Ok(())
     }
 
+    /// Compares the reconcile that was to come with none.
+    fn none_came(&self, findings: &mut Findings<'_>, due: Time) {
+        let [lineage, ..] = &self.lineages;
+        let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
+        let nothing = Stepped { now: due, ..Stepped::default() };
+        findings.compare(&predicted(due, decisions), nothing, self.sight.scope);
+    }
+
     /// How many requests a reconcile can have that begins then. It may be held up, and read the
     /// clock when a window is over that was not when it began.
     fn many(&self, tick: &Tick, scope: Scope) -> BTreeSet<usize> {
@@ -400,7 +408,7 @@ impl Wall<'_> {
                 if self.own.is_some() {
                     own::write_what_is_stored(&mut candidate.decision, seen, &lineage.simulation);
                 }
-                candidate.normalize(seen, (pods, moments));
+                candidate.normalize(seen, (pods, moments), self.due.slack);
                 let differs = compare::observations(&candidate.decision.observation, seen, scope);
                 if differs.is_empty() {
                     return Some((candidate, further > 0));

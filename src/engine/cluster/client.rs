@@ -10,6 +10,8 @@ use kube::{Api, Client, Config, Error};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::reached::chain;
+
 /// How long a request may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -47,11 +49,11 @@ pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     client.request_text(request).await
 }
 
-/// What an API server says, without all that its client knows of it.
+/// What an API server says, without all that its client knows of it; or why it can't be asked.
 pub(crate) fn told(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        other => chain(other),
     }
 }
 
@@ -94,6 +96,15 @@ mod tests {
     use super::super::pulse::PULSE;
     use super::super::registration::api_services;
     use super::*;
+
+    #[tokio::test]
+    async fn it_is_told_why_nobody_answers() {
+        let nobody = "https://127.0.0.1:1".parse().unwrap();
+        let client = Client::try_from(Config::new(nobody)).unwrap();
+        let asked = client.apiserver_version().await;
+        let why = told(&asked.unwrap_err());
+        assert!(why.contains("onnection refused"), "{why}");
+    }
 
     #[test]
     fn only_what_is_ours_by_name_may_be_changed() {

@@ -185,8 +185,9 @@ impl Scene {
 /// Whether a scale was written, and the status that tells of it was not: upstream's always does
 /// that, since the time of the last change is in it.
 fn owes_status(did: &[Did]) -> bool {
-    let scaled = |it: &Did| it.what == "updateScale" && it.entry["error"].is_null();
-    did.iter().any(scaled) && !did.iter().any(|it| it.what == "updateStatus")
+    let scaled = |it: &&Did| it.what == "updateScale" && it.entry["error"].is_null();
+    let scale = did.iter().filter(scaled).map(|it| it.at).max();
+    scale.is_some_and(|at| !did.iter().any(|it| it.what == "updateStatus" && it.at >= at))
 }
 
 #[cfg(test)]
@@ -197,13 +198,9 @@ mod tests {
     use super::*;
 
     fn owes(did: &[(&'static str, Value)]) -> bool {
-        let at = Timestamp::UNIX_EPOCH;
-        let did = did.iter().map(|(what, entry)| Did {
-            at,
-            done: at,
-            what,
-            by: String::new(),
-            entry: entry.clone(),
+        let did = (0..).zip(did).map(|(second, (what, entry))| {
+            let at = Timestamp::from_second(second).unwrap();
+            Did { at, done: at, what, by: String::new(), entry: entry.clone() }
         });
         owes_status(&did.collect::<Vec<_>>())
     }
@@ -214,7 +211,9 @@ mod tests {
         let status = ("updateStatus", json!({}));
         assert!(owes(&[read.clone(), scaled.clone()]));
         assert!(!owes(&[read.clone(), status.clone()]));
-        assert!(!owes(&[read.clone(), scaled, status]));
+        assert!(!owes(&[read.clone(), scaled.clone(), status.clone()]));
+        // That one is of the reconcile before.
+        assert!(owes(&[read.clone(), status, scaled]));
         assert!(!owes(&[read, ("updateScale", json!({ "error": "a conflict" }))]));
     }
 }
