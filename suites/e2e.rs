@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use kube_lockstep::engine::{EngineError, embedded};
 use kube_lockstep::model::rules::{Release, Releases};
-use kube_lockstep::run::{Event, Outcome, Verdict, run_all};
+use kube_lockstep::run::{Event, Outcome, SIDE_BY_SIDE, Verdict, run_all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Names releases, in the form of `--release`.
@@ -84,7 +84,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         only.is_none_or(|only| format!("{release}/{}", support::id_of(path)).contains(only))
     };
     let scenarios = all.iter().filter(wanted).map(|path| support::load(path)).collect();
-    let plan = support::on_a_control_plane(scenarios, release, 48);
+    let plan = support::on_a_control_plane(scenarios, release, SIDE_BY_SIDE);
     if plan.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }

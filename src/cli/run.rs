@@ -24,7 +24,7 @@ use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
-use crate::run::{Compared, EngineChoice, Event, Own, Pace, Plan, Summary, run_all};
+use crate::run::{Compared, EngineChoice, Event, Own, Pace, Plan, SIDE_BY_SIDE, Summary, run_all};
 use crate::scenario::Scenario;
 
 /// The arguments.
@@ -48,7 +48,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// How many scenarios to run at a time [default: one for each core; on real
-    /// clusters, where they mostly wait, 48]
+    /// clusters, where they mostly wait, 72]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -176,9 +176,6 @@ fn words(args: &Args, own: Option<Vec<String>>) -> Vec<String> {
 
 /// The same of clusters whose sync period can't be made short.
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(15 * 60);
-
-/// How many scenarios are played on real clusters at a time, unless the command line says so.
-const SIDE_BY_SIDE: usize = 48;
 
 /// The engines by name.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

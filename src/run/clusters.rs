@@ -32,8 +32,12 @@ use crate::trace::Trace;
 /// How many control planes there are at a time: one takes most of a gigabyte.
 const CLUSTERS: usize = 6;
 
-/// How many of them start before the first scenario is played: while they do, reconciles have less
-/// time than they need.
+/// How many scenarios are played at a time, unless somebody says otherwise: they mostly wait, and
+/// not more begin than the cluster has time for.
+pub const SIDE_BY_SIDE: usize = 72;
+
+/// How many control planes start before the first scenario is played: while they do, reconciles
+/// have less time than they need.
 const AT_FIRST: usize = 4;
 
 /// How often it is looked whether something has come about.
@@ -110,11 +114,21 @@ pub(super) fn unordered(trace: &Trace) -> Option<String> {
 
 /// What scenarios have to agree on to be played on one cluster.
 fn settings(scenario: &Scenario, release: Release, own: Option<&Own>) -> Settings {
-    let mut flags = scenario.flags_by(&Rules::of(release));
+    let rules = Rules::of(release);
+    let mut flags = scenario.flags_by(&rules);
     // Of one HPA nobody can tell how many workers there are.
     flags.concurrent_syncs = 1;
+    let mut gates = scenario.gate_overrides.clone();
+    if own.is_none() {
+        // What upstream's own parts do anyhow needs no others; somebody's controller may not.
+        let mut as_by_default = scenario.gates_by(&rules);
+        let changed: Vec<&str> = as_by_default.changed().map(|(gate, _)| gate.name()).collect();
+        gates.retain(|name, on| {
+            changed.contains(&name.as_str()) || as_by_default.set(name, *on).is_err()
+        });
+    }
     Settings {
-        gates: scenario.gate_overrides.clone(),
+        gates,
         hpa_controller: own.is_none(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
         controller: own.map(|own| own.controller.clone()),
@@ -234,8 +248,9 @@ fn play_all(
         waiting.first().is_none_or(|number| *number >= of_first.len())
     };
     let started = AtomicUsize::new(0);
-    // More of them at once would only take longer.
-    let starting = Semaphore::new(available_parallelism().map_or(1, NonZero::get));
+    // More of them at once would only take longer; later, one leaves time for what is played.
+    let cores = available_parallelism().map_or(1, |it| u32::try_from(it.get()).unwrap_or(1));
+    let starting = Semaphore::new(cores as usize);
     let failed = AtomicBool::new(false);
     let ends = || plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let wait = |until: &dyn Fn() -> bool| {
@@ -250,7 +265,7 @@ fn play_all(
         loop {
             // Those that are there take what they can first.
             if kept.is_none() && is_under_way() {
-                wait(&|| course.is_calm_after(at_first));
+                wait(&|| course.have_begun(at_first));
             }
             let number = next(kept.as_ref()).filter(|_| !ends());
             let group = number.and_then(|number| Some((number, groups.get(number)?)));
@@ -262,7 +277,7 @@ fn play_all(
             }
             let Some((number, (settings, parts))) = group else { return Ok(()) };
             if number >= of_first.len() && kept.is_none() {
-                wait(&|| course.is_calm_after(at_first));
+                wait(&|| course.have_begun(at_first));
             }
             if ends() {
                 if let Some(kept) = kept.take() {
@@ -273,8 +288,9 @@ fn play_all(
             let what = format!("control plane {} of {}", number + 1, groups.len());
             event(Event::Preparing { what, fraction: None });
             let cluster = runtime.block_on(async {
+                let turns = if number < of_first.len() || kept.is_some() { 1 } else { cores };
                 // It is never closed.
-                let _turn = starting.acquire().await;
+                let _turn = starting.acquire_many(turns).await;
                 match kept.take() {
                     Some(mut kept) => match kept.change(settings).await {
                         Ok(()) => Ok(kept),
@@ -427,6 +443,20 @@ mod tests {
             std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
         };
         Arc::new(crate::scenario::parse(id, &text, &read).expect("it makes sense"))
+    }
+
+    #[test]
+    fn a_gate_as_by_default_needs_no_other_control_plane() {
+        let scenario = fixture("zero/by-gate-a-raised-minimum-revives-the-workload");
+        let gates = |release| settings(&scenario, release, None).gates;
+        assert!(gates(Release::V1_37).is_empty(), "it is on");
+        assert!(
+            gates(Release::known("1.35").expect("known")).contains_key("HPAScaleToZero"),
+            "it is off"
+        );
+        // Upstream has it, and the model does not ask for it.
+        let without = fixture("requests/without-the-gate-pod-level-requests-say-nothing");
+        assert_eq!(settings(&without, Release::V1_37, None).gates, without.gate_overrides);
     }
 
     #[test]

@@ -28,9 +28,6 @@ use crate::scenario::Scenario;
 /// How many are played at a time that had no verdict at first.
 const AGAIN: usize = 12;
 
-/// So many leave a machine of two cores time for something else.
-const FEW: usize = 24;
-
 /// How often a scenario is played at most.
 const MOST_TIMES: usize = 4;
 
@@ -61,16 +58,14 @@ pub(super) struct Course<'a> {
     again: Arc<Semaphore>,
     /// How many have begun.
     begun: AtomicUsize,
-    /// How many are being played.
-    playing: AtomicUsize,
 }
 
 impl Course<'_> {
     pub(super) fn new<'a>(plan: &'a Plan, name: &'a Arc<str>, release: Release) -> Course<'a> {
         let turns = Semaphore::new(plan.jobs.max(1));
-        let (begun, playing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let begun = AtomicUsize::new(0);
         let again = Arc::new(Semaphore::new(AGAIN));
-        Course { plan, name, release, turns, again, begun, playing }
+        Course { plan, name, release, turns, again, begun }
     }
 
     /// Scenarios that have no verdict, since their cluster can't be had.
@@ -83,10 +78,9 @@ impl Course<'_> {
         }
     }
 
-    /// Whether so many have begun, and few of them go on.
-    pub(super) fn is_calm_after(&self, scenarios: usize) -> bool {
-        let (begun, playing) = (&self.begun, &self.playing);
-        begun.load(Ordering::Relaxed) >= scenarios && playing.load(Ordering::Relaxed) <= FEW
+    /// Whether so many have begun.
+    pub(super) fn have_begun(&self, scenarios: usize) -> bool {
+        self.begun.load(Ordering::Relaxed) >= scenarios
     }
 }
 
@@ -131,9 +125,7 @@ impl Group<'_> {
             self.course.begun.fetch_add(1, Ordering::Relaxed);
         }
         let part = self.parts.get(attempt.index)?;
-        self.course.playing.fetch_add(1, Ordering::Relaxed);
-        let mut outcome = self.without_panic(part, self.one(part)).await;
-        self.course.playing.fetch_sub(1, Ordering::Relaxed);
+        let mut outcome = self.without_panic(part, self.one(part, &attempt.before)).await;
         outcome.replays = attempt.before.len();
         if let Verdict::Inconclusive { why, .. } = &outcome.verdict
             && outcome.replays + 1 < MOST_TIMES
@@ -166,14 +158,14 @@ impl Group<'_> {
         })
     }
 
-    async fn one(&self, part: &Part) -> Outcome {
+    async fn one(&self, part: &Part, before: &[String]) -> Outcome {
         let begin = Instant::now();
         let Course { plan, name, release, .. } = *self.course;
         let mut outcome = unfinished(&part.written, name, release);
         let trace = trace_of(&part.written, name, &release.to_string());
         let findings = Findings::new(trace, &plan.known);
         let compared = plan.own.as_ref().map_or(Compared::All, |own| own.compared);
-        let with = (self.cluster, &*plan.stop, compared);
+        let with = (self.cluster, &*plan.stop, compared, before);
         let followed = wall::follow(&part.played, release, with, findings).await;
         let displaced = match &followed {
             Ok(followed) if followed.findings.divergence.is_some() => {

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "clusters")]
-pub use clusters::Pace;
+pub use clusters::{Pace, SIDE_BY_SIDE};
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use many::{EngineChoice, Plan, of_program, run_all};

@@ -3,6 +3,8 @@
 //!
 //! Upstream: client-go, tools/record/events_cache.go
 
+use serde_json::Value;
+
 use crate::model::observation::{Event, EventType};
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
@@ -13,7 +15,7 @@ const REFILL: Span = Span::from_mins(5);
 
 /// How the message of an event begins that was joined with others. Of ten different messages one
 /// is forgotten by chance, so nobody can say of which event it is; what follows it is its own.
-pub(super) const COMBINED: &str = "(combined from similar events): ";
+const COMBINED: &str = "(combined from similar events): ";
 
 /// The recorder of one HPA's events.
 #[derive(Clone, Debug)]
@@ -62,6 +64,21 @@ impl Bucket {
             self.tokens -= 1.0;
         }
         accepted
+    }
+}
+
+/// Every text of an entry, changed, without what a recorder puts before it.
+pub(super) fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => {
+            *text = change(text);
+            if let Some(rest) = text.strip_prefix(COMBINED) {
+                *text = rest.to_owned();
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| texts(value, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| texts(value, change)),
+        _ => {}
     }
 }
 

@@ -21,7 +21,7 @@ use super::findings::Findings;
 use super::lineage::{Lineage, MOMENTS, adopt, moments};
 use super::lockstep::{Predicted, free_run};
 use super::own::{self, Compared};
-use super::recorder::{COMBINED, Recorder};
+use super::recorder::{Recorder, texts};
 use crate::compare::{self, FieldDifference, Scope};
 use crate::engine::cluster::{Cluster, DIRECT, Did, Scene, Sight, Tick, stopped};
 use crate::engine::model::Simulation;
@@ -64,6 +64,8 @@ struct Wall<'a> {
     edits: Vec<Edit>,
     /// What was compared last came at a time of its own: no answer of the API server.
     timed: bool,
+    /// What was compared last is whether a reconcile comes at all.
+    pace: bool,
     /// Why what does not agree is no verdict, if that is so by now.
     doubt: Option<String>,
     /// Since when what is compared now came about, and what was compared before that.
@@ -89,14 +91,17 @@ struct Edit {
     before: [Lineage; MOMENTS],
 }
 
-/// Plays a scenario to its end.
+/// Why there is no verdict where a reconcile did not come when it was to, or came when it was not.
+const PACE: &str = "no reconcile came that was due, or one too many,";
+
+/// Plays a scenario to its end, which was played before without a verdict for these reasons.
 ///
 /// # Errors
 /// If the cluster is broken, or did not become in time what the scenario says.
 pub(super) async fn follow<'k>(
     scenario: &Arc<Scenario>,
     release: Release,
-    (cluster, stop, compared): (&Cluster, &AtomicBool, Compared),
+    (cluster, stop, compared, before): (&Cluster, &AtomicBool, Compared, &[String]),
     mut findings: Findings<'k>,
 ) -> Result<Followed<'k>, EngineError> {
     cluster.check()?;
@@ -112,6 +117,7 @@ pub(super) async fn follow<'k>(
         due: Due::of(scenario.flags.sync_period),
         edits: Vec::new(),
         timed: false,
+        pace: false,
         doubt: None,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
@@ -121,8 +127,9 @@ pub(super) async fn follow<'k>(
         direct: false,
         events: Vec::new(),
     };
-    let mut scene = match cluster.open(scenario).await {
-        Ok(scene) => scene,
+    let mut scene = match cluster.open(scenario, stop).await {
+        Ok(Some(scene)) => scene,
+        Ok(None) => return Err(cluster.interrupted()),
         Err(error) => return Err(cluster.check().err().unwrap_or(error)),
     };
     let played = async {
@@ -140,8 +147,8 @@ pub(super) async fn follow<'k>(
         // What it has made is still removed.
         () = stopped(stop) => None,
     };
-    let played = played.unwrap_or_else(|| Err(scene.broken("it was interrupted".to_owned())));
-    let excuse = findings.divergence.as_ref().and_then(|_| wall.excuse(&scene));
+    let played = played.unwrap_or_else(|| Err(cluster.interrupted()));
+    let excuse = findings.divergence.as_ref().and_then(|_| wall.excuse(&scene, before));
     let mut notes = wall.notes(&scene, &findings);
     let gap = "a watch of the API server was interrupted: something may not have been seen";
     let gap = scene.has_gap().then(|| scene.broken(gap.to_owned()));
@@ -165,17 +172,23 @@ pub(super) async fn follow<'k>(
 impl Wall<'_> {
     /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
     /// than a reconcile may be late, or it once asked while the cluster was changing.
-    fn excuse(&self, scene: &Scene) -> Option<EngineError> {
+    fn excuse(&self, scene: &Scene, before: &[String]) -> Option<EngineError> {
         // What the API server answers is a matter of no clock.
         if !self.timed {
             return None;
         }
+        // Where much is done at a time, all that waits adds up, and nothing stands still for long.
+        let pace = self.pace && self.own.is_none();
+        let longest = if pace { Span::ZERO } else { self.due.slack };
         // One that made the reconcile before this one late can have moved this one, too.
-        let stall = scene.stall(self.since[0]).filter(|(_, length)| *length > self.due.slack);
+        let stall = scene.stall(self.since[0]).filter(|(_, length)| *length > longest);
         let stall = stall.map(|(of, length)| {
             format!("{of} gave no answer for {length}, when a reconcile was due")
         });
-        stall.or_else(|| self.doubt.clone()).map(|why| scene.broken(why))
+        // HPAs wait for each other in the controller, too, and nobody sees that: once is chance.
+        let is_once = pace && !before.iter().any(|why| why.contains(PACE));
+        let once = is_once.then(|| format!("{PACE} at {}", self.since[1]));
+        stall.or(once).or_else(|| self.doubt.clone()).map(|why| scene.broken(why))
     }
 
     async fn play(
@@ -277,7 +290,7 @@ impl Wall<'_> {
         due: Time,
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
-        self.timed = true;
+        (self.timed, self.pace) = (true, false);
         let edits = take(&mut self.edits);
         let scope = self.sight.scope;
         let [lineage, ..] = &self.lineages;
@@ -318,6 +331,7 @@ impl Wall<'_> {
         }
         if self.due.is_too_early(tick.began, due) && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
+            self.pace = true;
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
@@ -354,6 +368,7 @@ impl Wall<'_> {
             }
         }
         let Some(decision) = decision else {
+            self.pace = true;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
@@ -375,7 +390,8 @@ impl Wall<'_> {
     }
 
     /// Compares the reconcile that was to come with none.
-    fn none_came(&self, findings: &mut Findings<'_>, due: Time) {
+    fn none_came(&mut self, findings: &mut Findings<'_>, due: Time) {
+        self.pace = true;
         let [lineage, ..] = &self.lineages;
         let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
         let nothing = Stepped { now: due, ..Stepped::default() };
@@ -499,7 +515,7 @@ impl Wall<'_> {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events,
         };
-        self.timed = true;
+        (self.timed, self.pace) = (true, false);
         self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);
@@ -570,21 +586,6 @@ impl Wall<'_> {
             Ok([seen]) => Ok(seen),
             Err(ticks) => Err(format!("{} reconciles seem to be in it", ticks.len())),
         }
-    }
-}
-
-/// Every text of an entry, changed.
-fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
-    match value {
-        Value::String(text) => {
-            *text = change(text);
-            if let Some(rest) = text.strip_prefix(COMBINED) {
-                *text = rest.to_owned();
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(|value| texts(value, change)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| texts(value, change)),
-        _ => {}
     }
 }
 

@@ -60,6 +60,10 @@ const CONTROLLERS: [&str; 6] = [
 /// The controller of HPAs.
 const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
 
+/// How many HPAs, Deployments and ReplicaSets are looked after at a time, each: with fewer workers,
+/// they would wait for each other where nothing else does.
+const WORKERS: &str = "100";
+
 /// Where the programs listen.
 const LOOPBACK: &str = "127.0.0.1";
 
@@ -493,8 +497,8 @@ pub(super) fn controller_manager_args(
         // Pods of many scenarios come and go at once.
         "--kube-api-qps=2000".to_owned(),
         "--kube-api-burst=4000".to_owned(),
-        "--concurrent-deployment-syncs=20".to_owned(),
-        "--concurrent-replicaset-syncs=20".to_owned(),
+        format!("--concurrent-deployment-syncs={WORKERS}"),
+        format!("--concurrent-replicaset-syncs={WORKERS}"),
     ];
     args.extend(flags(&settings.flags));
     args.extend(gates(&settings.gates));
@@ -511,7 +515,7 @@ pub(super) fn flags(flags: &Flags) -> Vec<String> {
         (Flag::Tolerance, flags.tolerance.to_string()),
         (Flag::CpuInitializationPeriod, duration(flags.cpu_initialization_period)),
         (Flag::InitialReadinessDelay, duration(flags.initial_readiness_delay)),
-        (Flag::ConcurrentSyncs, "20".to_owned()),
+        (Flag::ConcurrentSyncs, WORKERS.to_owned()),
     ];
     values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
 }

@@ -91,7 +91,7 @@ const UPSTREAM: &str = "system:serviceaccount:kube-system:horizontal-pod-autosca
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// How many scenarios have their objects made at a time.
-const OPENING: usize = 8;
+const OPENING: usize = 3;
 
 /// A cluster on which scenarios are played, several at a time.
 pub(crate) struct Cluster {
@@ -444,6 +444,7 @@ impl Cluster {
             said,
             sight,
             opening,
+            scenes: Arc::default(),
             is_disposable,
         };
         let (stage, own, tasks) = (Arc::new(stage), Mutex::new(own), Mutex::new(tasks));
@@ -460,13 +461,27 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Opens a scenario.
+    /// That no verdict can be had, since all is to end.
+    pub(crate) fn interrupted(&self) -> EngineError {
+        self.stage.broken("it was interrupted")
+    }
+
+    /// Opens a scenario when its turn has come. Nothing if it is to stop before that.
     ///
     /// # Errors
     /// If the API server refuses.
-    pub(crate) async fn open(&self, scenario: &Scenario) -> Result<Scene, EngineError> {
+    pub(crate) async fn open(
+        &self,
+        scenario: &Scenario,
+        stop: &AtomicBool,
+    ) -> Result<Option<Scene>, EngineError> {
+        let turn = tokio::select! {
+            turn = self.stage.turn() => turn,
+            () = stopped(stop) => return Ok(None),
+        };
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        Scene::open(&self.stage, format!("kube-lockstep-{}-{number}", id()), scenario).await
+        let namespace = format!("kube-lockstep-{}-{number}", id());
+        Scene::open(&self.stage, namespace, scenario, turn).await.map(Some)
     }
 
     /// What can be seen of its controller.

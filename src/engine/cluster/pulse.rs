@@ -5,6 +5,7 @@
 //! A reconcile that does not come may be the controller's decision, or nobody could have made it in
 //! time. What was asked here meanwhile, and how late this process itself was to ask, tells which.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,12 @@ pub(super) const PULSE: &str = "kube-lockstep-pulse";
 /// Shorter ones are not kept.
 const SHORTEST: Duration = Duration::from_millis(50);
 
+/// So much longer than three of its quickest answers may one take of a part that has time for more.
+const EASE: Duration = Duration::from_millis(20);
+
+/// How long all answers have been such, where there is time for more.
+const REST: Duration = Duration::from_millis(250);
+
 /// A time in which a part gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stall {
@@ -53,15 +60,29 @@ impl Stall {
     }
 }
 
-/// The stalls of a cluster.
+/// How the parts of a cluster have answered.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
-    stalls: Mutex<Vec<Stall>>,
+pub(crate) struct Pulse(Mutex<Beats>);
+
+#[derive(Debug, Default)]
+struct Beats {
+    stalls: Vec<Stall>,
+    /// Of each part, its quickest answer.
+    quickest: HashMap<&'static str, Duration>,
+    /// When the last answer came that took long for a part with time for more.
+    uneasy: Option<Timestamp>,
+}
+
+impl Beats {
+    /// Whether so long is long for a part with time for more.
+    fn is_long(&self, of: &'static str, length: Duration) -> bool {
+        self.quickest.get(of).is_some_and(|quickest| length > EASE + *quickest * 3)
+    }
 }
 
 impl Pulse {
-    fn lock(&self) -> MutexGuard<'_, Vec<Stall>> {
-        self.stalls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Beats> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks a part for a path, again and again. Ends with the set.
@@ -149,23 +170,39 @@ impl Pulse {
     }
 
     fn begin(&self, of: &'static str, at: Timestamp) {
-        self.lock().push(Stall { of, begin: at, end: None });
+        self.lock().stalls.push(Stall { of, begin: at, end: None });
     }
 
     fn end(&self, of: &'static str, at: Timestamp) {
-        let mut stalls = self.lock();
-        let open = stalls.iter().rposition(|stall| stall.of == of && stall.end.is_none());
-        let Some(stall) = open.and_then(|index| stalls.get_mut(index)) else { return };
+        let mut beats = self.lock();
+        let is_open = |stall: &Stall| stall.of == of && stall.end.is_none();
+        let Some(open) = beats.stalls.iter().rposition(is_open) else { return };
+        let Some(stall) = beats.stalls.get_mut(open) else { return };
         stall.end = Some(at);
-        if stall.length(at) < SHORTEST {
-            open.map(|index| stalls.remove(index));
+        let length = stall.length(at);
+        if length < SHORTEST {
+            beats.stalls.remove(open);
         }
+        if beats.is_long(of, length) {
+            beats.uneasy = Some(at);
+        }
+        let quickest = beats.quickest.entry(of).or_insert(length);
+        *quickest = length.min(*quickest);
+    }
+
+    /// Whether all parts answer so quickly that they have time for more.
+    pub(crate) fn is_calm(&self, now: Timestamp) -> bool {
+        let beats = self.lock();
+        let since = |at: Timestamp| now.duration_since(at).unsigned_abs();
+        let mut open = beats.stalls.iter().filter(|stall| stall.end.is_none());
+        beats.uneasy.is_none_or(|at| since(at) >= REST)
+            && !open.any(|stall| beats.is_long(stall.of, stall.length(now)))
     }
 
     /// The longest of those that were, or are, since an instant.
     pub(crate) fn longest(&self, since: Timestamp, now: Timestamp) -> Option<Stall> {
-        let stalls = self.lock();
-        let recent = stalls.iter().filter(|stall| stall.end.is_none_or(|end| end >= since));
+        let beats = self.lock();
+        let recent = beats.stalls.iter().filter(|stall| stall.end.is_none_or(|end| end >= since));
         recent.max_by_key(|stall| stall.length(now)).cloned()
     }
 }
@@ -199,5 +236,24 @@ mod tests {
         assert_eq!(longest(350, 400), Some(("kube-apiserver", 300)));
         pulse.end("kube-apiserver", at(500));
         assert_eq!(longest(501, 600), None);
+    }
+
+    #[test]
+    fn it_is_calm_while_answers_take_hardly_longer_than_they_must() {
+        let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
+        let pulse = Pulse::default();
+        let answer = |begin, end| {
+            pulse.begin("far away", at(begin));
+            pulse.end("far away", at(end));
+        };
+        answer(0, 40);
+        answer(140, 280);
+        assert!(pulse.is_calm(at(280)), "as long as three of its quickest, and a little longer");
+        answer(380, 521);
+        assert!(!pulse.is_calm(at(770)));
+        assert!(pulse.is_calm(at(771)), "for a while it was");
+        pulse.begin("far away", at(800));
+        assert!(pulse.is_calm(at(940)));
+        assert!(!pulse.is_calm(at(941)), "it has not answered yet");
     }
 }

@@ -18,7 +18,7 @@ use kube::{Api, Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Sight;
 use super::audit::{Did, Routes};
@@ -50,6 +50,15 @@ const LEAD: SignedDuration = SignedDuration::from_secs(2);
 /// It is doubled when it was not enough, up to this.
 const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 
+/// So many are too few to keep a cluster busy.
+const FEW: usize = 8;
+
+/// How long a cluster that is busy is spared another scenario.
+const MERCY: Duration = Duration::from_secs(4);
+
+/// How often it is looked whether it still is.
+const GLANCE: Duration = Duration::from_millis(20);
+
 /// How long an API server that will end soon is asked to be rid of an HPA.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -66,6 +75,8 @@ pub(crate) struct Stage {
     pub(crate) sight: Sight,
     /// Whose objects are made: where all are made at once, none is done in time.
     pub(crate) opening: Arc<Semaphore>,
+    /// Each that is there has one of it.
+    pub(crate) scenes: Arc<()>,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
 }
@@ -73,6 +84,18 @@ pub(crate) struct Stage {
 impl Stage {
     pub(super) fn broken(&self, why: impl Into<String>) -> EngineError {
         EngineError::Broken { engine: self.name.clone(), why: why.into(), output: String::new() }
+    }
+
+    /// Waits until another scenario's objects can be made without making those late that are being
+    /// played. What comes of it is held until they are made.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let turn = self.opening.clone().acquire_owned().await.ok();
+        let begin = Instant::now();
+        let are_many = || Arc::strong_count(&self.scenes) > FEW;
+        while are_many() && !self.pulse.is_calm(Timestamp::now()) && begin.elapsed() < MERCY {
+            sleep(GLANCE).await;
+        }
+        turn
     }
 }
 
@@ -92,6 +115,8 @@ pub(crate) struct Scene {
     pub(super) holds: bool,
     /// While its objects are made.
     pub(super) opening: Option<OwnedSemaphorePermit>,
+    /// One of [`Stage::scenes`].
+    _present: Arc<()>,
     pub(super) epoch: Timestamp,
     /// How long a reconcile may be silent before it counts as over.
     pub(super) quiet: Duration,
@@ -134,8 +159,8 @@ impl Scene {
         stage: &Arc<Stage>,
         namespace: String,
         scenario: &Scenario,
+        opening: Option<OwnedSemaphorePermit>,
     ) -> Result<Scene, EngineError> {
-        let opening = stage.opening.clone().acquire_owned().await.ok();
         let (to, did) = unbounded_channel();
         let epoch = start(LEAD);
         stage.metrics.open(&namespace, &scenario.namespace, epoch, to.clone());
@@ -154,6 +179,7 @@ impl Scene {
                 || scenario.timeline.iter().any(|happening| stuck(&happening.what))
                 || scenario.other_pods.iter().any(|pods| pods.terminating),
             opening,
+            _present: stage.scenes.clone(),
             epoch,
             quiet: (period / 5).clamp(Duration::from_millis(50), Duration::from_millis(500)),
             did,

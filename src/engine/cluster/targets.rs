@@ -60,6 +60,11 @@ impl Maker {
                 let selector = json!({ "matchLabels": labels });
                 let mut spec =
                     json!({ "replicas": replicas, "selector": selector, "template": template });
+                if kind == "Deployment" {
+                    // Nobody asks how its rollout goes on, and without a deadline its controller
+                    // has less to write.
+                    spec["progressDeadlineSeconds"] = i32::MAX.into();
+                }
                 if kind == "StatefulSet" {
                     // No pod waits for another one to be ready, as in the world.
                     spec["podManagementPolicy"] = "Parallel".into();
