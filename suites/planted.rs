@@ -159,5 +159,7 @@ fn at_another_pace(program: &Path, period: &str) -> Result<(), Failed> {
     let (tick, what) = divergence(&outcomes, id)?;
     assert_eq!(tick, 2, "{what:#}");
     assert!(what.to_string().contains("no reconcile"), "{what:#}");
+    let again = outcomes.first().and_then(|outcome| outcome["replays"].as_i64());
+    assert!(again >= Some(1), "once may be chance: {outcomes:#?}");
     Ok(())
 }

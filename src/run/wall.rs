@@ -138,7 +138,7 @@ pub(super) async fn follow<'k>(
             return Ok(());
         }
         if findings.divergence.is_none() {
-            wall.since = [Time::ZERO; 2];
+            (wall.timed, wall.pace, wall.since) = (true, false, [Time::ZERO; 2]);
         }
         wall.compare_events(&mut scene, &mut findings).await
     };
@@ -515,7 +515,6 @@ impl Wall<'_> {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events,
         };
-        (self.timed, self.pace) = (true, false);
         self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);
