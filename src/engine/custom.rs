@@ -262,6 +262,7 @@ mod tests {
             hpa_controller: false,
             api_server: Vec::new(),
             observed: Vec::new(),
+            small: false,
             custom_kinds: std::collections::BTreeSet::new(),
             controller: None,
         }

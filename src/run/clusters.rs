@@ -36,7 +36,7 @@ const CLUSTERS: usize = 6;
 /// not more begin than the cluster has time for.
 pub const SIDE_BY_SIDE: usize = 72;
 
-/// How many control planes start before the first scenario is played: while they do, reconciles
+/// How many control planes start at the beginning, one after the other: while they do, reconciles
 /// have less time than they need.
 const AT_FIRST: usize = 4;
 
@@ -226,7 +226,9 @@ fn play_all(
     let (plan, name) = (course.plan, course.name);
     let at_once = ground.at_once(plan).min(groups.len()).min(plan.jobs.max(1));
     let of_first = groups.get(..at_once.min(AT_FIRST)).unwrap_or_default();
-    let at_first: usize = of_first.iter().map(|(_, parts)| parts.len()).sum();
+    let all_of_first: usize = of_first.iter().map(|(_, parts)| parts.len()).sum();
+    // When so many have begun, those that begin are short, and there is time for more clusters.
+    let at_first = all_of_first * 3 / 4;
     let waiting: Mutex<Vec<usize>> = Mutex::new((0..groups.len()).collect());
     let settings_of = |number: usize| groups.get(number).map(|(settings, _)| settings);
     // One that the cluster can be had for at little cost, or else one that none can be had for so.
@@ -248,9 +250,9 @@ fn play_all(
         waiting.first().is_none_or(|number| *number >= of_first.len())
     };
     let started = AtomicUsize::new(0);
-    // More of them at once would only take longer; later, one leaves time for what is played.
-    let cores = available_parallelism().map_or(1, |it| u32::try_from(it.get()).unwrap_or(1));
-    let starting = Semaphore::new(cores as usize);
+    // What is played meanwhile has the other cores.
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    let starting = Semaphore::new((cores / 2).max(1));
     let failed = AtomicBool::new(false);
     let ends = || plan.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let wait = |until: &dyn Fn() -> bool| {
@@ -276,6 +278,8 @@ fn play_all(
                 runtime.block_on(kept.stop());
             }
             let Some((number, (settings, parts))) = group else { return Ok(()) };
+            // What takes longest of all is on the first one.
+            wait(&|| number == 0 || started.load(Ordering::Relaxed) > 0);
             if number >= of_first.len() && kept.is_none() {
                 wait(&|| course.have_begun(at_first));
             }
@@ -288,9 +292,12 @@ fn play_all(
             let what = format!("control plane {} of {}", number + 1, groups.len());
             event(Event::Preparing { what, fraction: None });
             let cluster = runtime.block_on(async {
-                let turns = if number < of_first.len() || kept.is_some() { 1 } else { cores };
-                // It is never closed.
-                let _turn = starting.acquire_many(turns).await;
+                let _turn = match kept {
+                    Some(_) => None,
+                    // It is never closed.
+                    None => starting.acquire().await.ok(),
+                };
+                let settings = &Settings { small: number > 0, ..settings.clone() };
                 match kept.take() {
                     Some(mut kept) => match kept.change(settings).await {
                         Ok(()) => Ok(kept),
@@ -314,7 +321,6 @@ fn play_all(
                 }
                 Err(error) => return Err(error),
             };
-            wait(&|| started.load(Ordering::Relaxed) >= of_first.len());
             if ends() {
                 runtime.block_on(cluster.stop());
                 return Ok(());

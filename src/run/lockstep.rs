@@ -86,6 +86,12 @@ pub(super) struct Predicted {
     pub(super) decisions: Vec<Decision>,
 }
 
+/// What a controller should do by itself until then.
+#[cfg(feature = "clusters")]
+pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
+    Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
+}
+
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);

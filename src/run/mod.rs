@@ -2,6 +2,8 @@
 //!
 //! This is the only caller of the comparison. It prints nothing.
 
+#[cfg(feature = "clusters")]
+mod chance;
 pub mod change;
 #[cfg(feature = "clusters")]
 mod clusters;

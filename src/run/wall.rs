@@ -16,10 +16,11 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
+use super::chance::{self, Chance, is_a_matter_of};
 use super::due::{self, Due};
 use super::findings::Findings;
 use super::lineage::{Lineage, MOMENTS, adopt, moments};
-use super::lockstep::{Predicted, free_run};
+use super::lockstep::{Predicted, free_run, predicted};
 use super::own::{self, Compared};
 use super::recorder::{Recorder, texts};
 use crate::compare::{self, FieldDifference, Scope};
@@ -60,12 +61,14 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     due: Due,
+    /// How often the scenario was played before.
+    times: usize,
     /// What somebody did to the HPA since the last reconcile.
     edits: Vec<Edit>,
     /// What was compared last came at a time of its own: no answer of the API server.
     timed: bool,
-    /// What was compared last is whether a reconcile comes at all.
-    pace: bool,
+    /// How chance can have brought about what was compared last.
+    chance: Option<Chance>,
     /// Why what does not agree is no verdict, if that is so by now.
     doubt: Option<String>,
     /// Since when what is compared now came about, and what was compared before that.
@@ -91,9 +94,6 @@ struct Edit {
     before: [Lineage; MOMENTS],
 }
 
-/// Why there is no verdict where a reconcile did not come when it was to, or came when it was not.
-const PACE: &str = "no reconcile came that was due, or one too many,";
-
 /// Plays a scenario to its end, which was played before without a verdict for these reasons.
 ///
 /// # Errors
@@ -115,9 +115,10 @@ pub(super) async fn follow<'k>(
         lineages: [lineage.clone(), lineage.clone(), lineage],
         advanced: Time::ZERO,
         due: Due::of(scenario.flags.sync_period),
+        times: before.len(),
         edits: Vec::new(),
         timed: false,
-        pace: false,
+        chance: None,
         doubt: None,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
@@ -138,7 +139,7 @@ pub(super) async fn follow<'k>(
             return Ok(());
         }
         if findings.divergence.is_none() {
-            (wall.timed, wall.pace, wall.since) = (true, false, [Time::ZERO; 2]);
+            (wall.timed, wall.chance, wall.since) = (true, None, [Time::ZERO; 2]);
         }
         wall.compare_events(&mut scene, &mut findings).await
     };
@@ -178,16 +179,14 @@ impl Wall<'_> {
             return None;
         }
         // Where much is done at a time, all that waits adds up, and nothing stands still for long.
-        let pace = self.pace && self.own.is_none();
-        let longest = if pace { Span::ZERO } else { self.due.slack };
+        let chance = self.chance.filter(|_| self.own.is_none());
+        let longest = if chance.is_some() { Span::ZERO } else { self.due.slack };
         // One that made the reconcile before this one late can have moved this one, too.
         let stall = scene.stall(self.since[0]).filter(|(_, length)| *length > longest);
         let stall = stall.map(|(of, length)| {
             format!("{of} gave no answer for {length}, when a reconcile was due")
         });
-        // HPAs wait for each other in the controller, too, and nobody sees that: once is chance.
-        let is_once = pace && !before.iter().any(|why| why.contains(PACE));
-        let once = is_once.then(|| format!("{PACE} at {}", self.since[1]));
+        let once = chance.and_then(|chance| chance.once(self.since[1], before));
         stall.or(once).or_else(|| self.doubt.clone()).map(|why| scene.broken(why))
     }
 
@@ -290,7 +289,7 @@ impl Wall<'_> {
         due: Time,
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
-        (self.timed, self.pace) = (true, false);
+        (self.timed, self.chance) = (true, None);
         let edits = take(&mut self.edits);
         let scope = self.sight.scope;
         let [lineage, ..] = &self.lineages;
@@ -324,14 +323,16 @@ impl Wall<'_> {
         }
         if tick.began < scene.settled() {
             // It need not have made a difference.
-            let (began, settled) = (tick.began, scene.settled());
-            self.doubt = Some(format!(
-                "a reconcile began at {began} while the cluster was changing until {settled}"
-            ));
+            let why = chance::in_motion(tick.began, scene.settled());
+            let is_early = chance::is_better_begun_anew(self.scenario, tick.began, self.times);
+            if is_early && self.own.is_none() {
+                return Err(scene.broken(why));
+            }
+            self.doubt = Some(why);
         }
         if self.due.is_too_early(tick.began, due) && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
-            self.pace = true;
+            self.chance = Some(Chance::Pace);
             let seen = self.observation(scene, (tick.began, &tick.did))?;
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
@@ -349,6 +350,7 @@ impl Wall<'_> {
         let (_, stall) = scene.stall(self.since[1]).unwrap_or_default();
         // A longer one excuses whatever comes of it.
         let stall = stall.min(self.due.slack);
+        let before = self.lineages.clone();
         let decision = self.choose((&tick, stall), (&seen, scope), &pods);
         let agrees = |model: &Option<Decision>| {
             let differ = |it: &Decision| compare::observations(&it.observation, &seen, scope);
@@ -366,9 +368,12 @@ impl Wall<'_> {
                     )));
                 }
             }
+            if is_a_matter_of(self.due.slack, &before, &tick, (&seen, scope), &pods) {
+                self.chance = Some(Chance::Moment);
+            }
         }
         let Some(decision) = decision else {
-            self.pace = true;
+            self.chance = Some(Chance::Pace);
             let stepped = Stepped { now: seen.at, api: Vec::new(), ticks: vec![seen] };
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
@@ -391,7 +396,7 @@ impl Wall<'_> {
 
     /// Compares the reconcile that was to come with none.
     fn none_came(&mut self, findings: &mut Findings<'_>, due: Time) {
-        self.pace = true;
+        self.chance = Some(Chance::Pace);
         let [lineage, ..] = &self.lineages;
         let decisions = lineage.at(due).map(|it| it.decision).into_iter().collect();
         let nothing = Stepped { now: due, ..Stepped::default() };
@@ -592,8 +597,4 @@ impl Wall<'_> {
 fn requests(tick: &Observation, scope: Scope) -> usize {
     let reads = scope.visible(tick).len();
     reads + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
-}
-
-fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
-    Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use rustix::fs::statvfs;
@@ -22,6 +23,13 @@ const TAIL: u64 = 4096;
 /// garbage. With more of it, as much would go into fresh pages. There is no limit to it, near which
 /// they would do nothing else.
 pub(super) const GARBAGE: [(&str, &str); 1] = [("GOGC", "200")];
+
+/// What those are told that have less to do than a busy API server: on how many cores to run at a
+/// time. On all of them, a sixth of the time of all goes into looking for work there.
+fn modesty() -> (&'static str, String) {
+    let half = available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+    ("GOMAXPROCS", half.to_string())
+}
 
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
@@ -128,13 +136,13 @@ pub(crate) struct Component {
 
 impl Component {
     /// Starts `program name args…`. What it says goes to `name.log` in the folder; its standard
-    /// output is handed over if that is wanted.
+    /// output is handed over if that is wanted. What is modest has half of the cores.
     pub(crate) fn start(
         program: &Path,
         name: &'static str,
         args: &[String],
         folder: &Path,
-        output: bool,
+        (modest, output): (bool, bool),
     ) -> io::Result<(Component, Option<ChildStdout>)> {
         let log = folder.join(format!("{name}.log"));
         let errors = OpenOptions::new().create(true).append(true).open(&log)?;
@@ -145,6 +153,7 @@ impl Component {
             .current_dir(folder)
             .env("TMPDIR", folder)
             .envs(GARBAGE)
+            .envs(modest.then(modesty))
             .stdin(Stdio::piped())
             .stdout(stdout)
             .stderr(errors)

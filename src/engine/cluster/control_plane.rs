@@ -15,9 +15,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::api::DeleteParams;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::process::ChildStdout;
 use tokio::time::sleep;
 
@@ -25,6 +23,7 @@ use super::client;
 use super::component::{Component, Folder};
 use super::kubeconfig::kubeconfig;
 use super::pki::{Authority, signing_key};
+use super::rights::{revoke, silence};
 use super::settings::Settings;
 use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
@@ -66,10 +65,6 @@ const WORKERS: &str = "100";
 
 /// Where the programs listen.
 const LOOPBACK: &str = "127.0.0.1";
-
-/// The rights of everybody. The API server knows no anonymous users, but the controller manager
-/// does: it asks that one what they may do, and would tell them of its health.
-const EVERYBODYS: &str = "system:public-info-viewer";
 
 /// The sockets at which etcd listens.
 const CLIENTS: &str = "etcd.sock";
@@ -157,14 +152,18 @@ impl ControlPlane {
         let authority = Authority::new().map_err(|error| failed("no certificates", &error))?;
         let files = Files { folder: folder.path(), server: &server, authority: &authority };
         files.write(settings).map_err(|error| failed("no certificates", &error))?;
-        let start = |program: &Path, component: &'static str, args: &[String], output: bool| {
-            Component::start(program, component, args, folder.path(), output)
+        let start = |program: &Path,
+                     component: &'static str,
+                     args: &[String],
+                     (modest, output): (bool, bool)| {
+            Component::start(program, component, args, folder.path(), (modest, output))
                 .map_err(|error| failed(&format!("{component} can't be started"), &error))
         };
         let observes = !settings.observed.is_empty();
-        let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), false)?;
+        let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), (true, false))?;
         let args = api_server_args(folder.path(), (LOOPBACK, port), settings);
-        let (mut api_server, audit) = start(program, "kube-apiserver", &args, observes)?;
+        let (mut api_server, audit) =
+            start(program, "kube-apiserver", &args, (settings.small, observes))?;
         let args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
         let admin = files.client("admin", Some("system:masters"));
         let admin = admin.map_err(|error| failed("no certificates", &error))?;
@@ -195,9 +194,14 @@ impl ControlPlane {
             .map_err(|error| failed("rights can't be granted", &error))?;
         let revoked = revoke(&client).await;
         revoked.map_err(|error| failed("rights can't be revoked", &error))?;
+        if observes {
+            let silenced = silence(&client).await;
+            silenced.map_err(|error| failed("rights can't be revoked", &error))?;
+        }
         let installed = targets::install(&client, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
-        let (controller_manager, _) = start(program, "kube-controller-manager", &args, false)?;
+        let (controller_manager, _) =
+            start(program, "kube-controller-manager", &args, (true, false))?;
         let own = format!("https://127.0.0.1:{healthz}");
         let files = Files { folder: folder.path(), server: &own, authority: &authority };
         let admin = files.client("admin", Some("system:masters"));
@@ -230,8 +234,13 @@ impl ControlPlane {
         self.controller_manager.end().await;
         let (folder, begin) = (self.folder.path(), Instant::now());
         let args = controller_manager_args(folder, (LOOPBACK, self.healthz), settings);
-        let started =
-            Component::start(&self.program, "kube-controller-manager", &args, folder, false);
+        let started = Component::start(
+            &self.program,
+            "kube-controller-manager",
+            &args,
+            folder,
+            (true, false),
+        );
         let (started, _) = started.map_err(|error| {
             broken(&self.name, &format!("kube-controller-manager can't be started: {error}"), "")
         })?;
@@ -327,13 +336,6 @@ pub(super) fn last_lines(parts: &[(&str, String)]) -> String {
 
 pub(super) fn broken(name: &Arc<str>, why: &str, output: &str) -> EngineError {
     EngineError::Broken { engine: name.clone(), why: why.to_owned(), output: output.to_owned() }
-}
-
-/// Takes from users without a name the rights that they have. Those with one have the same by
-/// others.
-pub(super) async fn revoke(client: &Client) -> Result<(), kube::Error> {
-    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    bindings.delete(EVERYBODYS, &DeleteParams::default()).await.map(|_| ())
 }
 
 /// Whether the kernel takes the paths of the sockets in a folder.

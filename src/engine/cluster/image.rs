@@ -18,10 +18,11 @@ use super::component::GARBAGE;
 use super::container::{Container, HELD, Program, Spec};
 use super::control_plane::{
     DRIVER, Files, GLANCE, READY_LIMIT, api_server_args, broken, controller_manager_args,
-    etcd_args, last_lines, revoke,
+    etcd_args, last_lines,
 };
 use super::docker::{chain, connect, has_image, said};
 use super::pki::Authority;
+use super::rights::{revoke, silence};
 use super::settings::Settings;
 use super::targets::{self, CustomKind};
 use crate::engine::EngineError;
@@ -143,6 +144,8 @@ impl Boxed {
             .map_err(|error| failed("rights can't be granted", &error))?;
         let revoked = revoke(&admin).await;
         revoked.map_err(|error| failed("rights can't be revoked", &error))?;
+        let silenced = silence(&admin).await;
+        silenced.map_err(|error| failed("rights can't be revoked", &error))?;
         let installed = targets::install(&admin, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
         let args = controller_manager_args(files.folder, (ANYWHERE, HEALTHZ), settings);

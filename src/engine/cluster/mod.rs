@@ -25,6 +25,7 @@ pub(crate) mod metrics_api;
 mod metrics_json;
 mod observing;
 mod openapi;
+mod openings;
 mod own;
 pub(crate) mod owner;
 pub(crate) mod pki;
@@ -34,6 +35,7 @@ pub(crate) mod queries;
 pub(crate) mod reached;
 pub(crate) mod real_pods;
 pub(crate) mod registration;
+mod rights;
 pub(crate) mod route;
 mod scene;
 pub(crate) mod settings;
@@ -51,7 +53,6 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::io::AsyncRead;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -75,6 +76,7 @@ use image::Boxed;
 use k3s::K3s;
 use kind::Kind;
 use metrics_api::{Metrics, Server};
+use openings::Openings;
 use own::Own;
 use pulse::Pulse;
 use reached::{Place, Reach, Way};
@@ -433,7 +435,7 @@ impl Cluster {
         let own = own.map_err(|error| format!("the controller can't be started: {error}"));
         let own = own.map_err(Refusal::Other)?;
         let said = own.as_ref().map(|own| own.said().clone());
-        let opening = Arc::new(Semaphore::new(OPENING));
+        let opening = Openings::new(OPENING);
         let stage = Stage {
             name,
             client,
@@ -476,7 +478,7 @@ impl Cluster {
         stop: &AtomicBool,
     ) -> Result<Option<Scene>, EngineError> {
         let turn = tokio::select! {
-            turn = self.stage.turn() => turn,
+            turn = self.stage.turn(scenario.until) => turn,
             () = stopped(stop) => return Ok(None),
         };
         let number = self.opened.fetch_add(1, Ordering::Relaxed);

@@ -17,7 +17,6 @@ use kube::api::{
 use kube::{Api, Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Sight;
@@ -25,6 +24,7 @@ use super::audit::{Did, Routes};
 use super::claim;
 use super::client::{at_once, object, told};
 use super::metrics_api::Metrics;
+use super::openings::{Opening, Openings};
 use super::own::Said;
 use super::pods::Todo;
 use super::pulse::Pulse;
@@ -59,6 +59,9 @@ const MERCY: Duration = Duration::from_secs(4);
 /// How often it is looked whether it still is.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// Fewer pods than this are made before anybody could hinder it.
+const MANY: usize = 50;
+
 /// How long an API server that will end soon is asked to be rid of an HPA.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -74,7 +77,7 @@ pub(crate) struct Stage {
     pub(crate) said: Option<Said>,
     pub(crate) sight: Sight,
     /// Whose objects are made: where all are made at once, none is done in time.
-    pub(crate) opening: Arc<Semaphore>,
+    pub(crate) opening: Openings,
     /// Each that is there has one of it.
     pub(crate) scenes: Arc<()>,
     /// The cluster does not outlive the run.
@@ -88,8 +91,8 @@ impl Stage {
 
     /// Waits until another scenario's objects can be made without making those late that are being
     /// played. What comes of it is held until they are made.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turn = self.opening.clone().acquire_owned().await.ok();
+    pub(super) async fn turn(&self, length: Time) -> Option<Opening> {
+        let turn = self.opening.turn(length).await;
         let begin = Instant::now();
         let are_many = || Arc::strong_count(&self.scenes) > FEW;
         while are_many() && !self.pulse.is_calm(Timestamp::now()) && begin.elapsed() < MERCY {
@@ -114,7 +117,7 @@ pub(crate) struct Scene {
     pub(super) hpas: Vec<Arc<str>>,
     pub(super) holds: bool,
     /// While its objects are made.
-    pub(super) opening: Option<OwnedSemaphorePermit>,
+    pub(super) opening: Option<Opening>,
     /// One of [`Stage::scenes`].
     _present: Arc<()>,
     pub(super) epoch: Timestamp,
@@ -159,7 +162,7 @@ impl Scene {
         stage: &Arc<Stage>,
         namespace: String,
         scenario: &Scenario,
-        opening: Option<OwnedSemaphorePermit>,
+        opening: Option<Opening>,
     ) -> Result<Scene, EngineError> {
         let (to, did) = unbounded_channel();
         let epoch = start(LEAD);
@@ -459,6 +462,13 @@ impl Scene {
         pods.chain(others).chain([(self.namespace.as_str(), &*self.called)])
     }
 
+    /// Whether many pods are being made that nobody will look at.
+    fn wants_many(&self) -> bool {
+        let there = self.stage.seen.pods(&self.namespace).len();
+        matches!(self.maker, Maker::Controller(_))
+            && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > there + MANY)
+    }
+
     /// Ends it: the namespace goes, and all that is in it; or, where all of the cluster will go
     /// soon, only what would go on working there.
     pub(crate) async fn close(self) {
@@ -469,6 +479,12 @@ impl Scene {
             let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client, &self.namespace);
             for name in &self.hpas {
                 let _ = timeout(CLOSE_LIMIT, hpas.delete(name, &at_once())).await;
+            }
+            if self.wants_many() {
+                let namespaces: Api<Namespace> = Api::all(self.stage.client.clone());
+                let params = at_once();
+                let gone = namespaces.delete(&self.namespace, &params);
+                let _ = timeout(CLOSE_LIMIT, gone).await;
             }
             return;
         }

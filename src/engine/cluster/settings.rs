@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) observed: Vec<String>,
     /// Kinds of custom resources that there are.
     pub(crate) custom_kinds: BTreeSet<CustomKind>,
+    /// Whether few scenarios are played there, beside others: it has half of the cores.
+    pub(crate) small: bool,
     /// Whose controller of HPAs is started beside it.
     pub(crate) controller: Option<Controller>,
 }
@@ -35,6 +37,7 @@ impl Settings {
             api_server: Vec::new(),
             observed: Vec::new(),
             custom_kinds: BTreeSet::new(),
+            small: false,
             controller: None,
         }
     }
@@ -42,10 +45,10 @@ impl Settings {
     /// Whether a control plane that is like this becomes like another one by other flags of its
     /// kube-controller-manager.
     pub(crate) fn can_become(&self, other: &Settings) -> bool {
-        let observed = self.observed.clone();
+        let (observed, small) = (self.observed.clone(), self.small);
         self.controller.is_none()
             && self.custom_kinds.is_superset(&other.custom_kinds)
-            && self.agrees(&Settings { flags: self.flags, observed, ..other.clone() })
+            && self.agrees(&Settings { flags: self.flags, observed, small, ..other.clone() })
     }
 
     /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
@@ -63,7 +66,8 @@ mod tests {
     #[test]
     fn only_flags_can_be_changed() {
         let usual = Settings::of(Flags::default());
-        let started = Settings { observed: vec!["somebody".to_owned()], ..usual.clone() };
+        let observed = vec!["somebody".to_owned()];
+        let started = Settings { observed, small: true, ..usual.clone() };
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         assert!(started.can_become(&usual));
         assert!(started.can_become(&Settings::of(flags)));
