@@ -1,6 +1,7 @@
 //! What a controller that was held up unseen would have done as well: that has to be seen twice.
 
 use super::lineage::{Lineage, moments};
+use super::own;
 use crate::compare::{self, Scope};
 use crate::engine::cluster::Tick;
 use crate::model::observation::Observation;
@@ -26,6 +27,11 @@ impl Chance {
         }
     }
 
+    /// Whether it does for a controller of somebody's own: when that comes is compared otherwise.
+    pub(super) fn counts(self, is_own: bool) -> bool {
+        !is_own || self == Chance::Moment
+    }
+
     /// Why there is no verdict, if there was none before for the same reason.
     pub(super) fn once(self, at: Time, before: &[String]) -> Option<String> {
         let is_first = !before.iter().any(|why| why.contains(self.text()));
@@ -34,18 +40,21 @@ impl Chance {
 }
 
 /// Whether a reconcile is as one of the lineages would have it if it had been that much earlier or
-/// later, or one that it remembers.
+/// later, or one that it remembers. Another controller may write what is stored already.
 pub(super) fn is_a_matter_of(
-    moment: Span,
+    (moment, is_own): (Span, bool),
     lineages: &[Lineage],
     tick: &Tick,
     (seen, scope): (&Observation, Scope),
     pods: &[String],
 ) -> bool {
     let [middle, early, late] = moments(tick, moment, Span::ZERO);
-    let mut candidates =
-        lineages.iter().flat_map(|lineage| [early, late].map(|at| lineage.at(at))).flatten();
-    candidates.any(|mut it| {
+    let each = lineages.iter().flat_map(|lineage| [early, late].map(|at| (lineage, at)));
+    let mut candidates = each.filter_map(|(lineage, at)| Some((lineage, lineage.at(at)?)));
+    candidates.any(|(lineage, mut it)| {
+        if is_own {
+            own::write_what_is_stored(&mut it.decision, seen, &lineage.simulation);
+        }
         it.normalize(seen, (pods, [middle, early, late]), moment);
         compare::observations(&it.decision.observation, seen, scope).is_empty()
     })

@@ -179,7 +179,7 @@ impl Wall<'_> {
             return None;
         }
         // Where much is done at a time, all that waits adds up, and nothing stands still for long.
-        let chance = self.chance.filter(|_| self.own.is_none());
+        let chance = self.chance.filter(|it| it.counts(self.own.is_some()));
         let longest = if chance.is_some() { Span::ZERO } else { self.due.slack };
         // One that made the reconcile before this one late can have moved this one, too.
         let stall = scene.stall(self.since[0]).filter(|(_, length)| *length > longest);
@@ -350,14 +350,14 @@ impl Wall<'_> {
         let (_, stall) = scene.stall(self.since[1]).unwrap_or_default();
         // A longer one excuses whatever comes of it.
         let stall = stall.min(self.due.slack);
-        let before = self.lineages.clone();
+        let (before, is_own) = (self.lineages.clone(), self.own.is_some());
         let decision = self.choose((&tick, stall), (&seen, scope), &pods);
         let agrees = |model: &Option<Decision>| {
             let differ = |it: &Decision| compare::observations(&it.observation, &seen, scope);
             model.as_ref().is_some_and(|it| differ(it).is_empty())
         };
-        if self.own.is_none() && !agrees(&decision) {
-            for edit in edits {
+        if !agrees(&decision) {
+            for edit in edits.into_iter().filter(|_| !is_own) {
                 let end = edit.end;
                 if due::may_not_have_heard(tick.began, end, stall)
                     && self.is_as_before(edit, (&tick, stall), (&seen, scope), &pods)
@@ -368,7 +368,7 @@ impl Wall<'_> {
                     )));
                 }
             }
-            if is_a_matter_of(self.due.slack, &before, &tick, (&seen, scope), &pods) {
+            if is_a_matter_of((self.due.slack, is_own), &before, &tick, (&seen, scope), &pods) {
                 self.chance = Some(Chance::Moment);
             }
         }
