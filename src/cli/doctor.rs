@@ -34,6 +34,9 @@ pub(super) struct Args {
 /// Less than this may not be enough for Go's caches and an engine, on a first build.
 const LITTLE_SPACE: u64 = 4 << 30;
 
+/// Less than this may not be enough for the files of as many control planes as run at a time.
+const LITTLE_ROOM: u64 = 1 << 30;
+
 /// Less than this may not be enough to build a control plane, and to run it.
 const LITTLE_MEMORY: u64 = 3 << 30;
 
@@ -178,16 +181,21 @@ fn can_be_written(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(there).map(drop)
 }
 
-/// Free space where engines are built, as `df` tells it; nothing where there is no `df`.
+/// Free space in a folder, as `df` tells it; nothing where there is no `df`.
+fn free_in(folder: &Path) -> Option<u64> {
+    let output = Command::new("df").args(["-P", "-k"]).arg(folder).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let kibibytes: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    Some(kibibytes.saturating_mul(1024))
+}
+
+/// Free space where engines are built.
 fn space() -> Option<Check> {
     let mut folder = build::cache_folder().ok()?;
     while !folder.exists() {
         folder = folder.parent()?.to_owned();
     }
-    let output = Command::new("df").args(["-P", "-k"]).arg(&folder).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let kibibytes: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
-    let free = kibibytes.saturating_mul(1024);
+    let free = free_in(&folder)?;
     let found = format!("{} free", size(free));
     Some(if free < LITTLE_SPACE {
         let hint = "the first build of an engine, with Go's own caches, takes a few GB";
@@ -229,6 +237,11 @@ fn temporary_folder() -> Option<Check> {
         let found = format!("{shown}, whose path is too long for sockets in it");
         let check = Check::new(State::Warning, NAME, found);
         return Some(check.hint("set TMPDIR to a folder with a shorter path, for control planes"));
+    }
+    if let Some(free) = free_in(&folder).filter(|free| *free < LITTLE_ROOM) {
+        let check = Check::new(State::Warning, NAME, format!("{shown}, {} free", size(free)));
+        let hint = "a control plane takes 0.2 GB there, and up to six run at a time: set TMPDIR";
+        return Some(check.hint(hint));
     }
     Some(Check::new(State::Ok, NAME, shown.to_string()))
 }
