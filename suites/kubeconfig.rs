@@ -396,7 +396,9 @@ fn interrupted(place: &Arc<Place>) -> Result<(), Failed> {
         assert_ne!(place.metrics_server()?, theirs, "it is replaced");
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
         let output = child.wait_with_output()?;
-        assert_eq!(output.status.signal(), Some(number), "{}", said(&output));
+        let said = said(&output);
+        assert_eq!(output.status.signal(), Some(number), "{said}");
+        assert!(said.contains("it was interrupted") && said.contains("1 inconclusive"), "{said}");
         place.is_clean()?;
         assert_eq!(place.metrics_server()?, theirs);
     }
