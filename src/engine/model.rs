@@ -356,6 +356,12 @@ impl Simulation {
         scaled
     }
 
+    /// Whether there is such a pod in the cluster.
+    #[must_use]
+    pub fn has_pod(&self, name: &str) -> bool {
+        self.cluster.pods().iter().any(|pod| *pod.name == *name)
+    }
+
     /// The target of an HPA as it is stored, by its index.
     #[must_use]
     pub fn target_of(&self, hpa: &str) -> Option<usize> {

@@ -6,7 +6,6 @@ use crate::compare::{self, Scope};
 use crate::engine::cluster::Tick;
 use crate::model::observation::Observation;
 use crate::model::time::{Span, Time};
-use crate::scenario::Scenario;
 
 /// How chance can have brought a divergence about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,15 +62,6 @@ pub(super) fn is_a_matter_of(
 /// What makes a reconcile doubtful that began before the cluster was as the world says.
 pub(super) fn in_motion(began: Time, settled: Time) -> String {
     format!("a reconcile began at {began} while the cluster was changing until {settled}")
-}
-
-/// Shorter scenarios are played to their end: it need not have made a difference.
-const LONG: Time = Time::from_secs(30);
-
-/// Whether a doubt at an instant is best done away with at once: near the beginning of a scenario
-/// that takes long, all others would have to wait if it were found later to have none.
-pub(super) fn is_better_begun_anew(scenario: &Scenario, at: Time, times: usize) -> bool {
-    times == 0 && scenario.until > LONG && at.0.saturating_mul(4) < scenario.until.0
 }
 
 #[cfg(test)]

@@ -185,7 +185,8 @@ pub(super) fn run_all(
         }
         in_order(&mut groups);
         let ground = Ground::prepare(plan, (&name, *release), &runtime, sink)?;
-        let course = Course::new(plan, &name, *release);
+        let course =
+            Course::new(plan, (&name, *release), groups.iter().flat_map(|(_, parts)| parts));
         play_all(&course, &groups, (&ground, &runtime), &mut |event| {
             if let Event::Finished(outcome) = &event {
                 of_release.add(outcome);

@@ -54,6 +54,13 @@ impl<'k> Findings<'k> {
         }
     }
 
+    /// Takes back the last tick, which agreed, since it was not over.
+    pub(super) fn take_back(&mut self) {
+        self.trace.ticks.pop();
+        self.why.pop();
+        self.compared = self.compared.saturating_sub(1);
+    }
+
     /// Compares one step; afterwards its ticks are part of the trace.
     pub(super) fn compare(
         &mut self,

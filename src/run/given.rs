@@ -69,7 +69,7 @@ pub(super) fn run_all(
             }
         }
     }
-    let course = Course::new(plan, &name, *release);
+    let course = Course::new(plan, (&name, *release), &parts);
     let group = Group { course: &course, parts: &parts, cluster: &cluster };
     // What was made there is removed, also if this program has a slip.
     let played = catch_unwind(AssertUnwindSafe(|| {

@@ -45,6 +45,10 @@ impl Part {
     pub(super) fn length(&self) -> Time {
         self.played.until
     }
+
+    fn duration(&self) -> Duration {
+        Duration::from_nanos(self.length().0.unsigned_abs())
+    }
 }
 
 /// What all clusters of a release have in common.
@@ -58,14 +62,22 @@ pub(super) struct Course<'a> {
     again: Arc<Semaphore>,
     /// How many have begun.
     begun: AtomicUsize,
+    /// When at the earliest what takes longest will be over.
+    ends: Instant,
 }
 
 impl Course<'_> {
-    pub(super) fn new<'a>(plan: &'a Plan, name: &'a Arc<str>, release: Release) -> Course<'a> {
+    pub(super) fn new<'a>(
+        plan: &'a Plan,
+        (name, release): (&'a Arc<str>, Release),
+        parts: impl IntoIterator<Item = &'a Part>,
+    ) -> Course<'a> {
+        let longest = parts.into_iter().map(Part::duration).max();
+        let ends = Instant::now() + longest.unwrap_or_default();
         let turns = Semaphore::new(plan.jobs.max(1));
         let begun = AtomicUsize::new(0);
         let again = Arc::new(Semaphore::new(AGAIN));
-        Course { plan, name, release, turns, again, begun }
+        Course { plan, name, release, turns, again, begun, ends }
     }
 
     /// Scenarios that have no verdict, since their cluster can't be had.
@@ -95,7 +107,7 @@ impl Group<'_> {
     /// Plays all of them side by side. Those without a verdict are played again when the others
     /// have begun, and a machine that was too busy has the time; or before, if they take long.
     pub(super) fn play(&self, runtime: &Runtime, done: &mut dyn FnMut(Outcome)) {
-        let queue = Queue::new(self.parts, self.course.again.clone());
+        let queue = Queue::new(self.parts, self.course.again.clone(), self.course.ends);
         let work = |(): &mut (), _: usize| {
             runtime.block_on(async {
                 let (attempt, _turn) = queue.next().await?;
@@ -181,6 +193,10 @@ impl Group<'_> {
                     outcome.note(what);
                 }
                 followed.notes.into_iter().for_each(|what| outcome.note(what));
+                let doubt = followed.doubt.filter(|_| outcome.verdict == Verdict::Unexpected);
+                if let Some(doubt) = doubt {
+                    outcome.verdict = inconclusive(self.cluster.with_tail(doubt));
+                }
             }
             Err(error) => outcome.verdict = inconclusive(self.cluster.with_tail(error)),
         }
@@ -199,8 +215,8 @@ async fn or_its_message<T>(future: impl Future<Output = T>) -> Result<T, String>
 fn boundaries(boundaries: usize, ticks: usize) -> Option<String> {
     (boundaries > 0).then(|| {
         format!(
-            "{boundaries} of {ticks} ticks fell on a boundary in time: two outcomes were right, \
-             and the one that was seen was followed"
+            "{boundaries} of {ticks} ticks fell on a boundary in time, or into a change of the \
+             cluster: more than one outcome was right, and the one that was seen was followed"
         )
     })
 }
@@ -235,12 +251,14 @@ struct Queue<'a> {
     again: Mutex<VecDeque<Attempt>>,
     /// Of those.
     turns: Arc<Semaphore>,
+    /// When at the earliest what takes longest will be over.
+    ends: Instant,
 }
 
 impl Queue<'_> {
-    fn new(parts: &[Part], turns: Arc<Semaphore>) -> Queue<'_> {
+    fn new(parts: &[Part], turns: Arc<Semaphore>, ends: Instant) -> Queue<'_> {
         let (begun, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(parts.len()));
-        Queue { parts, begun, unfinished, again: Mutex::default(), turns }
+        Queue { parts, begun, unfinished, again: Mutex::default(), turns, ends }
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Attempt>> {
@@ -271,9 +289,12 @@ impl Queue<'_> {
         let next = self.parts.get(self.begun.load(Ordering::Relaxed));
         let mut waiting = self.waiting();
         let is_due = |attempt: &Attempt| match (next, self.parts.get(attempt.index)) {
-            // So much longer than all that are left that they would have to wait for it.
+            // All others would have to wait for it: it is so much longer than those that are left,
+            // or it would be over later than what takes longest.
             (Some(next), Some(own)) => {
-                attempt.before.len() < MOST_TIMES - 1 && own.length().0 > next.length().0 * 2
+                let is_long = own.length().0 > next.length().0 * 2;
+                let is_late = Instant::now() + own.duration() > self.ends;
+                attempt.before.len() < MOST_TIMES - 1 && (is_long || is_late)
             }
             // The last time it is not among those that are played for the first time.
             _ => attempt.before.len() + 1 < MOST_TIMES || unfinished == 0,
@@ -310,6 +331,11 @@ mod tests {
         Some((attempt.index, attempt.before.len()))
     }
 
+    /// When there is time for all of them.
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(3600)
+    }
+
     fn fails(queue: &Queue<'_>, index: usize, times: usize) {
         let before = vec![String::new(); times];
         queue.waiting().push_back(Attempt { index, before });
@@ -318,7 +344,7 @@ mod tests {
     #[tokio::test]
     async fn what_takes_long_is_not_put_off() {
         let parts = parts(&[10, 9, 3, 3]);
-        let queue = Queue::new(&parts, Arc::new(Semaphore::new(2)));
+        let queue = Queue::new(&parts, Arc::new(Semaphore::new(2)), later());
         assert_eq!(next(&queue).await, Some((0, 0)));
         fails(&queue, 0, 1);
         assert_eq!(next(&queue).await, Some((1, 0)), "the next one is nearly as long");
@@ -338,9 +364,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_would_be_over_last_is_not_put_off() {
+        let parts = parts(&[10, 10, 10]);
+        let turns = Arc::new(Semaphore::new(2));
+        let queue = Queue::new(&parts, turns, Instant::now() + Duration::from_secs(300));
+        assert_eq!(next(&queue).await, Some((0, 0)));
+        fails(&queue, 0, 1);
+        assert_eq!(next(&queue).await, Some((0, 1)), "it would be over five minutes later");
+        fails(&queue, 0, 3);
+        assert_eq!(next(&queue).await, Some((1, 0)), "but not the last time");
+    }
+
+    #[tokio::test]
     async fn only_so_many_are_played_again_at_a_time() {
         let parts = parts(&[10, 3]);
-        let queue = Queue::new(&parts, Arc::new(Semaphore::new(1)));
+        let queue = Queue::new(&parts, Arc::new(Semaphore::new(1)), later());
         assert_eq!(next(&queue).await, Some((0, 0)));
         fails(&queue, 0, 1);
         fails(&queue, 0, 1);

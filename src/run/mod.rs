@@ -25,6 +25,8 @@ mod lockstep;
 mod many;
 pub mod merge;
 #[cfg(feature = "clusters")]
+mod motion;
+#[cfg(feature = "clusters")]
 mod own;
 #[cfg(feature = "clusters")]
 mod recorder;
@@ -129,8 +131,8 @@ pub struct Outcome {
     pub unmet: Vec<Unmet>,
     /// What of the scenario is probably not as it was meant.
     pub notes: Vec<Note>,
-    /// Ticks that fell on a boundary in time: two outcomes were right, and the one that was seen
-    /// was followed. Only where the clock is real.
+    /// Ticks that fell on a boundary in time, or into a change of the cluster: more than one
+    /// outcome was right, and the one that was seen was followed. Only where the clock is real.
     pub boundaries: usize,
     /// How often it was played before without a verdict. Only where the clock is real.
     pub replays: usize,
@@ -222,7 +224,7 @@ pub struct Summary {
     pub skipped: usize,
     /// Ticks that were compared.
     pub ticks: usize,
-    /// Those of them that fell on a boundary in time.
+    /// Those of them that fell on a boundary in time, or into a change of the cluster.
     pub boundaries: usize,
     /// Scenarios that had no verdict at first, and were played again.
     pub replayed: usize,

@@ -3,7 +3,8 @@
 //! The model says when the next reconcile is due. Before that, the cluster is made what the world
 //! then says; when the reconcile comes, the model is given the time at which it came. That is known
 //! only to within what the reconcile took: where a window's edge or a whole second falls into that,
-//! both outcomes are right, and the one that was seen is followed. That is counted, never silent.
+//! both outcomes are right, and the one that was seen is followed. That is counted, never silent;
+//! and so is a reconcile that falls into a change of the cluster, and may see any part of it.
 //!
 //! What the model remembers has such a time, too. So it is followed three times: as if everything
 //! had happened as early as it can have, as late, and between. Those whom a later reconcile proves
@@ -14,17 +15,16 @@ use std::mem::{replace, take};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use serde_json::{Value, json};
-
 use super::chance::{self, Chance, is_a_matter_of};
 use super::due::{self, Due};
 use super::findings::Findings;
-use super::lineage::{Lineage, MOMENTS, adopt, moments};
+use super::lineage::{Lineage, MOMENTS, moments};
 use super::lockstep::{Predicted, free_run, predicted};
+use super::motion::Motion;
 use super::own::{self, Compared};
-use super::recorder::{Recorder, texts};
-use crate::compare::{self, FieldDifference, Scope};
-use crate::engine::cluster::{Cluster, DIRECT, Did, Scene, Sight, Tick, stopped};
+use super::recorder::Recorder;
+use crate::compare::{self, Scope};
+use crate::engine::cluster::{Cluster, Scene, Sight, Tick, stopped};
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
 use crate::model::hpa::Decision;
@@ -33,11 +33,10 @@ use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::trace::Stepped;
-use crate::trace::wire::{Log, SteppedJson};
 use crate::world::{Change, World};
 
-/// Events are written later than all else of a reconcile: they are compared when all is over.
-const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
+mod events;
+mod reading;
 
 /// How long a request that should come is waited for.
 const PATIENCE: Span = Span::from_secs(10);
@@ -45,10 +44,12 @@ const PATIENCE: Span = Span::from_secs(10);
 /// What came of a scenario.
 pub(super) struct Followed<'k> {
     pub(super) findings: Findings<'k>,
-    /// Reconciles that fell on a boundary: two outcomes were right.
+    /// Reconciles that fell on a boundary, or into a change: several outcomes were right.
     pub(super) boundaries: usize,
     /// What else should be known of it.
     pub(super) notes: Vec<String>,
+    /// Why what its author expects and did not come is no verdict, if that is so.
+    pub(super) doubt: Option<EngineError>,
 }
 
 /// A run that is under way.
@@ -61,9 +62,11 @@ struct Wall<'a> {
     advanced: Time,
     /// How far from its time a reconcile may be.
     due: Due,
-    /// How often the scenario was played before.
-    times: usize,
-    /// What somebody did to the HPA since the last reconcile.
+    /// What was changed of the cluster since the last reconcile, or while that came.
+    motion: Option<Motion>,
+    /// The last reconcile, if it may not have been over.
+    open: Option<Open>,
+    /// What somebody did to an HPA since the last reconcile.
     edits: Vec<Edit>,
     /// What was compared last came at a time of its own: no answer of the API server.
     timed: bool,
@@ -86,12 +89,21 @@ struct Wall<'a> {
     events: Vec<(Option<usize>, Vec<Event>)>,
 }
 
-/// An edit of the HPA.
+/// Something that was done to an HPA.
 struct Edit {
     /// When it was done.
     end: Time,
     /// What the model would be without it.
     before: [Lineage; MOMENTS],
+}
+
+/// A reconcile that seemed to be over and has written nothing, and what was before it.
+struct Open {
+    tick: Tick,
+    due: Time,
+    pace: Due,
+    lineages: [Lineage; MOMENTS],
+    boundaries: usize,
 }
 
 /// Plays a scenario to its end, which was played before without a verdict for these reasons.
@@ -115,7 +127,8 @@ pub(super) async fn follow<'k>(
         lineages: [lineage.clone(), lineage.clone(), lineage],
         advanced: Time::ZERO,
         due: Due::of(scenario.flags.sync_period),
-        times: before.len(),
+        motion: None,
+        open: None,
         edits: Vec::new(),
         timed: false,
         chance: None,
@@ -160,6 +173,7 @@ pub(super) async fn follow<'k>(
     let few = missed.clone().filter(|_| due::are_too_few(came, wanted));
     let few = few.map(|why| scene.broken(why));
     notes.extend(missed);
+    let doubt = wall.doubt.take().map(|why| scene.broken(why));
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
@@ -167,7 +181,7 @@ pub(super) async fn follow<'k>(
     if let Some(why) = excuse.or(gap).or(few) {
         return Err(why);
     }
-    Ok(Followed { findings, boundaries: wall.boundaries, notes })
+    Ok(Followed { findings, boundaries: wall.boundaries, notes, doubt })
 }
 
 impl Wall<'_> {
@@ -239,6 +253,11 @@ impl Wall<'_> {
         // Its time only goes forward.
         self.advanced = self.advanced.max(at - self.late);
         let changes = self.world.advance(self.advanced);
+        match &mut self.motion {
+            _ if changes.is_empty() => {}
+            Some(motion) => motion.goes_on(&changes),
+            None => self.motion = Some(Motion::new(self.lineages.clone(), changes.clone())),
+        }
         self.hear(&changes, at);
         scene.apply(&changes).await
     }
@@ -265,9 +284,9 @@ impl Wall<'_> {
         let at = scene.now();
         self.due.edited(begin, at);
         self.timed = false;
-        // One that is not heard of has no reconcile either.
-        if matches!(event, Change::PatchHpa { .. }) {
-            self.edits.push(Edit { end: at, before: self.lineages.clone() });
+        self.edits.push(Edit { end: at, before: self.lineages.clone() });
+        if let Some(motion) = &mut self.motion {
+            motion.hear(event, at);
         }
         let answers = self.lineages.each_mut().map(|it| it.simulation.apply(event, at));
         let [mut model, ..] = answers;
@@ -290,7 +309,8 @@ impl Wall<'_> {
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
         (self.timed, self.chance) = (true, None);
-        let edits = take(&mut self.edits);
+        let (edits, motion) = (take(&mut self.edits), self.motion.take());
+        let open = self.open.take();
         let scope = self.sight.scope;
         let [lineage, ..] = &self.lineages;
         let next = lineage.at(due).map(|it| it.decision.observation);
@@ -318,17 +338,19 @@ impl Wall<'_> {
         let patience = tick.began + PATIENCE;
         scene.rest_of(&mut tick, &many, patience).await;
         let reads = next.is_some_and(|it| !it.reads.is_empty());
-        if let (true, Some(why)) = (self.own.is_none(), scene.is_torn(&tick, reads)) {
+        if let Some(why) = scene.is_rest(&tick, reads).filter(|_| self.own.is_none()) {
+            let Some(open) = open.filter(|_| edits.is_empty()) else {
+                return Err(scene.broken(why));
+            };
+            self.doubt = Some(why);
+            return self.go_on(scene, findings, open, (tick, motion));
+        }
+        if let (true, Some(why)) = (self.own.is_none(), scene.is_torn(&tick)) {
             return Err(scene.broken(why));
         }
         if tick.began < scene.settled() {
             // It need not have made a difference.
-            let why = chance::in_motion(tick.began, scene.settled());
-            let is_early = chance::is_better_begun_anew(self.scenario, tick.began, self.times);
-            if is_early && self.own.is_none() {
-                return Err(scene.broken(why));
-            }
-            self.doubt = Some(why);
+            self.doubt = Some(chance::in_motion(tick.began, scene.settled()));
         }
         if self.due.is_too_early(tick.began, due) && self.own.is_none() {
             // Not because of a clock: it was not to come at all.
@@ -345,17 +367,60 @@ impl Wall<'_> {
         if self.own.is_some() && findings.trace.ticks.is_empty() {
             self.late = (tick.began - due).max(Span::ZERO);
         }
+        self.take_in(scene, findings, (tick, due), (edits, motion))
+    }
+
+    /// Compares a reconcile that goes on when it seemed to be over: as if it had been held up.
+    fn go_on(
+        &mut self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+        open: Open,
+        (rest, motion): (Tick, Option<Motion>),
+    ) -> Result<(), EngineError> {
+        let Open { mut tick, due, pace, lineages, boundaries } = open;
+        tick.ended = rest.ended;
+        tick.did.extend(rest.did);
+        (self.lineages, self.due, self.boundaries) = (lineages, pace, boundaries);
+        findings.take_back();
+        self.events.pop();
+        self.take_in(scene, findings, (tick, due), (Vec::new(), None))?;
+        if let Some(motion) = motion {
+            self.motion = Some(motion.after(&mut self.lineages, findings.trace.ticks.last()));
+        }
+        Ok(())
+    }
+
+    /// Compares a reconcile, after these edits and amid this change, with the model.
+    fn take_in(
+        &mut self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+        (tick, due): (Tick, Time),
+        (edits, motion): (Vec<Edit>, Option<Motion>),
+    ) -> Result<(), EngineError> {
         let (seen, scope, unread) = self.seen(scene, &tick)?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         let (_, stall) = scene.stall(self.since[1]).unwrap_or_default();
         // A longer one excuses whatever comes of it.
         let stall = stall.min(self.due.slack);
         let (before, is_own) = (self.lineages.clone(), self.own.is_some());
-        let decision = self.choose((&tick, stall), (&seen, scope), &pods);
+        let boundaries = self.boundaries;
+        let mut decision = self.choose((&tick, stall), (&seen, scope), &pods);
         let agrees = |model: &Option<Decision>| {
             let differ = |it: &Decision| compare::observations(&it.observation, &seen, scope);
             model.as_ref().is_some_and(|it| differ(it).is_empty())
         };
+        let is_amid = tick.began < scene.settled() && !is_own;
+        let mut amid = None;
+        if let Some(motion) = motion.filter(|_| is_amid && !agrees(&decision))
+            && let Some((lineages, found)) = motion.find(&seen, |lineages| {
+                self.agreed(lineages, (&tick, stall), (&seen, scope), &pods)
+            })
+        {
+            (self.lineages, decision, amid) = (lineages, Some(found), Some(motion));
+            self.boundaries += 1;
+        }
         if !agrees(&decision) {
             for edit in edits.into_iter().filter(|_| !is_own) {
                 let end = edit.end;
@@ -378,6 +443,10 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
+        if seen.scale_writes.is_empty() && seen.status_write.is_none() && !is_own {
+            let (pace, tick) = (self.due, tick.clone());
+            self.open = Some(Open { tick, due, pace, lineages: before, boundaries });
+        }
         self.due.came(due, (tick.began, tick.ended), stall);
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
@@ -386,6 +455,9 @@ impl Wall<'_> {
             self.advanced = self.advanced.max(seen.at - self.late);
             self.world.scaled(self.advanced, target, replicas);
             scene.scaled(replicas);
+        }
+        if let Some(motion) = amid {
+            self.motion = Some(motion.after(&mut self.lineages, Some(&seen)));
         }
         let at = seen.at;
         let stepped = Stepped { now: at, api: Vec::new(), ticks: vec![seen] };
@@ -455,7 +527,7 @@ impl Wall<'_> {
     }
 
     /// Whether the model agrees with a reconcile as if an edit had not been done: its status is
-    /// then refused, since the HPA is another by now.
+    /// then refused, since the HPA is another by now, and may come when it seemed to be over.
     fn is_as_before(
         &mut self,
         edit: Edit,
@@ -463,37 +535,26 @@ impl Wall<'_> {
         (seen, scope): (&Observation, Scope),
         pods: &[String],
     ) -> bool {
-        let is_refused = seen.status_write.as_ref().is_some_and(|write| write.error.is_some());
+        let is_refused = seen.status_write.as_ref().is_none_or(|write| write.error.is_some());
         let without = Scope { status: false, errors: false, ..scope };
         let scope = if is_refused { without } else { scope };
-        let own = (replace(&mut self.lineages, edit.before), self.boundaries);
-        let decision = self.choose(tick, (seen, scope), pods);
-        (self.lineages, self.boundaries) = own;
-        let differ = |it: Decision| compare::observations(&it.observation, seen, scope);
-        decision.is_some_and(|it| differ(it).is_empty())
+        self.agreed(edit.before, tick, (seen, scope), pods).is_some()
     }
 
-    /// What was seen of a reconcile, what of it is compared, and a status that can't be compared.
-    fn seen(
+    /// What other lineages say of a reconcile, if that agrees, and how they go on.
+    fn agreed(
         &mut self,
-        scene: &Scene,
-        tick: &Tick,
-    ) -> Result<(Observation, Scope, Option<FieldDifference>), EngineError> {
-        let Some(scope) = self.own else {
-            let seen = self.observation(scene, (tick.began, &tick.did))?;
-            return Ok((seen, self.sight.scope, None));
-        };
-        let mut did = own::effective(&tick.did, scene.target());
-        self.direct |= did.iter().any(|did| did.entry[DIRECT] == true);
-        match self.read(scene, (tick.began, &did)) {
-            Ok(seen) => Ok((seen, scope, None)),
-            Err(why) => {
-                did.retain(|did| did.what != "updateStatus");
-                let seen = self.observation(scene, (tick.began, &did))?;
-                let unread = scope.status.then(|| own::unread(why));
-                Ok((seen, Scope { status: false, ..scope }, unread))
-            }
-        }
+        lineages: [Lineage; MOMENTS],
+        tick: (&Tick, Span),
+        (seen, scope): (&Observation, Scope),
+        pods: &[String],
+    ) -> Option<([Lineage; MOMENTS], Decision)> {
+        let own = (replace(&mut self.lineages, lineages), self.boundaries);
+        let decision = self.choose(tick, (seen, scope), pods);
+        let chosen = replace(&mut self.lineages, own.0);
+        self.boundaries = own.1;
+        let differ = |it: &Decision| compare::observations(&it.observation, seen, scope);
+        decision.filter(|it| differ(it).is_empty()).map(|it| (chosen, it))
     }
 
     /// What should be known of a controller that is not upstream's.
@@ -505,91 +566,6 @@ impl Wall<'_> {
         };
         let refused = refused.into_iter().map(|why| format!("it has not all rights: {why}"));
         direct.into_iter().chain(refused).collect()
-    }
-
-    /// Compares the events of all reconciles with those that were written, in order.
-    async fn compare_events(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-    ) -> Result<(), EngineError> {
-        let many = self.events.iter().map(|(_, events)| events.len()).sum();
-        let limit = scene.now() + self.sight.events;
-        let did = scene.events(many, limit).await.to_vec();
-        let mut seen = match did.as_slice() {
-            [] => Vec::new(),
-            did => self.observation(scene, (Time::ZERO, did))?.events,
-        };
-        self.may_have_come(scene.now(), seen.len());
-        let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
-        let last = self.events.len().saturating_sub(1);
-        for (number, (index, model)) in self.events.iter().enumerate() {
-            let own = if number == last { seen.len() } else { model.len().min(seen.len()) };
-            let own: Vec<Event> = seen.drain(..own).collect();
-            let index = index.unwrap_or(findings.trace.ticks.len().saturating_sub(1));
-            let Some(tick) = findings.trace.ticks.get_mut(index) else { break };
-            let seen = Observation { events: own, ..tick.clone() };
-            let mut model = Observation { events: model.clone(), ..tick.clone() };
-            for (model, seen) in model.events.iter_mut().zip(&seen.events) {
-                adopt(&mut model.message, &seen.message, &pods);
-            }
-            let (at, fields) = (tick.at, compare::observations(&model, &seen, EVENTS));
-            tick.events.extend(seen.events);
-            findings.found(index + 1, at, fields);
-        }
-        Ok(())
-    }
-
-    /// Where reconciles leave no trace but their events, those of later ones may be among so many
-    /// that were seen by then.
-    fn may_have_come(&mut self, by: Time, seen: usize) {
-        let [lineage, ..] = &mut self.lineages;
-        while self.events.last().is_some_and(|(index, _)| index.is_none())
-            && self.events.iter().map(|(_, events)| events.len()).sum::<usize>() < seen
-            && let Some(due) = lineage.simulation.next_sync()
-            && !self.due.is_too_early(by, due)
-            && let Some(decision) = lineage.pass(due)
-        {
-            self.events.push((None, decision.observation.events));
-        }
-    }
-
-    /// What was seen, in the model's terms.
-    fn observation(
-        &self,
-        scene: &Scene,
-        (began, did): (Time, &[Did]),
-    ) -> Result<Observation, EngineError> {
-        self.read(scene, (began, did)).map_err(|why| {
-            scene.broken(format!("what the controller did at {began} makes no sense: {why}"))
-        })
-    }
-
-    /// [`Wall::observation`], or why it can't be told in the model's terms.
-    fn read(&self, scene: &Scene, (began, did): (Time, &[Did])) -> Result<Observation, String> {
-        let renamed = |text: &str| {
-            let rename = |text: String, (real, world): (&str, &str)| text.replace(real, world);
-            scene.names().fold(text.to_owned(), rename)
-        };
-        let entry = |did: &Did| {
-            let mut entry = did.entry.clone();
-            texts(&mut entry, &renamed);
-            json!({ "at": began, did.what: entry })
-        };
-        let mut log: Vec<Value> = did.iter().map(entry).collect();
-        let mut hpas = self.scenario.hpas.iter().map(|hpa| hpa.name.clone());
-        if let (Some(_), Some(hpa)) = (self.own, hpas.clone().next()) {
-            own::mark(&mut log, began, &hpa);
-        }
-        let answer = json!({ "now": began, "log": log });
-        let answer: SteppedJson =
-            serde_json::from_value(answer).map_err(|error| error.to_string())?;
-        let mut log = Log::new(scene.epoch(), hpas.by_ref(), self.own.is_some());
-        let stepped = log.stepped(answer, began)?;
-        match <[Observation; 1]>::try_from(stepped.ticks) {
-            Ok([seen]) => Ok(seen),
-            Err(ticks) => Err(format!("{} reconciles seem to be in it", ticks.len())),
-        }
     }
 }
 

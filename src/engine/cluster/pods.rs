@@ -60,7 +60,9 @@ impl Scene {
         loop {
             let notified = changed.notified();
             let todo = self.todo();
-            if todo.is_empty() && self.is_settled() {
+            self.rename();
+            // What it should be is over where the controller has made it something else.
+            if todo.is_empty() && self.is_settled() || self.is_overtaken() {
                 break;
             }
             if todo.is_empty() {
@@ -78,11 +80,15 @@ impl Scene {
                 return Err(self.stage.broken(why));
             }
         }
-        let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
-        self.stage.metrics.rename(&self.namespace, names.collect());
         sleep(HEARSAY).await;
         self.settled = self.now();
         Ok(())
+    }
+
+    /// Lets the metrics of pods have their names in the cluster.
+    fn rename(&self) {
+        let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
+        self.stage.metrics.rename(&self.namespace, names.collect());
     }
 
     fn state(&self) -> String {

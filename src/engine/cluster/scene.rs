@@ -4,7 +4,7 @@
 //! the world is one of these. Which one is decided anew when the workload's controller deletes
 //! another than the world did: a pod is what its status says, and that is written here.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ pub(crate) struct Scene {
     /// Whether something may have been missed.
     pub(super) gap: bool,
     /// What was told too early, and events so far.
-    pub(super) ahead: Option<Did>,
+    pub(super) ahead: VecDeque<Did>,
     pub(super) events: Vec<Did>,
     /// What the world calls the template of the target's pods.
     pub(super) template: Option<Arc<str>>,
@@ -188,7 +188,7 @@ impl Scene {
             did,
             apart: Span(scenario.flags.sync_period.0 / 2),
             gap: false,
-            ahead: None,
+            ahead: VecDeque::new(),
             events: Vec::new(),
             template: None,
             templates: HashMap::new(),

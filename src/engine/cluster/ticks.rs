@@ -34,25 +34,49 @@ impl Scene {
 
     /// Waits until something of a reconcile is told, until an instant. Whether something was.
     pub(crate) async fn is_told(&mut self, until: Time) -> bool {
-        self.ahead = self.next_by(until).await;
-        self.ahead.is_some()
+        let next = self.next_by(until).await;
+        self.ahead.extend(next);
+        !self.ahead.is_empty()
     }
 
     /// What is told next, until an instant. Events are put aside: they are written by the way, and
     /// may come much later than their reconcile.
     async fn next_by(&mut self, until: Time) -> Option<Did> {
-        if let Some(next) = self.ahead.take() {
+        if let Some(next) = self.ahead.pop_front() {
             return Some(next);
         }
         loop {
             let left = (until - self.now()).0.max(0).unsigned_abs();
             let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
-            match next.what {
-                GAP => self.gap = true,
-                "event" => self.events.push(next),
-                _ => return Some(next),
+            if let Some(next) = self.put_aside(next) {
+                return Some(next);
             }
         }
+    }
+
+    /// Gives what is told if it is of a reconcile, and no event.
+    fn put_aside(&mut self, next: Did) -> Option<Did> {
+        match next.what {
+            GAP => self.gap = true,
+            "event" => self.events.push(next),
+            _ => return Some(next),
+        }
+        None
+    }
+
+    /// Whether a reconcile came meanwhile and gave the target another size than the world says.
+    pub(super) fn is_overtaken(&mut self) -> bool {
+        while let Ok(next) = self.did.try_recv() {
+            let next = self.put_aside(next);
+            self.ahead.extend(next);
+        }
+        let scaled = |it: &Did| {
+            it.what == "updateScale"
+                && it.entry["error"].is_null()
+                && it.entry["name"] == *self.name
+                && it.entry["replicas"].as_i64() != Some(i64::from(self.replicas))
+        };
+        self.ahead.iter().any(scaled)
     }
 
     /// Whether something that the controller did may have been missed.
@@ -69,8 +93,10 @@ impl Scene {
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
         let linger = self.stage.sight.linger;
         let mut last = tick.did.iter().any(is_last);
+        let quiet = Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
+        let mut held = Span(quiet.0 / 2);
         loop {
-            let silent = self.now() + Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
+            let silent = self.now() + quiet;
             let has = tick.did.len();
             let next = many.range(has..).next();
             let limit = match next {
@@ -90,7 +116,7 @@ impl Scene {
             match self.next_by(limit).await {
                 // The next reconcile, when this one should have done more.
                 Some(next) if self.is_of_next(&next, tick, upstreams) => {
-                    self.ahead = Some(next);
+                    self.ahead.push_front(next);
                     break;
                 }
                 Some(next) => {
@@ -98,35 +124,47 @@ impl Scene {
                     last |= is_last(&next);
                     tick.did.push(next);
                 }
+                // While nothing is answered, silence says nothing.
+                None if upstreams && self.held_since(tick.ended) > held => {
+                    held = self.held_since(tick.ended);
+                }
                 None => break,
             }
         }
         // Requests are told when they are answered, by two that know nothing of each other.
         tick.did.sort_by_key(|it| it.at);
+        if upstreams {
+            forget_retries(&mut tick.did);
+        }
         let began = tick.did.iter().map(|it| self.time(it.at)).min();
         let ended = tick.did.iter().map(|it| self.time(it.done)).max();
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
     }
 
-    /// Why a reconcile of upstream's can't be compared, if it can't. Whether it begins by reading
-    /// the scale is for the model to say.
-    pub(crate) fn is_torn(&self, tick: &Tick, reads: bool) -> Option<String> {
+    /// For how long at most a part of the cluster has given no answer since an instant.
+    fn held_since(&self, since: Time) -> Span {
+        self.stall(since).map_or(Span::ZERO, |(_, length)| length)
+    }
+
+    /// What tells that this is what was left of the reconcile before: upstream's begins by reading
+    /// the scale. Whether it does is for the model to say.
+    pub(crate) fn is_rest(&self, tick: &Tick, reads: bool) -> Option<String> {
         let first = tick.did.first()?;
         let writes = first.what == "updateScale" || reads && first.what == "updateStatus";
-        if self.stage.sight.scope.scale_reads && writes {
+        let is_rest = self.stage.sight.scope.scale_reads && writes;
+        is_rest.then(|| {
             let at = self.time(first.at);
-            return Some(format!(
-                "what was done at {at} seems to be of the reconcile before, which was held up"
-            ));
-        }
+            format!("what was done at {at} seems to be of the reconcile before, which was held up")
+        })
+    }
+
+    /// Why a reconcile of upstream's can't be compared, if it can't.
+    pub(crate) fn is_torn(&self, tick: &Tick) -> Option<String> {
         if let Some(why) = self.is_in_motion(tick) {
             return Some(why);
         }
-        let lost = |did: &Did| {
-            let error = did.entry["error"].as_str().unwrap_or_default();
-            did.what == "updateScale" && error.contains("the object has been modified")
-        };
-        let write = tick.did.iter().find(|did| lost(did))?;
+        let write = tick.did.iter().find(|did| is_conflict(did))?;
+
         let at = self.time(write.at);
         Some(format!("the target was changed by others while a reconcile scaled it at {at}"))
     }
@@ -163,7 +201,7 @@ impl Scene {
     /// Waits until so many events were written since t=0, no longer than until an instant, and
     /// whether there are more. Gives all that were, in order.
     pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[Did] {
-        let mut goes_on = self.ahead.is_some();
+        let mut goes_on = !self.ahead.is_empty();
         loop {
             let left = match self.events.len() < many {
                 true => Duration::from_nanos((until - self.now()).0.max(0).unsigned_abs()),
@@ -183,11 +221,37 @@ impl Scene {
 }
 
 /// Whether a scale was written, and the status that tells of it was not: upstream's always does
-/// that, since the time of the last change is in it.
+/// that, since the time of the last change is in it. After a conflict it is tried again first.
 fn owes_status(did: &[Did]) -> bool {
-    let scaled = |it: &&Did| it.what == "updateScale" && it.entry["error"].is_null();
+    let scaled =
+        |it: &&Did| it.what == "updateScale" && (it.entry["error"].is_null() || is_conflict(it));
     let scale = did.iter().filter(scaled).map(|it| it.at).max();
     scale.is_some_and(|at| !did.iter().any(|it| it.what == "updateStatus" && it.at >= at))
+}
+
+/// Whether a scale was written that somebody else had changed since it was read.
+fn is_conflict(did: &Did) -> bool {
+    let error = did.entry["error"].as_str().unwrap_or_default();
+    did.what == "updateScale" && error.contains("the object has been modified")
+}
+
+/// Leaves out each attempt that met a conflict, and the read after it, where the next attempt was
+/// to write the same: whether somebody comes between is chance, and nothing else comes of it.
+///
+/// Upstream: pkg/controller/podautoscaler/horizontal.go, and client-go, util/retry
+fn forget_retries(did: &mut Vec<Did>) {
+    let is_retried = |three: &[Did]| match three {
+        [lost, read, next] => {
+            let same = ["name", "resource", "replicas"];
+            is_conflict(lost)
+                && (read.what, next.what) == ("getScale", "updateScale")
+                && same.iter().all(|field| lost.entry[field] == next.entry[field])
+        }
+        _ => false,
+    };
+    while let Some(place) = did.windows(3).position(is_retried) {
+        did.drain(place..place + 2);
+    }
 }
 
 #[cfg(test)]
@@ -197,12 +261,40 @@ mod tests {
 
     use super::*;
 
-    fn owes(did: &[(&'static str, Value)]) -> bool {
-        let did = (0..).zip(did).map(|(second, (what, entry))| {
+    fn did(all: &[(&'static str, Value)]) -> Vec<Did> {
+        let did = (0..).zip(all).map(|(second, (what, entry))| {
             let at = Timestamp::from_second(second).unwrap();
             Did { at, done: at, what, by: String::new(), entry: entry.clone() }
         });
-        owes_status(&did.collect::<Vec<_>>())
+        did.collect()
+    }
+
+    fn owes(all: &[(&'static str, Value)]) -> bool {
+        owes_status(&did(all))
+    }
+
+    /// What is left of a reconcile that writes these sizes, and meets a conflict each time but the
+    /// last.
+    fn left_of(sizes: &[i32]) -> Vec<&'static str> {
+        let (last, lost) = sizes.split_last().unwrap();
+        let mut all = vec![("getScale", json!({}))];
+        for replicas in lost {
+            let error = "the object has been modified; please apply your changes";
+            all.push(("updateScale", json!({ "replicas": replicas, "error": error })));
+            all.push(("getScale", json!({})));
+        }
+        all.push(("updateScale", json!({ "replicas": last })));
+        let mut did = did(&all);
+        forget_retries(&mut did);
+        did.into_iter().map(|it| it.what).collect()
+    }
+
+    #[test]
+    fn an_attempt_that_is_made_again_is_left_out() {
+        assert_eq!(left_of(&[3]), ["getScale", "updateScale"]);
+        assert_eq!(left_of(&[3, 3, 3]), ["getScale", "updateScale"]);
+        // That is another decision.
+        assert_eq!(left_of(&[3, 4]), ["getScale", "updateScale", "getScale", "updateScale"]);
     }
 
     #[test]
@@ -214,6 +306,8 @@ mod tests {
         assert!(!owes(&[read.clone(), scaled.clone(), status.clone()]));
         // That one is of the reconcile before.
         assert!(owes(&[read.clone(), status, scaled]));
-        assert!(!owes(&[read, ("updateScale", json!({ "error": "a conflict" }))]));
+        assert!(!owes(&[read.clone(), ("updateScale", json!({ "error": "not allowed" }))]));
+        let lost = ("updateScale", json!({ "error": "the object has been modified" }));
+        assert!(owes(&[read.clone(), lost, read]));
     }
 }

@@ -1,0 +1,62 @@
+//! The events of a scenario, which are written later than all else of a reconcile.
+
+use super::Wall;
+use crate::compare::{self, Scope};
+use crate::engine::EngineError;
+use crate::engine::cluster::Scene;
+use crate::model::observation::{Event, Observation};
+use crate::model::time::Time;
+use crate::run::findings::Findings;
+use crate::run::lineage::adopt;
+
+/// They are compared when all is over.
+const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
+
+impl Wall<'_> {
+    /// Compares the events of all reconciles with those that were written, in order.
+    pub(super) async fn compare_events(
+        &mut self,
+        scene: &mut Scene,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), EngineError> {
+        let many = self.events.iter().map(|(_, events)| events.len()).sum();
+        let limit = scene.now() + self.sight.events;
+        let did = scene.events(many, limit).await.to_vec();
+        let mut seen = match did.as_slice() {
+            [] => Vec::new(),
+            did => self.observation(scene, (Time::ZERO, did))?.events,
+        };
+        self.may_have_come(scene.now(), seen.len());
+        let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
+        let last = self.events.len().saturating_sub(1);
+        for (number, (index, model)) in self.events.iter().enumerate() {
+            let own = if number == last { seen.len() } else { model.len().min(seen.len()) };
+            let own: Vec<Event> = seen.drain(..own).collect();
+            let index = index.unwrap_or(findings.trace.ticks.len().saturating_sub(1));
+            let Some(tick) = findings.trace.ticks.get_mut(index) else { break };
+            let seen = Observation { events: own, ..tick.clone() };
+            let mut model = Observation { events: model.clone(), ..tick.clone() };
+            for (model, seen) in model.events.iter_mut().zip(&seen.events) {
+                adopt(&mut model.message, &seen.message, &pods);
+            }
+            let (at, fields) = (tick.at, compare::observations(&model, &seen, EVENTS));
+            tick.events.extend(seen.events);
+            findings.found(index + 1, at, fields);
+        }
+        Ok(())
+    }
+
+    /// Where reconciles leave no trace but their events, those of later ones may be among so many
+    /// that were seen by then.
+    fn may_have_come(&mut self, by: Time, seen: usize) {
+        let [lineage, ..] = &mut self.lineages;
+        while self.events.last().is_some_and(|(index, _)| index.is_none())
+            && self.events.iter().map(|(_, events)| events.len()).sum::<usize>() < seen
+            && let Some(due) = lineage.simulation.next_sync()
+            && !self.due.is_too_early(by, due)
+            && let Some(decision) = lineage.pass(due)
+        {
+            self.events.push((None, decision.observation.events));
+        }
+    }
+}
