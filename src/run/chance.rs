@@ -64,6 +64,9 @@ pub(super) fn in_motion(began: Time, settled: Time) -> String {
     format!("a reconcile began at {began} while the cluster was changing until {settled}")
 }
 
+/// What a reason begins with that is of an earlier reconcile: what it remembers may be otherwise.
+pub(super) const BEFORE_IT: &str = "before what differs";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -293,7 +293,8 @@ impl Queue<'_> {
             // or it would be over later than what takes longest.
             (Some(next), Some(own)) => {
                 let is_long = own.length().0 > next.length().0 * 2;
-                let is_late = Instant::now() + own.duration() > self.ends;
+                let now = Instant::now();
+                let is_late = now < self.ends && now + own.duration() > self.ends;
                 attempt.before.len() < MOST_TIMES - 1 && (is_long || is_late)
             }
             // The last time it is not among those that are played for the first time.

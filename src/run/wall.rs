@@ -36,6 +36,7 @@ use crate::trace::Stepped;
 use crate::world::{Change, World};
 
 mod events;
+mod excuse;
 mod reading;
 
 /// How long a request that should come is waited for.
@@ -72,8 +73,12 @@ struct Wall<'a> {
     timed: bool,
     /// How chance can have brought about what was compared last.
     chance: Option<Chance>,
-    /// Why what does not agree is no verdict, if that is so by now.
+    /// Why what was compared last is no verdict if it does not agree, and why what comes later is
+    /// none, if that is so.
     doubt: Option<String>,
+    doubted: Option<String>,
+    /// A conflict is tried again.
+    retries: bool,
     /// Since when what is compared now came about, and what was compared before that.
     since: [Time; 2],
     sight: Sight,
@@ -133,6 +138,8 @@ pub(super) async fn follow<'k>(
         timed: false,
         chance: None,
         doubt: None,
+        doubted: None,
+        retries: rules.scale_update_attempts > 1,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,
@@ -153,6 +160,7 @@ pub(super) async fn follow<'k>(
         }
         if findings.divergence.is_none() {
             (wall.timed, wall.chance, wall.since) = (true, None, [Time::ZERO; 2]);
+            wall.doubted = wall.doubt.take().or_else(|| wall.doubted.take());
         }
         wall.compare_events(&mut scene, &mut findings).await
     };
@@ -173,7 +181,8 @@ pub(super) async fn follow<'k>(
     let few = missed.clone().filter(|_| due::are_too_few(came, wanted));
     let few = few.map(|why| scene.broken(why));
     notes.extend(missed);
-    let doubt = wall.doubt.take().map(|why| scene.broken(why));
+    wall.doubted = wall.doubt.take().or_else(|| wall.doubted.take());
+    let doubt = wall.doubted(before).map(|why| scene.broken(why));
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
@@ -185,25 +194,6 @@ pub(super) async fn follow<'k>(
 }
 
 impl Wall<'_> {
-    /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
-    /// than a reconcile may be late, or it once asked while the cluster was changing.
-    fn excuse(&self, scene: &Scene, before: &[String]) -> Option<EngineError> {
-        // What the API server answers is a matter of no clock.
-        if !self.timed {
-            return None;
-        }
-        // Where much is done at a time, all that waits adds up, and nothing stands still for long.
-        let chance = self.chance.filter(|it| it.counts(self.own.is_some()));
-        let longest = if chance.is_some() { Span::ZERO } else { self.due.slack };
-        // One that made the reconcile before this one late can have moved this one, too.
-        let stall = scene.stall(self.since[0]).filter(|(_, length)| *length > longest);
-        let stall = stall.map(|(of, length)| {
-            format!("{of} gave no answer for {length}, when a reconcile was due")
-        });
-        let once = chance.and_then(|chance| chance.once(self.since[1], before));
-        stall.or(once).or_else(|| self.doubt.clone()).map(|why| scene.broken(why))
-    }
-
     async fn play(
         &mut self,
         scene: &mut Scene,
@@ -253,10 +243,15 @@ impl Wall<'_> {
         // Its time only goes forward.
         self.advanced = self.advanced.max(at - self.late);
         let changes = self.world.advance(self.advanced);
+        if scene.is_settled_by_now() {
+            // All of it can be seen by what comes.
+            self.motion = None;
+        }
+        let now = scene.now();
         match &mut self.motion {
             _ if changes.is_empty() => {}
-            Some(motion) => motion.goes_on(&changes),
-            None => self.motion = Some(Motion::new(self.lineages.clone(), changes.clone())),
+            Some(motion) => motion.goes_on(&changes, now),
+            None => self.motion = Some(Motion::new(self.lineages.clone(), changes.clone(), now)),
         }
         self.hear(&changes, at);
         scene.apply(&changes).await
@@ -309,6 +304,7 @@ impl Wall<'_> {
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
         (self.timed, self.chance) = (true, None);
+        self.doubted = self.doubt.take().or_else(|| self.doubted.take());
         let (edits, motion) = (take(&mut self.edits), self.motion.take());
         let open = self.open.take();
         let scope = self.sight.scope;
@@ -337,9 +333,16 @@ impl Wall<'_> {
         // Of another controller only its silence tells that it is done.
         let patience = tick.began + PATIENCE;
         scene.rest_of(&mut tick, &many, patience).await;
+        if self.retries && self.own.is_none() {
+            tick.forget_retries();
+        }
         let reads = next.is_some_and(|it| !it.reads.is_empty());
         if let Some(why) = scene.is_rest(&tick, reads).filter(|_| self.own.is_none()) {
-            let Some(open) = open.filter(|_| edits.is_empty()) else {
+            let is_near = |open: &Open| {
+                let stall = scene.stall(open.tick.ended).map_or(Span::ZERO, |(_, length)| length);
+                tick.began <= open.tick.ended + Span(self.due.slack.0 * 2) + stall
+            };
+            let Some(open) = open.filter(|open| edits.is_empty() && is_near(open)) else {
                 return Err(scene.broken(why));
             };
             self.doubt = Some(why);
@@ -381,7 +384,7 @@ impl Wall<'_> {
         let Open { mut tick, due, pace, lineages, boundaries } = open;
         tick.ended = rest.ended;
         tick.did.extend(rest.did);
-        (self.lineages, self.due, self.boundaries) = (lineages, pace, boundaries);
+        (self.lineages, self.due, self.boundaries) = (lineages, pace, boundaries + 1);
         findings.take_back();
         self.events.pop();
         self.take_in(scene, findings, (tick, due), (Vec::new(), None))?;
@@ -405,7 +408,7 @@ impl Wall<'_> {
         // A longer one excuses whatever comes of it.
         let stall = stall.min(self.due.slack);
         let (before, is_own) = (self.lineages.clone(), self.own.is_some());
-        let boundaries = self.boundaries;
+        let (boundaries, had_edits) = (self.boundaries, !edits.is_empty());
         let mut decision = self.choose((&tick, stall), (&seen, scope), &pods);
         let agrees = |model: &Option<Decision>| {
             let differ = |it: &Decision| compare::observations(&it.observation, &seen, scope);
@@ -414,7 +417,7 @@ impl Wall<'_> {
         let is_amid = tick.began < scene.settled() && !is_own;
         let mut amid = None;
         if let Some(motion) = motion.filter(|_| is_amid && !agrees(&decision))
-            && let Some((lineages, found)) = motion.find(&seen, |lineages| {
+            && let Some((lineages, found)) = motion.find((tick.began, &seen), |lineages| {
                 self.agreed(lineages, (&tick, stall), (&seen, scope), &pods)
             })
         {
@@ -443,7 +446,8 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
-        if seen.scale_writes.is_empty() && seen.status_write.is_none() && !is_own {
+        let writes = !seen.scale_writes.is_empty() || seen.status_write.is_some();
+        if !writes && !had_edits && amid.is_none() && !is_own {
             let (pace, tick) = (self.due, tick.clone());
             self.open = Some(Open { tick, due, pace, lineages: before, boundaries });
         }

@@ -62,7 +62,8 @@ impl Scene {
             let todo = self.todo();
             self.rename();
             // What it should be is over where the controller has made it something else.
-            if todo.is_empty() && self.is_settled() || self.is_overtaken() {
+            self.overtaken = self.is_overtaken();
+            if self.overtaken || todo.is_empty() && self.is_settled() {
                 break;
             }
             if todo.is_empty() {

@@ -151,6 +151,10 @@ pub(crate) struct Scene {
     pub(super) status_replicas: i32,
     /// When the cluster was last changed, and had settled.
     pub(super) settled: Time,
+    /// It was not waited for, since the controller had made it something else.
+    pub(super) overtaken: bool,
+    /// When the target was last given a size that the world says.
+    pub(super) sized: Time,
 }
 
 impl Scene {
@@ -202,6 +206,8 @@ impl Scene {
             replicas: 0,
             status_replicas: 0,
             settled: Time(i64::MIN),
+            overtaken: false,
+            sized: Time(i64::MIN),
             namespace,
         };
         let object = claim::namespace(&scene.namespace).map_err(|why| stage.broken(why))?;
@@ -238,6 +244,11 @@ impl Scene {
     /// When the cluster had last become what the world says.
     pub(crate) fn settled(&self) -> Time {
         self.settled
+    }
+
+    /// Whether it has become that by now, as far as is known.
+    pub(crate) fn is_settled_by_now(&mut self) -> bool {
+        !self.overtaken && !self.has_more()
     }
 
     /// The target's name, and the size that it has as far as is known here.
@@ -311,7 +322,13 @@ impl Scene {
     /// # Errors
     /// If it does not become so in time.
     pub(crate) async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
-        let mut moved = false;
+        let mut moved = self.overtaken;
+        // Metrics are other ones at once, whatever else takes longer.
+        for change in changes {
+            if !matches!(change, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_)) {
+                self.stage.metrics.apply(&self.namespace, change);
+            }
+        }
         for change in changes {
             match change {
                 Change::SetScale(target) => {
@@ -334,9 +351,8 @@ impl Scene {
                     // The target's is told first.
                     self.template.get_or_insert_with(|| name.clone());
                     self.templates.insert(name.clone(), (labels.clone(), spec.clone()));
-                    self.stage.metrics.apply(&self.namespace, change);
                 }
-                _ => self.stage.metrics.apply(&self.namespace, change),
+                _ => {}
             }
         }
         if moved {
@@ -365,7 +381,7 @@ impl Scene {
             api.create(&PostParams::default(), &object).await.map(|_| ())
         };
         done.map_err(|error| self.refused("the target", &error))?;
-        (self.there, self.replicas) = (true, replicas);
+        (self.there, self.replicas, self.sized) = (true, replicas, self.now());
         Ok(())
     }
 

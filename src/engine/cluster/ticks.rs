@@ -34,8 +34,9 @@ impl Scene {
 
     /// Waits until something of a reconcile is told, until an instant. Whether something was.
     pub(crate) async fn is_told(&mut self, until: Time) -> bool {
-        let next = self.next_by(until).await;
-        self.ahead.extend(next);
+        if let Some(next) = self.next_by(until).await {
+            self.ahead.push_front(next);
+        }
         !self.ahead.is_empty()
     }
 
@@ -64,19 +65,28 @@ impl Scene {
         None
     }
 
-    /// Whether a reconcile came meanwhile and gave the target another size than the world says.
-    pub(super) fn is_overtaken(&mut self) -> bool {
+    /// Whether something of a reconcile was told that nobody has looked at.
+    pub(crate) fn has_more(&mut self) -> bool {
         while let Ok(next) = self.did.try_recv() {
             let next = self.put_aside(next);
             self.ahead.extend(next);
         }
-        let scaled = |it: &Did| {
+        !self.ahead.is_empty()
+    }
+
+    /// Whether a reconcile came meanwhile and gave the target another size than the world says.
+    pub(super) fn is_overtaken(&mut self) -> bool {
+        self.has_more();
+        let resource = with_group(&self.resource.plural, &self.resource.group);
+        let scaled = |it: &&Did| {
             it.what == "updateScale"
                 && it.entry["error"].is_null()
                 && it.entry["name"] == *self.name
-                && it.entry["replicas"].as_i64() != Some(i64::from(self.replicas))
+                && it.entry["resource"] == *resource
+                && self.time(it.at) > self.sized
         };
-        self.ahead.iter().any(scaled)
+        let last = self.ahead.iter().rfind(scaled);
+        last.is_some_and(|it| it.entry["replicas"].as_i64() != Some(i64::from(self.replicas)))
     }
 
     /// Whether something that the controller did may have been missed.
@@ -125,7 +135,7 @@ impl Scene {
                     tick.did.push(next);
                 }
                 // While nothing is answered, silence says nothing.
-                None if upstreams && self.held_since(tick.ended) > held => {
+                None if upstreams && self.now() < until && self.held_since(tick.ended) > held => {
                     held = self.held_since(tick.ended);
                 }
                 None => break,
@@ -133,9 +143,6 @@ impl Scene {
         }
         // Requests are told when they are answered, by two that know nothing of each other.
         tick.did.sort_by_key(|it| it.at);
-        if upstreams {
-            forget_retries(&mut tick.did);
-        }
         let began = tick.did.iter().map(|it| self.time(it.at)).min();
         let ended = tick.did.iter().map(|it| self.time(it.done)).max();
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
@@ -235,22 +242,25 @@ fn is_conflict(did: &Did) -> bool {
     did.what == "updateScale" && error.contains("the object has been modified")
 }
 
-/// Leaves out each attempt that met a conflict, and the read after it, where the next attempt was
-/// to write the same: whether somebody comes between is chance, and nothing else comes of it.
-///
-/// Upstream: pkg/controller/podautoscaler/horizontal.go, and client-go, util/retry
-fn forget_retries(did: &mut Vec<Did>) {
-    let is_retried = |three: &[Did]| match three {
-        [lost, read, next] => {
-            let same = ["name", "resource", "replicas"];
-            is_conflict(lost)
-                && (read.what, next.what) == ("getScale", "updateScale")
-                && same.iter().all(|field| lost.entry[field] == next.entry[field])
+impl Tick {
+    /// Leaves out each attempt that met a conflict, and the read after it, where the next attempt
+    /// was to write the same: whether somebody comes between is chance, and nothing else comes of
+    /// it.
+    ///
+    /// Upstream: pkg/controller/podautoscaler/horizontal.go, and client-go, util/retry
+    pub(crate) fn forget_retries(&mut self) {
+        let is_retried = |three: &[Did]| match three {
+            [lost, read, next] => {
+                let same = ["name", "resource", "replicas"];
+                is_conflict(lost)
+                    && (read.what, next.what) == ("getScale", "updateScale")
+                    && same.iter().all(|field| lost.entry[field] == next.entry[field])
+            }
+            _ => false,
+        };
+        while let Some(place) = self.did.windows(3).position(is_retried) {
+            self.did.drain(place..place + 2);
         }
-        _ => false,
-    };
-    while let Some(place) = did.windows(3).position(is_retried) {
-        did.drain(place..place + 2);
     }
 }
 
@@ -284,9 +294,9 @@ mod tests {
             all.push(("getScale", json!({})));
         }
         all.push(("updateScale", json!({ "replicas": last })));
-        let mut did = did(&all);
-        forget_retries(&mut did);
-        did.into_iter().map(|it| it.what).collect()
+        let mut tick = Tick { began: Time::ZERO, ended: Time::ZERO, did: did(&all) };
+        tick.forget_retries();
+        tick.did.into_iter().map(|it| it.what).collect()
     }
 
     #[test]
