@@ -152,6 +152,10 @@ fn seen() -> Result<(), Failed> {
     })?;
     let containers = json!([{ "name": "nginx", "usage": { "cpu": "400m", "memory": "64Mi" } }]);
     assert!(usage.values().all(|it| *it == containers), "{usage:?}");
+    // Whoever would rather watch is told to list.
+    let watched = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?watch=true";
+    let refused = cluster.get(watched).err().map(|error| format!("{error:?}")).unwrap_or_default();
+    assert!(refused.contains("405") && refused.contains("watch is not supported"), "{refused}");
     let values = |list: &Value| -> Vec<String> {
         let items = list["items"].as_array().into_iter().flatten();
         items.map(|item| item["value"].as_str().unwrap_or_default().to_owned()).collect()

@@ -11,6 +11,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::answers;
 use super::metrics_api::{GROUPS, Metrics};
 
 /// A query of a metric.
@@ -74,7 +75,13 @@ pub(super) async fn observe(
     if let Some(span) = slow {
         tokio::time::sleep(Duration::from_nanos(span.0.unsigned_abs())).await;
     }
-    let answer = ASKING.scope(user.clone().unwrap_or_default(), next.run(request)).await;
+    let answer = match asked.watched() {
+        Some(kind) => {
+            let why = format!("watch is not supported on resources of kind \"{kind}\"");
+            answers::failure(&answers::error(405, "MethodNotAllowed", &why))
+        }
+        None => ASKING.scope(user.clone().unwrap_or_default(), next.run(request)).await,
+    };
     metrics.asked(|| {
         let short = answer.extensions().get::<InShort>().map(|it| it.0.clone());
         let code = answer.status().as_u16();
@@ -95,6 +102,21 @@ struct Asked {
 }
 
 impl Asked {
+    /// The kind that is asked to be watched, if one is: metrics can only be listed. Clients that
+    /// would rather have a watch's first events than a list, as the kube-controller-manager of 1.32
+    /// would, then ask for the list; that alone counts.
+    ///
+    /// Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource
+    fn watched(&self) -> Option<String> {
+        let watches = |(name, value): &(String, String)| {
+            name == "watch" && !matches!(&**value, "0" | "false")
+        };
+        // A single one is read, whatever else is said.
+        let is_list = self.group != GROUPS[0].0 || !self.what.contains('/');
+        let kind = self.what.split('/').next().unwrap_or_default();
+        (is_list && self.parameters.iter().any(watches)).then(|| format!("{kind}.{}", self.group))
+    }
+
     /// Nothing if no metric is asked for.
     fn of(uri: &Uri) -> Option<Asked> {
         let rest = uri.path().strip_prefix("/apis/")?;
@@ -184,6 +206,20 @@ mod tests {
         for other in ["/apis/metrics.k8s.io/v1beta1", "/apis/metrics.k8s.io/v1beta1/", "/readyz"] {
             assert_eq!(asked(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_list_can_be_watched_and_a_single_one_can_not() {
+        let watched = |rest: &str| asked(&format!("/apis/{rest}")).and_then(|it| it.watched());
+        let pods = "metrics.k8s.io/v1beta1/namespaces/shop/pods";
+        let kind = Some("pods.metrics.k8s.io".to_owned());
+        assert_eq!(watched(&format!("{pods}?labelSelector=app%3Dweb&watch=true")), kind);
+        assert_eq!(watched(&format!("{pods}?watch=1")), kind);
+        for other in ["", "?watch=false", "?watch=0", "/web-1?watch=true"] {
+            assert_eq!(watched(&format!("{pods}{other}")), None, "{other}");
+        }
+        let queue = "external.metrics.k8s.io/v1beta1/namespaces/shop/queue?watch=true";
+        assert_eq!(watched(queue).as_deref(), Some("queue.external.metrics.k8s.io"));
     }
 
     #[test]
