@@ -78,8 +78,9 @@ fn main() -> ExitCode {
 
 type Test = fn(&Path) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 3] = [
+const TESTS: [(&str, Test); 4] = [
     ("another_tolerance_and_another_validation_are_found_out", otherwise),
+    ("windows_that_are_too_short_are_found_out", in_other_windows),
     ("reconciles_that_come_too_often_are_found_out", |program| at_another_pace(program, "300ms")),
     ("reconciles_that_come_too_seldom_are_found_out", |program| at_another_pace(program, "2s")),
 ];
@@ -148,6 +149,27 @@ fn otherwise(program: &Path) -> Result<(), Failed> {
     let (tick, what) = divergence(&outcomes, zero)?;
     assert_eq!(tick, 0, "{what:#}");
     assert!(what.to_string().contains("minReplicas"), "{what:#}");
+    Ok(())
+}
+
+/// Two reconciles too short, of those that scale down; and none at all for pods that start: they
+/// count from when they are ready, which is another change of the cluster that a reconcile may see
+/// any part of.
+fn in_other_windows(program: &Path) -> Result<(), Failed> {
+    let flags = "--horizontal-pod-autoscaler-downscale-stabilization=18s \
+                 --horizontal-pod-autoscaler-cpu-initialization-period=1ms";
+    let (down, up) = (
+        "stabilization/downscale-window-holds-the-highest",
+        "readiness/metrics-count-one-window-after-readiness",
+    );
+    let outcomes = outcomes(program, &[("kube-controller-manager", flags)], &[down, up])?;
+    // The first window ends with the 21st.
+    let (tick, what) = divergence(&outcomes, down)?;
+    assert!((18..=20).contains(&tick), "{what:#}");
+    assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
+    let (tick, what) = divergence(&outcomes, up)?;
+    assert!((5..=6).contains(&tick), "{what:#}");
+    assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
     Ok(())
 }
 

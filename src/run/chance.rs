@@ -33,8 +33,46 @@ impl Chance {
 
     /// Why there is no verdict, if there was none before for the same reason.
     pub(super) fn once(self, at: Time, before: &[String]) -> Option<String> {
-        let is_first = !before.iter().any(|why| why.contains(self.text()));
-        is_first.then(|| format!("{} at {at}", self.text()))
+        is_first(self.text(), before).then(|| format!("{} at {at}", self.text()))
+    }
+}
+
+/// Whether nothing had no verdict for that before.
+fn is_first(text: &str, before: &[String]) -> bool {
+    !before.iter().any(|why| why.contains(text))
+}
+
+/// Reconciles that need not have been seen as they were: a difference there, or later, may come of
+/// that.
+#[derive(Default)]
+pub(super) struct Doubts {
+    /// Of what is compared.
+    of_it: Option<String>,
+    /// Of what was compared before it: what that left may be otherwise.
+    before_it: Option<String>,
+}
+
+/// What a reason begins with that is of an earlier reconcile.
+const BEFORE_IT: &str = "before what differs";
+
+impl Doubts {
+    /// That of what is compared, and why.
+    pub(super) fn set(&mut self, why: String) {
+        self.of_it = Some(why);
+    }
+
+    /// What was compared last is before what comes.
+    pub(super) fn go_on(&mut self) {
+        self.before_it = self.of_it.take().or_else(|| self.before_it.take());
+    }
+
+    /// Why a difference is no verdict, if it is none. What an earlier reconcile left excuses one
+    /// only if there was none before for this.
+    pub(super) fn why(&self, before: &[String]) -> Option<String> {
+        self.of_it.clone().or_else(|| {
+            let why = self.before_it.as_ref()?;
+            is_first(BEFORE_IT, before).then(|| format!("{BEFORE_IT} {why}"))
+        })
     }
 }
 
@@ -64,9 +102,6 @@ pub(super) fn in_motion(began: Time, settled: Time) -> String {
     format!("a reconcile began at {began} while the cluster was changing until {settled}")
 }
 
-/// What a reason begins with that is of an earlier reconcile: what it remembers may be otherwise.
-pub(super) const BEFORE_IT: &str = "before what differs";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +114,27 @@ mod tests {
         assert_eq!(Chance::Moment.once(at, &before), None);
         let other = Chance::Pace.once(at, &before);
         assert!(other.is_some_and(|why| why.ends_with("at 3s")), "another one is the first");
+    }
+
+    #[test]
+    fn a_doubtful_reconcile_excuses_what_differs_in_it_always_and_what_differs_later_once() {
+        let mut doubts = Doubts::default();
+        assert_eq!(doubts.why(&[]), None);
+        doubts.set("one began amid a change".to_owned());
+        let own = doubts.why(&[]).expect("a reason");
+        assert_eq!(
+            doubts.why(std::slice::from_ref(&own)),
+            Some(own.clone()),
+            "it is no clearer than before"
+        );
+        doubts.go_on();
+        let later = doubts.why(&[own]).expect("another reason");
+        assert_eq!(later, "before what differs one began amid a change");
+        doubts.go_on();
+        assert_eq!(doubts.why(&[]), Some(later.clone()), "what it left stays");
+        assert_eq!(doubts.why(&[later]), None);
+        doubts.set("another one did".to_owned());
+        doubts.go_on();
+        assert_eq!(doubts.why(&[]).as_deref(), Some("before what differs another one did"));
     }
 }

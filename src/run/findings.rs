@@ -55,6 +55,7 @@ impl<'k> Findings<'k> {
     }
 
     /// Takes back the last tick, which agreed, since it was not over.
+    #[cfg(feature = "clusters")]
     pub(super) fn take_back(&mut self) {
         self.trace.ticks.pop();
         self.why.pop();

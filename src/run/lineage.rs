@@ -10,6 +10,7 @@ use crate::model::api::Text;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
 use crate::model::time::{Span, Time};
+use crate::world::Change;
 
 /// How many moments are tried of each reconcile, and how many lineages there are.
 pub(super) const MOMENTS: usize = 3;
@@ -42,6 +43,19 @@ impl Lineage {
         let mut decision = self.simulation.sync(at)?;
         self.recorder.record(&mut decision.observation.events, at);
         Some(decision)
+    }
+}
+
+/// All of them hear of these changes.
+pub(super) fn hear<'a>(
+    lineages: &mut [Lineage],
+    changes: impl IntoIterator<Item = &'a Change>,
+    at: Time,
+) {
+    for change in changes {
+        for lineage in &mut *lineages {
+            lineage.simulation.apply(change, at);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! say is written of one after the other. Which of it a controller has heard of when it begins, no
 //! one sees: each of these is right, as both outcomes are at a boundary.
 
-use super::lineage::{Lineage, MOMENTS};
+use super::lineage::{Lineage, MOMENTS, hear};
 use crate::model::api::PodPhase;
 use crate::model::observation::{Observation, Read};
 use crate::model::time::Time;
@@ -34,9 +34,7 @@ impl Motion {
 
     /// Somebody does something to an HPA meanwhile.
     pub(super) fn hear(&mut self, event: &Change, at: Time) {
-        for lineage in &mut self.before {
-            lineage.simulation.apply(event, at);
-        }
+        hear(&mut self.before, [event], at);
     }
 
     /// Lets the model have all of the change after a reconcile that need not have seen it. The next
@@ -67,7 +65,8 @@ impl Motion {
         mut ask: impl FnMut([Lineage; MOMENTS]) -> Option<T>,
     ) -> Option<T> {
         let orders = self.orders();
-        let at_once: Vec<Change> = self.changes.iter().filter(is_at_once).cloned().collect();
+        let at_once = self.changes.iter().filter(|change| !change.is_of_workload());
+        let at_once: Vec<Change> = at_once.cloned().collect();
         let mut begins = Vec::new();
         for size in self.sizes(seen) {
             begins.push([&*size, &*at_once].concat());
@@ -136,11 +135,6 @@ impl Motion {
     }
 }
 
-/// Whether a change is of no pod and no size.
-fn is_at_once(change: &&Change) -> bool {
-    !matches!(change, Change::SetPods(_) | Change::DeletePods(_) | Change::SetScale(_))
-}
-
 /// A pod of which no kubelet has said anything yet.
 fn unwritten(pod: &PodState) -> PodState {
     PodState {
@@ -167,12 +161,8 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
 }
 
 fn apply<'a>(lineages: &mut [Lineage; MOMENTS], changes: impl IntoIterator<Item = &'a Change>) {
-    for change in changes {
-        for lineage in &mut *lineages {
-            // When is a matter of HPAs only, and none is among them.
-            lineage.simulation.apply(change, Time::ZERO);
-        }
-    }
+    // When is a matter of HPAs only, and none is among them.
+    hear(lineages, changes, Time::ZERO);
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use std::mem::{replace, take};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::chance::{self, Chance, is_a_matter_of};
+use super::chance::{self, Chance, Doubts, is_a_matter_of};
 use super::due::{self, Due};
 use super::findings::Findings;
-use super::lineage::{Lineage, MOMENTS, moments};
+use super::lineage::{Lineage, MOMENTS, hear, moments};
 use super::lockstep::{Predicted, free_run, predicted};
 use super::motion::Motion;
 use super::own::{self, Compared};
@@ -73,10 +73,8 @@ struct Wall<'a> {
     timed: bool,
     /// How chance can have brought about what was compared last.
     chance: Option<Chance>,
-    /// Why what was compared last is no verdict if it does not agree, and why what comes later is
-    /// none, if that is so.
-    doubt: Option<String>,
-    doubted: Option<String>,
+    /// Why what was compared last is no verdict if it does not agree, or what comes later is none.
+    doubts: Doubts,
     /// A conflict is tried again.
     retries: bool,
     /// Since when what is compared now came about, and what was compared before that.
@@ -137,8 +135,7 @@ pub(super) async fn follow<'k>(
         edits: Vec::new(),
         timed: false,
         chance: None,
-        doubt: None,
-        doubted: None,
+        doubts: Doubts::default(),
         retries: rules.scale_update_attempts > 1,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
@@ -160,7 +157,7 @@ pub(super) async fn follow<'k>(
         }
         if findings.divergence.is_none() {
             (wall.timed, wall.chance, wall.since) = (true, None, [Time::ZERO; 2]);
-            wall.doubted = wall.doubt.take().or_else(|| wall.doubted.take());
+            wall.doubts.go_on();
         }
         wall.compare_events(&mut scene, &mut findings).await
     };
@@ -181,8 +178,8 @@ pub(super) async fn follow<'k>(
     let few = missed.clone().filter(|_| due::are_too_few(came, wanted));
     let few = few.map(|why| scene.broken(why));
     notes.extend(missed);
-    wall.doubted = wall.doubt.take().or_else(|| wall.doubted.take());
-    let doubt = wall.doubted(before).map(|why| scene.broken(why));
+    wall.doubts.go_on();
+    let doubt = wall.doubts.why(before).map(|why| scene.broken(why));
     scene.close().await;
     // What a cluster that has died did last says more than what was not answered.
     cluster.check()?;
@@ -249,7 +246,8 @@ impl Wall<'_> {
         }
         let now = scene.now();
         match &mut self.motion {
-            _ if changes.is_empty() => {}
+            // Another controller has no time at which it has to see anything.
+            _ if changes.is_empty() || self.own.is_some() => {}
             Some(motion) => motion.goes_on(&changes, now),
             None => self.motion = Some(Motion::new(self.lineages.clone(), changes.clone(), now)),
         }
@@ -258,11 +256,9 @@ impl Wall<'_> {
     }
 
     fn hear(&mut self, changes: &[Change], at: Time) {
-        for change in changes {
-            let before = self.edits.iter_mut().flat_map(|edit| &mut edit.before);
-            for lineage in self.lineages.iter_mut().chain(before) {
-                lineage.simulation.apply(change, at);
-            }
+        hear(&mut self.lineages, changes, at);
+        for edit in &mut self.edits {
+            hear(&mut edit.before, changes, at);
         }
     }
 
@@ -304,7 +300,7 @@ impl Wall<'_> {
     ) -> Result<(), EngineError> {
         self.since = [self.since[1], scene.now()];
         (self.timed, self.chance) = (true, None);
-        self.doubted = self.doubt.take().or_else(|| self.doubted.take());
+        self.doubts.go_on();
         let (edits, motion) = (take(&mut self.edits), self.motion.take());
         let open = self.open.take();
         let scope = self.sight.scope;
@@ -333,29 +329,35 @@ impl Wall<'_> {
         // Of another controller only its silence tells that it is done.
         let patience = tick.began + PATIENCE;
         scene.rest_of(&mut tick, &many, patience).await;
-        if self.retries && self.own.is_none() {
+        if tick.began < scene.settled() {
+            // It need not have made a difference.
+            self.doubts.set(chance::in_motion(tick.began, scene.settled()));
+        }
+        if self.own.is_some() {
+            if findings.trace.ticks.is_empty() {
+                self.late = (tick.began - due).max(Span::ZERO);
+            }
+            return self.take_in(scene, findings, (tick, due), (edits, motion));
+        }
+        if self.retries {
             tick.forget_retries();
         }
         let reads = next.is_some_and(|it| !it.reads.is_empty());
-        if let Some(why) = scene.is_rest(&tick, reads).filter(|_| self.own.is_none()) {
+        if let Some(why) = scene.is_rest(&tick, reads) {
             let is_near = |open: &Open| {
-                let stall = scene.stall(open.tick.ended).map_or(Span::ZERO, |(_, length)| length);
-                tick.began <= open.tick.ended + Span(self.due.slack.0 * 2) + stall
+                let ended = open.tick.ended;
+                tick.began <= ended + Span(self.due.slack.0 * 2) + scene.held_since(ended)
             };
             let Some(open) = open.filter(|open| edits.is_empty() && is_near(open)) else {
                 return Err(scene.broken(why));
             };
-            self.doubt = Some(why);
+            self.doubts.set(why);
             return self.go_on(scene, findings, open, (tick, motion));
         }
-        if let (true, Some(why)) = (self.own.is_none(), scene.is_torn(&tick)) {
+        if let Some(why) = scene.is_torn(&tick) {
             return Err(scene.broken(why));
         }
-        if tick.began < scene.settled() {
-            // It need not have made a difference.
-            self.doubt = Some(chance::in_motion(tick.began, scene.settled()));
-        }
-        if self.due.is_too_early(tick.began, due) && self.own.is_none() {
+        if self.due.is_too_early(tick.began, due) {
             // Not because of a clock: it was not to come at all.
             self.chance = Some(Chance::Pace);
             let seen = self.observation(scene, (tick.began, &tick.did))?;
@@ -363,12 +365,9 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, self.sight.scope);
             return Ok(());
         }
-        if self.due.is_too_late(tick.began, due) && self.own.is_none() {
+        if self.due.is_too_late(tick.began, due) {
             self.none_came(findings, due);
             return Ok(());
-        }
-        if self.own.is_some() && findings.trace.ticks.is_empty() {
-            self.late = (tick.began - due).max(Span::ZERO);
         }
         self.take_in(scene, findings, (tick, due), (edits, motion))
     }
@@ -404,9 +403,8 @@ impl Wall<'_> {
     ) -> Result<(), EngineError> {
         let (seen, scope, unread) = self.seen(scene, &tick)?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
-        let (_, stall) = scene.stall(self.since[1]).unwrap_or_default();
         // A longer one excuses whatever comes of it.
-        let stall = stall.min(self.due.slack);
+        let stall = scene.held_since(self.since[1]).min(self.due.slack);
         let (before, is_own) = (self.lineages.clone(), self.own.is_some());
         let (boundaries, had_edits) = (self.boundaries, !edits.is_empty());
         let mut decision = self.choose((&tick, stall), (&seen, scope), &pods);

@@ -70,6 +70,13 @@ pub enum Change {
 }
 
 impl Change {
+    /// Whether it is of a target's size or of pods, which become so one after the other; all else
+    /// changes at once.
+    #[must_use]
+    pub fn is_of_workload(&self) -> bool {
+        matches!(self, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_))
+    }
+
     /// The name of the HPA that somebody does something to.
     #[must_use]
     pub fn hpa_name(&self) -> Option<&str> {

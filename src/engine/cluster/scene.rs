@@ -324,10 +324,8 @@ impl Scene {
     pub(crate) async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
         let mut moved = self.overtaken;
         // Metrics are other ones at once, whatever else takes longer.
-        for change in changes {
-            if !matches!(change, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_)) {
-                self.stage.metrics.apply(&self.namespace, change);
-            }
+        for change in changes.iter().filter(|change| !change.is_of_workload()) {
+            self.stage.metrics.apply(&self.namespace, change);
         }
         for change in changes {
             match change {

@@ -78,15 +78,9 @@ impl Scene {
     pub(super) fn is_overtaken(&mut self) -> bool {
         self.has_more();
         let resource = with_group(&self.resource.plural, &self.resource.group);
-        let scaled = |it: &&Did| {
-            it.what == "updateScale"
-                && it.entry["error"].is_null()
-                && it.entry["name"] == *self.name
-                && it.entry["resource"] == *resource
-                && self.time(it.at) > self.sized
-        };
-        let last = self.ahead.iter().rfind(scaled);
-        last.is_some_and(|it| it.entry["replicas"].as_i64() != Some(i64::from(self.replicas)))
+        let since = self.ahead.iter().filter(|it| self.time(it.at) > self.sized);
+        let size = last_size(since, (&self.name, &resource));
+        size.is_some_and(|size| size != i64::from(self.replicas))
     }
 
     /// Whether something that the controller did may have been missed.
@@ -149,7 +143,7 @@ impl Scene {
     }
 
     /// For how long at most a part of the cluster has given no answer since an instant.
-    fn held_since(&self, since: Time) -> Span {
+    pub(crate) fn held_since(&self, since: Time) -> Span {
         self.stall(since).map_or(Span::ZERO, |(_, length)| length)
     }
 
@@ -227,6 +221,16 @@ impl Scene {
     }
 }
 
+/// The size that was written last of a target, if one was.
+fn last_size<'a>(
+    did: impl DoubleEndedIterator<Item = &'a Did>,
+    (name, resource): (&str, &str),
+) -> Option<i64> {
+    let of_target = |it: &&Did| it.entry["name"] == *name && it.entry["resource"] == *resource;
+    let scaled = |it: &&Did| it.what == "updateScale" && it.entry["error"].is_null();
+    did.filter(of_target).rfind(scaled)?.entry["replicas"].as_i64()
+}
+
 /// Whether a scale was written, and the status that tells of it was not: upstream's always does
 /// that, since the time of the last change is in it. After a conflict it is tried again first.
 fn owes_status(did: &[Did]) -> bool {
@@ -297,6 +301,23 @@ mod tests {
         let mut tick = Tick { began: Time::ZERO, ended: Time::ZERO, did: did(&all) };
         tick.forget_retries();
         tick.did.into_iter().map(|it| it.what).collect()
+    }
+
+    #[test]
+    fn the_size_that_counts_is_the_last_one_that_was_written_of_the_target() {
+        let write = |name: &str, replicas: i32, error: Value| {
+            let mut entry = json!({ "name": name, "resource": "deployments.apps" });
+            (entry["replicas"], entry["error"]) = (replicas.into(), error);
+            ("updateScale", entry)
+        };
+        let size =
+            |all: &[(&'static str, Value)]| last_size(did(all).iter(), ("web", "deployments.apps"));
+        let (web, db) = (write("web", 3, Value::Null), write("db", 9, Value::Null));
+        let refused = write("web", 5, json!("not allowed"));
+        let read = ("getScale", json!({ "name": "web", "resource": "deployments.apps" }));
+        assert_eq!(size(&[db.clone(), refused.clone(), read.clone()]), None);
+        assert_eq!(size(&[web.clone(), db, refused, read]), Some(3));
+        assert_eq!(size(&[web, write("web", 4, Value::Null)]), Some(4));
     }
 
     #[test]

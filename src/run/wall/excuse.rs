@@ -4,7 +4,6 @@ use super::Wall;
 use crate::engine::EngineError;
 use crate::engine::cluster::Scene;
 use crate::model::time::Span;
-use crate::run::chance;
 
 impl Wall<'_> {
     /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer
@@ -23,14 +22,7 @@ impl Wall<'_> {
             format!("{of} gave no answer for {length}, when a reconcile was due")
         });
         let once = chance.and_then(|chance| chance.once(self.since[1], before));
-        let doubt = self.doubt.clone().or_else(|| self.doubted(before));
+        let doubt = self.doubts.why(before);
         stall.or(once).or(doubt).map(|why| scene.broken(why))
-    }
-
-    /// Why what came after a doubtful reconcile is no verdict, if there was one before for this.
-    pub(super) fn doubted(&self, before: &[String]) -> Option<String> {
-        let why = self.doubted.as_ref()?;
-        let is_first = !before.iter().any(|why| why.contains(chance::BEFORE_IT));
-        is_first.then(|| format!("{} {why}", chance::BEFORE_IT))
     }
 }
