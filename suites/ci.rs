@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
 use k8s_openapi::api::batch::v1::Job;
-use kube_lockstep::engine::EngineError;
 use kube_lockstep::engine::upstream::build;
+use kube_lockstep::engine::{EngineError, embedded};
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Trial::test("a_night_of_the_workflow", night).with_ignored_flag(!can_play),
         Trial::test("the_job_is_one_that_a_cluster_takes", manifest),
         Trial::test("the_pods_of_the_job_share_the_run", pods),
+        Trial::test("control_planes_are_of_the_releases_of_the_engines", control_planes),
         // Built before, so that the modules are there.
         resolves(support::upstream("ci", Release::newest(), arguments.list), arguments.list),
     ];
@@ -62,6 +63,28 @@ fn resolves(upstream: Result<PathBuf, EngineError>, listing: bool) -> Trial {
         Ok(())
     });
     trial.with_ignored_flag(missing && !listing)
+}
+
+/// And so is all that belongs to them, but for what `ci/resolve` says that stands in.
+fn control_planes() -> Result<(), Failed> {
+    let script = fs::read_to_string(support::repository().join("ci/resolve"))?;
+    for release in embedded::supported() {
+        let version = build::version(build::What::ControlPlane, release).ok_or("no version")?;
+        assert_eq!(build::version(build::What::Host, release).as_ref(), Some(&version));
+        let staging = version.replacen("v1.", "v0.", 1);
+        let file = format!("upstream/controlplane/versions/v{release}.mod");
+        let text = fs::read_to_string(support::repository().join(&file))?;
+        let replaced: Vec<_> = text.lines().filter_map(|line| line.split_once(" => ")).collect();
+        assert!(replaced.len() > 20, "{file}: {replaced:?}");
+        for (module, by) in replaced {
+            let module = module.trim().trim_start_matches("replace ");
+            let Some(at) = by.strip_prefix(&format!("{module} ")) else { continue };
+            let stands_in = script.contains(&format!("[\"{module}@{staging}\"]={at}\n"));
+            let is_own = at == staging || !module.starts_with("k8s.io/");
+            assert!(is_own || stands_in, "{file}: {module} is of {at}");
+        }
+    }
+    Ok(())
 }
 
 fn yaml(name: &str) -> Result<Value, Failed> {
