@@ -71,16 +71,15 @@ pub(super) async fn observe(
     };
     let user_agent = header(request.headers(), "user-agent");
     let user = header(request.headers(), "x-remote-user");
-    let slow = asked.namespace.as_ref().and_then(|namespace| metrics.slowness(namespace));
-    if let Some(span) = slow {
-        tokio::time::sleep(Duration::from_nanos(span.0.unsigned_abs())).await;
-    }
-    let answer = match asked.watched() {
-        Some(kind) => {
-            let why = format!("watch is not supported on resources of kind \"{kind}\"");
-            answers::failure(&answers::error(405, "MethodNotAllowed", &why))
+    let answer = if let Some(kind) = asked.watched() {
+        let why = format!("watch is not supported on resources of kind \"{kind}\"");
+        answers::failure(&answers::error(405, "MethodNotAllowed", &why))
+    } else {
+        let slow = asked.namespace.as_ref().and_then(|namespace| metrics.slowness(namespace));
+        if let Some(span) = slow {
+            tokio::time::sleep(Duration::from_nanos(span.0.unsigned_abs())).await;
         }
-        None => ASKING.scope(user.clone().unwrap_or_default(), next.run(request)).await,
+        ASKING.scope(user.clone().unwrap_or_default(), next.run(request)).await
     };
     metrics.asked(|| {
         let short = answer.extensions().get::<InShort>().map(|it| it.0.clone());
