@@ -7,14 +7,18 @@
 //! What the API keeps in whole seconds must stay so; a scenario of which that can't be is refused.
 
 use std::num::NonZero;
+use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
 use super::meant::{Metrics, Scenario, Signal, UsageSource, What};
 use crate::model::time::{Span, Time};
 
-/// Fields of an HPA that are spans of time, in seconds.
-const SECONDS: [&str; 2] = ["stabilizationWindowSeconds", "periodSeconds"];
+/// Fields of an HPA that are spans of time, in seconds, and what the API server takes of each.
+///
+/// Upstream: pkg/apis/autoscaling/validation/validation.go
+const SECONDS: [(&str, RangeInclusive<i64>); 2] =
+    [("stabilizationWindowSeconds", 0..=3600), ("periodSeconds", 1..=1800)];
 
 /// The period of the policies that the API server fills in.
 ///
@@ -115,16 +119,18 @@ impl Speed {
         }
     }
 
-    /// Divides what is in seconds, wherever it is.
+    /// Divides what is in seconds, wherever it is. What the API server refuses is refused as it is.
     fn seconds(self, value: &mut Value) -> Result<(), String> {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    match value.as_i64().filter(|_| SECONDS.contains(&name.as_str())) {
-                        Some(seconds) if seconds % self.0 == 0 => {
+                    let field = SECONDS.iter().find(|(field, _)| field == name);
+                    match value.as_i64().zip(field) {
+                        Some((seconds, (_, taken))) if !taken.contains(&seconds) => {}
+                        Some((seconds, _)) if seconds % self.0 == 0 => {
                             *value = (seconds / self.0).into()
                         }
-                        Some(seconds) => {
+                        Some((seconds, _)) => {
                             return Err(format!(
                                 "its {name}: {seconds} does not divide by {}",
                                 self.0
@@ -254,5 +260,16 @@ until: 2m
             TEXT.replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
         let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
         assert_eq!(error, "its stabilizationWindowSeconds: 50 does not divide by 15");
+    }
+
+    #[test]
+    fn what_the_api_server_refuses_stays_so() {
+        for wrong in [-1, 3601] {
+            let wrong = format!("stabilizationWindowSeconds: {wrong}");
+            let text = TEXT.replace("stabilizationWindowSeconds: 300", &wrong);
+            let faster = scenario(&text).faster(NonZero::new(15).expect("15")).expect("it stays");
+            let manifest = faster.hpas[0].manifest.to_string();
+            assert!(manifest.contains(&wrong.replace("s: ", "s\":")), "{manifest}");
+        }
     }
 }
