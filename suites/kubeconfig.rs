@@ -33,6 +33,7 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
+use support::moments::{Moments, kill as kill_now};
 use support::place::signal;
 use tokio::runtime::Runtime;
 
@@ -114,13 +115,14 @@ fn main() -> ExitCode {
 
 type Test = fn(&Arc<Place>) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 13] = [
+const TESTS: [(&str, Test); 14] = [
     ("fixtures_conform_and_nothing_is_left", conform),
     ("a_controller_that_is_not_as_it_seems_diverges", diverge),
     ("without_consent_nothing_is_made", without_consent),
     ("a_metrics_api_that_is_there_is_refused_or_restored", replaced),
     ("an_interrupted_run_leaves_nothing", interrupted),
     ("a_killed_run_leaves_nothing", guarded),
+    ("a_run_that_is_killed_at_any_moment_leaves_nothing", guarded_all_along),
     ("what_a_lost_run_left_can_be_removed", cleaned),
     ("what_a_lost_run_left_is_removed_by_the_next", next_run),
     ("an_api_server_that_dies_under_a_run_is_no_verdict", dies_under_a_run),
@@ -213,6 +215,15 @@ impl Place {
             }
             sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Waits until nothing of a run is left.
+    fn becomes_clean(&self) -> Result<(), Failed> {
+        let begin = Instant::now();
+        while self.is_clean().is_err() && begin.elapsed() < LIMIT {
+            sleep(Duration::from_millis(100));
+        }
+        self.is_clean()
     }
 
     /// The process of a part of it. All of them name its folder, and the API server its port.
@@ -410,14 +421,37 @@ fn guarded(place: &Arc<Place>) -> Result<(), Failed> {
     let theirs = place.create_metrics_server()?;
     let mut child = place.under_way(&["--replace-metrics-api"])?;
     assert_ne!(place.metrics_server()?, theirs, "it is replaced");
-    child.kill()?;
-    child.wait()?;
-    let begin = Instant::now();
-    while place.is_clean().is_err() && begin.elapsed() < LIMIT {
-        sleep(Duration::from_millis(100));
-    }
-    place.is_clean()?;
+    kill_now(&mut child)?;
+    place.becomes_clean()?;
     assert_eq!(place.metrics_server()?, theirs);
+    place.delete_metrics_server()
+}
+
+/// Wherever it is: before it has made anything, while it registers itself, plays or cleans up.
+fn guarded_all_along(place: &Arc<Place>) -> Result<(), Failed> {
+    const KILLS: u32 = 12;
+    let theirs = place.create_metrics_server()?;
+    let run = ["run", "--engine", "kubeconfig", "--yes", "--replace-metrics-api", CONFORM[0]];
+    let begin = Instant::now();
+    let whole = place.command(&run).output()?;
+    assert_eq!(whole.status.code(), Some(0), "{}", said(&whole));
+    let whole = begin.elapsed();
+    let mut moments = Moments::of("kubeconfig");
+    let (mut killed, mut replaced) = (0, 0);
+    while killed < KILLS {
+        let mut child = place.command(&run).spawn()?;
+        let moment = moments.before(whole);
+        sleep(moment);
+        replaced += u32::from(place.metrics_server()? != theirs);
+        if child.try_wait()?.is_some() {
+            continue;
+        }
+        kill_now(&mut child)?;
+        killed += 1;
+        place.becomes_clean().map_err(|left| format!("killed after {moment:?}: {left:?}"))?;
+        assert_eq!(place.metrics_server()?, theirs, "killed after {moment:?}");
+    }
+    assert!(replaced > 0, "each was killed before it had made anything, or after that");
     place.delete_metrics_server()
 }
 
