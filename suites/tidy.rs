@@ -159,8 +159,10 @@ fn files_are_short_and_say_what_they_are_for() {
 #[test]
 fn links_in_the_documents_lead_somewhere() {
     let mut documents = vec![support::repository().join("README.md")];
-    let docs = fs::read_dir(support::repository().join("docs")).expect("docs/ can be listed");
-    documents.extend(docs.map(|entry| entry.expect("docs/ can be listed").path()));
+    for folder in ["docs", "docs/engines"] {
+        let docs = fs::read_dir(support::repository().join(folder)).expect("docs/ can be listed");
+        documents.extend(docs.map(|entry| entry.expect("docs/ can be listed").path()));
+    }
     let mut wrong = Vec::new();
     for document in documents.iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
         let text = fs::read_to_string(document).expect("a document can be read");

@@ -412,7 +412,7 @@ impl Wall<'_> {
             let differ = |it: &Decision| compare::observations(&it.observation, &seen, scope);
             model.as_ref().is_some_and(|it| differ(it).is_empty())
         };
-        let is_amid = tick.began < scene.settled() && !is_own;
+        let is_amid = tick.began < scene.settled();
         let mut amid = None;
         if let Some(motion) = motion.filter(|_| is_amid && !agrees(&decision))
             && let Some((lineages, found)) = motion.find((tick.began, &seen), |lineages| {
