@@ -265,8 +265,11 @@ until: 2m
     #[test]
     fn what_the_api_server_refuses_stays_so() {
         let mut edit = json!({
-            "scaleUp": { "stabilizationWindowSeconds": -1, "policies": [{ "periodSeconds": 1801 }] },
-            "scaleDown": { "stabilizationWindowSeconds": 3601 },
+            "scaleUp": { "stabilizationWindowSeconds": -1 },
+            "scaleDown": {
+                "stabilizationWindowSeconds": 3601,
+                "policies": [{ "periodSeconds": 1801 }],
+            },
         });
         let wrong = edit.clone();
         assert_eq!(Speed(15).seconds(&mut edit), Ok(()));
