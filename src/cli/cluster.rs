@@ -28,6 +28,9 @@ use crate::engine::upstream::build;
 use crate::model::rules::Release;
 use crate::model::time::Span;
 
+/// The control plane that is meant where none is named.
+const DEFAULT: &str = "default";
+
 /// How often it is looked whether something has come about.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -73,7 +76,7 @@ enum Command_ {
 #[derive(clap::Args, Debug)]
 struct Named {
     /// Which one: several can run at once
-    #[arg(long, default_value = "default", value_parser = name)]
+    #[arg(long, default_value = DEFAULT, value_parser = name)]
     name: String,
 }
 
@@ -159,6 +162,14 @@ impl Place {
     fn of(name: &str) -> Result<Place, Failure> {
         let folder = build::cache_folder()?.join("clusters").join(name);
         Ok(Place { name: name.to_owned(), folder })
+    }
+
+    /// The command that ends it.
+    fn stop(&self) -> String {
+        match &*self.name {
+            DEFAULT => "kube-lockstep cluster stop".to_owned(),
+            name => format!("kube-lockstep cluster stop --name {name}"),
+        }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -292,7 +303,7 @@ fn start(args: &StartArgs) -> anyhow::Result<u8> {
     let place = Place::of(&args.named.name)?;
     if place.runs()? {
         let what = format!("the control plane `{}` is running already", place.name);
-        let hint = "--name starts another one; `kube-lockstep cluster stop` ends it";
+        let hint = format!("--name starts another one; `{}` ends it", place.stop());
         return Err(Failure::usage(what).hint(hint).into());
     }
     let program = program(args.release.release)?;
@@ -338,10 +349,11 @@ fn start(args: &StartArgs) -> anyhow::Result<u8> {
     }
     show(&format!(
         "Kubernetes {} is ready after {:.1} s.\n\n  export KUBECONFIG={}\n\n\
-         `kube-lockstep cluster stop` ends it.\n",
+         `{}` ends it.\n",
         args.release.release,
         begin.elapsed().as_secs_f64(),
-        place.kubeconfig().display()
+        place.kubeconfig().display(),
+        place.stop()
     ))?;
     Ok(exit::CONFORMS)
 }
@@ -395,9 +407,12 @@ fn in_foreground(place: &Place, program: &Path, args: &StartArgs) -> anyhow::Res
     secret(&place.drivers(), &running.driver_kubeconfig()?)?;
     // The last one: it is waited for.
     secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
-    if args.foreground && io::IsTerminal::is_terminal(&io::stdout()) {
-        show(&format!("export KUBECONFIG={}\n", place.kubeconfig().display()))?;
-    }
+    // Nobody need read it.
+    let _ = show(&format!(
+        "# Kubernetes {} is ready; Ctrl-C ends it.\nexport KUBECONFIG={}\n",
+        args.release.release,
+        place.kubeconfig().display()
+    ));
     let mut broken = None;
     while !ended.load(Ordering::Relaxed) && broken.is_none() {
         std::thread::sleep(GLANCE);

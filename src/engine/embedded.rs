@@ -36,7 +36,12 @@ pub fn ensure(
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<std::path::PathBuf, EngineError> {
-    build::ensure(What::ControlPlane, release, stop, progress)
+    build::ensure(What::ControlPlane, release, stop, progress).map_err(|error| match error {
+        EngineError::Unavailable { why, hint, .. } => {
+            EngineError::Unavailable { engine: NAME.into(), why, hint }
+        }
+        broken @ EngineError::Broken { .. } => broken,
+    })
 }
 
 /// What somebody's own control plane is to be like.

@@ -152,7 +152,12 @@ pub(super) fn run_all(
     let runtime = runtime(&name)?;
     let mut summary = Summary::default();
     let own = plan.own.as_ref().map(|own| format!("; {}", own.note())).unwrap_or_default();
-    let pace = format!("{} times as fast as written{own}", plan.pace.speed);
+    let are_expected = plan.scenarios.iter().any(|scenario| !scenario.expect.is_empty());
+    let unchecked = match are_expected && plan.pace.speed.get() > 1 {
+        true => ", so `expect` is not checked",
+        false => "",
+    };
+    let pace = format!("{} times as fast as written{unchecked}{own}", plan.pace.speed);
     sink(start(plan, name.clone(), Some(pace)));
     for (release, part) in parts {
         let begin = Instant::now();
