@@ -22,6 +22,9 @@ pub(super) const TEXT_OR_MAP: &str = "\0text or map";
 /// What is expected of `hpa`.
 pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
 
+/// What is expected of `metricMissing`.
+const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
+
 /// How `null` is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Nulls {
@@ -168,9 +171,15 @@ pub(super) fn fraction(percent: &str) -> Option<String> {
 /// What another shape may have meant: a scalar for the map that it belongs in, one for many.
 fn shape_hint(expected: &str, node: &Node) -> Option<String> {
     let Some(scalar) = node.scalar() else {
+        if expected.starts_with("a set of pods") && node.entry("metric").is_some() {
+            return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
+        }
         let one = expected == "a list" && matches!(node.kind, Kind::Map(_));
         return one.then(|| "a list of one is written `[{…}]`, or begins with `- `".to_owned());
     };
+    if expected == METRIC_OF_PODS {
+        return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".to_owned());
+    }
     let map = match (expected, scalar) {
         (MANIFEST, Scalar::Text(path)) => format!("{{file: {path}}}"),
         ("a workload (a map)", Scalar::Int(replicas)) => format!("{{replicas: {replicas}}}"),

@@ -110,6 +110,7 @@ const PLACES: [(&str, &[&str]); 13] = [
             "selector",
             "age",
             "startup",
+            "scaleDownOrder",
             "victims",
             "termination",
         ],

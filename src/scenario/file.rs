@@ -206,9 +206,9 @@ pub(super) struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub(super) status_replicas: Option<i32>,
-    /// Which pods go first when the size shrinks. Default replicaSet.
+    /// Which pods a scale-down deletes first. Default: replicaSet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) victims: Option<Victims>,
+    pub(super) scale_down_order: Option<ScaleDownOrder>,
     /// How long a deleted pod stays Terminating. Default 0s: it is gone at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) termination: Option<Duration>,
@@ -367,10 +367,10 @@ pub(super) struct Startup {
     pub(super) metrics: Option<Duration>,
 }
 
-/// Which pods go first when the size shrinks.
+/// Which pods a scale-down deletes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Victims {
+pub(super) enum ScaleDownOrder {
     /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
     ReplicaSet,
     /// The newest, as a StatefulSet.

@@ -194,7 +194,7 @@ pub struct Workload {
     /// `status.replicas` of its scale, if it is not the number of its pods.
     pub status_replicas: Option<i32>,
     /// Which pods go first when the size shrinks.
-    pub victims: Victims,
+    pub scale_down_order: ScaleDownOrder,
     /// How long a deleted pod stays Terminating (it is not ready meanwhile and has no replacement
     /// to wait for). Zero: it is gone at once.
     pub termination: Span,
@@ -232,9 +232,9 @@ pub struct Startup {
     pub metrics: Span,
 }
 
-/// Which pods are deleted first when the size shrinks.
+/// Which pods a scale-down deletes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Victims {
+pub enum ScaleDownOrder {
     /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
     #[default]
     ReplicaSet,

@@ -8,6 +8,7 @@
 //! from top to bottom by a person who has never seen another.
 
 mod decode;
+mod deprecated;
 mod error;
 mod expect_file;
 mod file;
@@ -55,9 +56,10 @@ pub fn parse(
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<Scenario, Error> {
     let failed = |problems| Error { path: path.to_owned(), problems };
-    let root = single(text).map_err(|problem| failed(vec![problem]))?;
+    let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
+    let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
     let folder = path.rfind('/').map_or("", |end| &path[..=end]);
-    lower::lower(path, &root, read).map_err(|mut problems| {
+    let mut scenario = lower::lower(path, &root, read).map_err(|mut problems| {
         for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
             let below = file.strip_prefix("./").unwrap_or(file);
             if !below.starts_with('/') {
@@ -65,7 +67,9 @@ pub fn parse(
             }
         }
         failed(problems)
-    })
+    })?;
+    scenario.notes.extend(notes);
+    Ok(scenario)
 }
 
 /// An HPA's manifest in a version that API servers take: v2, if they take its own no more.

@@ -75,6 +75,16 @@ impl Node {
         }
     }
 
+    /// The value of a field of a map, to be changed.
+    pub(super) fn entry_mut(&mut self, name: &str) -> Option<&mut Node> {
+        match &mut self.kind {
+            Kind::Map(entries) => {
+                entries.iter_mut().find(|(key, _)| key.text == name).map(|(_, node)| node)
+            }
+            Kind::Scalar { .. } | Kind::List(_) => None,
+        }
+    }
+
     /// The member of a list.
     pub(super) fn item(&self, index: usize) -> Option<&Node> {
         match &self.kind {

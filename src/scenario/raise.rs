@@ -12,8 +12,8 @@ use super::file::{
     AnyManifest, ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception,
     ExternalMetric, File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics,
     ObjectMetric, OtherPods, OtherTarget, Phase, PodResources, PodsMetric, Point, Readiness,
-    ResourceOfPods, ResourceUsage, RestartPolicy, RollingUpdate, Sampling, Series, Signal,
-    SignalShape, Sine, Startup, Victims, Workload,
+    ResourceOfPods, ResourceUsage, RestartPolicy, RollingUpdate, Sampling, ScaleDownOrder, Series,
+    Signal, SignalShape, Sine, Startup, Workload,
 };
 use super::lower::{AGE, APP};
 use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
@@ -185,10 +185,10 @@ fn workload(meant: &meant::Workload) -> Workload {
         startup: (startup != Startup::default()).then_some(startup),
         plural: meant.has_unusual_plural().then(|| meant.resource.clone()),
         status_replicas: meant.status_replicas,
-        victims: match meant.victims {
-            meant::Victims::ReplicaSet => None,
-            meant::Victims::Newest => Some(Victims::Newest),
-            meant::Victims::Oldest => Some(Victims::Oldest),
+        scale_down_order: match meant.scale_down_order {
+            meant::ScaleDownOrder::ReplicaSet => None,
+            meant::ScaleDownOrder::Newest => Some(ScaleDownOrder::Newest),
+            meant::ScaleDownOrder::Oldest => Some(ScaleDownOrder::Oldest),
         },
         termination: unless(meant.termination, Span::ZERO),
     }

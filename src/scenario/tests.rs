@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::meant::{PodSet, Signal, Startup, UsageSource, Victims, What, When};
+use super::meant::{PodSet, ScaleDownOrder, Signal, Startup, UsageSource, What, When};
 use super::*;
 use crate::model::time::{Span, Time};
 
@@ -69,13 +69,27 @@ fn a_scenario_of_ones_own_needs_no_link() {
 }
 
 #[test]
+fn victims_is_read_as_scale_down_order_with_a_note() {
+    let new = LONG;
+    let old = new.replace("scaleDownOrder: newest", "victims: newest");
+    assert_ne!(old, new);
+    let (old, new) = (parsed(&old), parsed(new));
+    assert_eq!(old.workload.scale_down_order, ScaleDownOrder::Newest);
+    assert_eq!(old.hash, new.hash);
+    assert_eq!(to_yaml(&old, None), to_yaml(&new, None));
+    let is_note = |note: &&String| note.ends_with("`victims` is deprecated; use `scaleDownOrder`");
+    assert_eq!(old.notes.iter().filter(is_note).count(), 1, "{:?}", old.notes);
+    assert_eq!(new.notes.iter().filter(is_note).count(), 0, "{:?}", new.notes);
+}
+
+#[test]
 fn everything_is_read() {
     let scenario = parsed(LONG);
     assert_eq!(scenario.flags.sync_period, Span::from_secs(30));
     assert_eq!(scenario.flags.concurrent_syncs, 1);
     assert!(!scenario.gate_overrides["HPAScaleToZero"]);
     assert_eq!(scenario.releases.to_string(), "1.30 - 1.37");
-    assert_eq!(scenario.workload.victims, Victims::Newest);
+    assert_eq!(scenario.workload.scale_down_order, ScaleDownOrder::Newest);
     assert_eq!(scenario.workload.startup.ready, None);
     let [cpu, memory] = scenario.metrics.resources.as_slice() else { panic!("two resources") };
     assert!(matches!(&cpu.source, UsageSource::Load { limit: Some(_), .. }));

@@ -20,7 +20,7 @@ use super::update::Update;
 use super::usage::{Usage, contains};
 use crate::model::api::{PodPhase, PodSpec};
 use crate::model::time::Time;
-use crate::scenario::meant::{Happening, PodSet, Scenario, Victims, What};
+use crate::scenario::meant::{Happening, PodSet, ScaleDownOrder, Scenario, What};
 
 /// No more pods than this are active: a larger workload stays short of its size, as in a cluster
 /// that is full. Without it a controller that is wrong could ask for two billion pods.
@@ -484,7 +484,7 @@ impl World {
         let wanted = self.wanted();
         if self.active > wanted {
             let (now, termination) = (self.now, self.scenario.workload.termination);
-            for ordinal in self.victims(self.active - wanted, None) {
+            for ordinal in self.first_to_delete(self.active - wanted, None) {
                 self.change(ordinal, |pod| pod.delete(now, termination));
             }
         }
@@ -521,13 +521,15 @@ impl World {
     }
 
     /// The pods that go first, of all or of one revision.
-    pub(super) fn victims(&self, count: usize, revision: Option<u32>) -> Vec<u32> {
+    pub(super) fn first_to_delete(&self, count: usize, revision: Option<u32>) -> Vec<u32> {
         let of = |pod: &SimPod| revision.is_none_or(|revision| pod.revision == revision);
         let active = self.pods.iter().filter(|(_, pod)| pod.active() && of(pod));
-        match self.scenario.workload.victims {
-            Victims::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
-            Victims::Newest => active.rev().map(|(ordinal, _)| *ordinal).take(count).collect(),
-            Victims::ReplicaSet => {
+        match self.scenario.workload.scale_down_order {
+            ScaleDownOrder::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
+            ScaleDownOrder::Newest => {
+                active.rev().map(|(ordinal, _)| *ordinal).take(count).collect()
+            }
+            ScaleDownOrder::ReplicaSet => {
                 let mut ranked: Vec<_> = active
                     .map(|(ordinal, pod)| (pod.started.is_some(), pod.serving(), Reverse(*ordinal)))
                     .collect();

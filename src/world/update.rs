@@ -89,7 +89,7 @@ impl World {
             let of = |pod: &&SimPod| pod.active() && pod.revision == size.revision;
             let there = self.pods.values().filter(of).count();
             if there > size.wanted {
-                self.delete_all(self.victims(there - size.wanted, Some(size.revision)));
+                self.delete_all(self.first_to_delete(there - size.wanted, Some(size.revision)));
                 acted = true;
             }
             for _ in there..size.wanted {
@@ -114,7 +114,7 @@ impl World {
     fn replace_one(&mut self) -> bool {
         let wanted = self.wanted();
         if self.active > wanted {
-            self.delete_all(self.victims(self.active - wanted, None));
+            self.delete_all(self.first_to_delete(self.active - wanted, None));
             return true;
         }
         if self.active + self.leaving() < wanted {

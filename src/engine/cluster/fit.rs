@@ -4,7 +4,7 @@ use super::targets::Maker;
 use crate::model::api::{Container, PodSpec};
 use crate::model::selector::Selector;
 use crate::scenario::Scenario;
-use crate::scenario::meant::{Victims, What};
+use crate::scenario::meant::{ScaleDownOrder, What};
 
 /// No more pods than this: each of them is an object that somebody has to write.
 const MOST_PODS: i32 = 200;
@@ -34,8 +34,8 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     if workload.quota.is_some() && !is_custom {
         return Some("a quota of pods".to_owned());
     }
-    if workload.victims == Victims::Oldest && !is_custom {
-        return Some("another order of victims than a ReplicaSet's".to_owned());
+    if workload.scale_down_order == ScaleDownOrder::Oldest && !is_custom {
+        return Some("a scaleDownOrder other than replicaSet".to_owned());
     }
     if !workload.spec.overhead.is_empty() {
         return Some("an overhead of pods, which needs a RuntimeClass".to_owned());

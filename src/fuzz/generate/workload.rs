@@ -7,7 +7,7 @@ use super::{Draft, edge, numbers};
 use crate::fuzz::area::Area;
 use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::time::Span;
-use crate::scenario::meant::{Startup, Victims, Workload};
+use crate::scenario::meant::{ScaleDownOrder, Startup, Workload};
 
 /// Kinds of targets: kind, group, version, resource.
 const KINDS: [(&str, &str, &str, &str); 5] = [
@@ -53,7 +53,11 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         startup,
         status_replicas: (group == "example.com" && draft.dice.percent(30))
             .then(|| draft.dice.size(0, draft.replicas.max(0) + 2)),
-        victims: draft.dice.pick(&[Victims::ReplicaSet, Victims::Newest, Victims::Oldest]),
+        scale_down_order: draft.dice.pick(&[
+            ScaleDownOrder::ReplicaSet,
+            ScaleDownOrder::Newest,
+            ScaleDownOrder::Oldest,
+        ]),
         termination: match draft.likely(Area::Pods, 20, 60) {
             true => draft.span(),
             false => Span::ZERO,

@@ -11,7 +11,7 @@ use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::file::{self, Startup as TypedStartup, Workload as TypedWorkload};
-use crate::scenario::meant::{Startup, Victims, Workload};
+use crate::scenario::meant::{ScaleDownOrder, Startup, Workload};
 use crate::scenario::scalars::{DurationOrNever, Entries, QuantityText};
 
 /// The age of the first pods, unless the scenario says otherwise.
@@ -57,10 +57,10 @@ pub(super) fn lower(
         age,
         startup,
         status_replicas: typed.status_replicas,
-        victims: match typed.victims {
-            None | Some(file::Victims::ReplicaSet) => Victims::ReplicaSet,
-            Some(file::Victims::Newest) => Victims::Newest,
-            Some(file::Victims::Oldest) => Victims::Oldest,
+        scale_down_order: match typed.scale_down_order {
+            None | Some(file::ScaleDownOrder::ReplicaSet) => ScaleDownOrder::ReplicaSet,
+            Some(file::ScaleDownOrder::Newest) => ScaleDownOrder::Newest,
+            Some(file::ScaleDownOrder::Oldest) => ScaleDownOrder::Oldest,
         },
         termination,
     })

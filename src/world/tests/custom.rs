@@ -146,7 +146,7 @@ fn a_pod_that_is_gone_has_no_value_though_its_sample_of_usage_stays() {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.happens(5, None, What::MetricsStale(pods(0, 0)));
         s.happens(10, None, What::Scale(1));
-        s.workload.victims = Victims::Oldest;
+        s.workload.scale_down_order = ScaleDownOrder::Oldest;
     }));
     assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
     assert_eq!(run.samples(10).len(), 2);

@@ -142,9 +142,9 @@ fn a_replica_set_takes_pending_then_unready_then_the_newest() {
 
 #[test]
 fn other_workloads_take_the_newest_or_the_oldest() {
-    for (victims, left) in [(Victims::Newest, "web-0"), (Victims::Oldest, "web-2")] {
+    for (victims, left) in [(ScaleDownOrder::Newest, "web-0"), (ScaleDownOrder::Oldest, "web-2")] {
         let mut run = Run::new(&scenario(3, |s| {
-            s.workload.victims = victims;
+            s.workload.scale_down_order = victims;
             s.happens(5, None, What::PodsUnready(pods(0, 0)));
         }));
         run.scale(10, 1);

@@ -17,8 +17,8 @@ use crate::model::flags::Flags;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::meant::{
-    Autoscaler, Happening, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, Scenario,
-    Signal, Startup, UsageSource, Victims, What, Workload,
+    Autoscaler, Happening, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, ScaleDownOrder,
+    Scenario, Signal, Startup, UsageSource, What, Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -69,7 +69,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             age: secs(3600),
             startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
             status_replicas: None,
-            victims: Victims::ReplicaSet,
+            scale_down_order: ScaleDownOrder::ReplicaSet,
             termination: secs(0),
         },
         metrics: Metrics {

@@ -266,10 +266,10 @@ impl<'a> Simple<'a> {
                 self.pods.push(pod);
             } else if active.len() > wanted {
                 let ready = |i: usize| self.pods[i].ready.is_some_and(|(ready, _)| ready);
-                let victim = match self.scenario.workload.victims {
-                    Victims::Oldest => active[0],
-                    Victims::Newest => active[active.len() - 1],
-                    Victims::ReplicaSet => *active
+                let victim = match self.scenario.workload.scale_down_order {
+                    ScaleDownOrder::Oldest => active[0],
+                    ScaleDownOrder::Newest => active[active.len() - 1],
+                    ScaleDownOrder::ReplicaSet => *active
                         .iter()
                         .rev()
                         .min_by_key(|&&i| (self.pods[i].started.is_some(), ready(i)))

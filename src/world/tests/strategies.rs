@@ -110,8 +110,9 @@ fn workload() -> impl Strategy<Value = Workload> {
             let (pending, ready) = (pending.map(secs), ready.map(secs));
             workload.startup = Startup { pending, ready, metrics: secs(metrics) };
             workload.termination = secs(termination);
-            workload.victims =
-                [Victims::ReplicaSet, Victims::Newest, Victims::Oldest][usize::from(victims)];
+            workload.scale_down_order =
+                [ScaleDownOrder::ReplicaSet, ScaleDownOrder::Newest, ScaleDownOrder::Oldest]
+                    [usize::from(victims)];
             workload
         },
     )

@@ -1,0 +1,43 @@
+//! Old names of fields of the scenario format. They are still read, with a note that gives the new
+//! name.
+
+use super::error::Problem;
+use super::node::{Kind, Node};
+
+/// A field that was renamed.
+struct RenamedField {
+    /// The top-level field of the scenario that contains it.
+    parent: &'static str,
+    old: &'static str,
+    new: &'static str,
+}
+
+const RENAMED_FIELDS: [RenamedField; 1] =
+    [RenamedField { parent: "workload", old: "victims", new: "scaleDownOrder" }];
+
+/// Renames old fields to their new names, and returns a note for each of them.
+///
+/// # Errors
+/// If a file contains both the old and the new name of a field.
+pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<String>, Problem> {
+    let mut notes = Vec::new();
+    for RenamedField { parent, old, new } in RENAMED_FIELDS {
+        let Some(Kind::Map(fields)) = root.entry_mut(parent).map(|node| &mut node.kind) else {
+            continue;
+        };
+        let has_new = fields.iter().any(|(key, _)| key.text == new);
+        let Some((key, _)) = fields.iter_mut().find(|(key, _)| key.text == old) else { continue };
+        if has_new {
+            return Err(Problem {
+                file: None,
+                line: key.line,
+                column: key.column,
+                what: format!("`{old}` is the old name of `{new}`, which is also given"),
+                hint: Some(format!("remove `{old}`")),
+            });
+        }
+        notes.push(format!("line {}: `{old}` is deprecated; use `{new}`", key.line));
+        new.clone_into(&mut key.text);
+    }
+    Ok(notes)
+}
