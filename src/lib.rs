@@ -18,23 +18,23 @@
 //!
 //! # Code map
 //!
-//! | module | what it is | may use |
+//! | module | purpose | may use |
 //! |---|---|---|
-//! | [`model`] | the reference model of the HPA: pure, deterministic, fast | std, serde derive |
-//! | [`scenario`] | scenario files, as typed and as meant | `model` |
-//! | [`world`] | pods, workloads and metrics over time | `model`, `scenario` |
-//! | [`trace`] | what was observed; its JSON and recorded forms | `model` |
+//! | [`model`] | the reference model of the HPA: pure, deterministic, fast | no other module |
+//! | [`scenario`] | scenario files: parsed, validated, written | `model`, `compare` |
+//! | [`world`] | pods, workloads and metrics over time | `model`, `scenario`, `trace` |
+//! | [`trace`] | observations of a controller; their JSON and recorded forms | `model` |
 //! | [`compare`] | the one comparison | `model`, `trace` |
-//! | [`expect`] | what the author of a scenario expects | `model`, `scenario` |
-//! | [`fuzz`] | given a seed: scenarios, made and made smaller | `model`, `scenario` |
-//! | [`engine`] | everything that a scenario can be run on | all above, but no comparison |
-//! | [`run`] | lockstep, verdicts, events; prints nothing | all above |
-//! | [`report`] | events as text and JSON; knows no engine | `run`, `trace`, `compare` |
-//! | [`cli`] | the command, one file a subcommand | everything |
+//! | [`expect`] | the expectations of a scenario's author | `model`, `scenario` |
+//! | [`fuzz`] | scenarios generated from a seed, and shrunk | `model`, `scenario`, `world` |
+//! | [`engine`] | everything that a scenario can run on | `model`, `scenario`, `world`, `trace`, `compare::Scope` |
+//! | [`run`] | lockstep, verdicts, events; prints nothing | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
+//! | [`report`] | events as text, HTML, JUnit and JSON; knows no engine | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
+//! | [`cli`] | the command, one file per subcommand | everything |
 //!
 //! Down to [`fuzz`] this is the *pure half*: no files, no clock, no processes.
-//! `suites/tidy.rs` checks this table. Without default features only the pure half is compiled, and
-//! there is neither tokio nor any other I/O in the dependency tree.
+//! The table is generated from the one that `suites/tidy.rs` checks. Without default features only
+//! the pure half is compiled, and there is neither tokio nor any other I/O in the dependency tree.
 //!
 //! Engines with a real clock (`engine::cluster`) are no [`engine::Session`]s: there the model
 //! follows the clock, in `run::wall`.
