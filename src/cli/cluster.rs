@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -510,13 +510,12 @@ fn list() -> anyhow::Result<u8> {
             text.push_str(&format!("{name:<20} {:<6} {}\n", read("release"), read("server")));
         }
     }
-    match text.is_empty() {
-        true => Err(Failure::nothing("no control plane is running").into()),
-        false => {
-            show(&text)?;
-            Ok(exit::CONFORMS)
-        }
+    if text.is_empty() {
+        // Nothing on standard output: scripts read the list from there.
+        let _ = writeln!(anstream::stderr(), "no control plane is running");
     }
+    show(&text)?;
+    Ok(exit::CONFORMS)
 }
 
 #[cfg(test)]
