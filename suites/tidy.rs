@@ -262,7 +262,8 @@ fn files_state_their_purpose_in_lines_of_at_most_100_columns() {
             wrong.push(format!("{} has no module documentation", show(&path, 1)));
         }
         for (index, line) in text.lines().enumerate() {
-            if line.chars().count() > 100 {
+            // A row of a Markdown table can't be wrapped.
+            if line.chars().count() > 100 && !line.starts_with("//! |") {
                 wrong.push(format!("{} is over 100 columns", show(&path, index + 1)));
             }
         }
