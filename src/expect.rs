@@ -15,7 +15,7 @@ use crate::model::observation::{Event, Observation, Read};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::meant::{
+use crate::scenario::resolved::{
     Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
 };
 
@@ -30,7 +30,7 @@ pub struct Unmet {
 
 /// A size of a target that somebody else than the controller wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outside {
+pub struct ExternalScale {
     /// When.
     pub at: Time,
     /// The target, by its index.
@@ -89,7 +89,7 @@ pub fn evaluate(
     (expect, release): (&[Expectation], Release),
     observations: &[Observation],
     sizes: &Sizes,
-    outside: &[Outside],
+    outside: &[ExternalScale],
 ) -> Vec<Unmet> {
     if expect.is_empty() {
         return Vec::new();
@@ -139,7 +139,7 @@ impl Display for Tick<'_> {
 fn fold<'a>(
     observations: &'a [Observation],
     mut sizes: Sizes,
-    mut outside: &[Outside],
+    mut outside: &[ExternalScale],
 ) -> Vec<Tick<'a>> {
     let mut ticks = Vec::with_capacity(observations.len());
     // The status of each HPA as stored.

@@ -33,7 +33,7 @@ const FILE: &str = "pkg/controller/podautoscaler/replica_calculator.go";
 
 /// Where Go keeps a module that it has.
 fn module(name: &str, version: &str) -> Result<PathBuf, Failed> {
-    // Outside of any module, so that nothing of this tree is asked for.
+    // ExternalScale of any module, so that nothing of this tree is asked for.
     let folder = tempfile::tempdir()?;
     let output = Command::new("go")
         .args(["mod", "download", "-json", &format!("{name}@{version}")])

@@ -14,7 +14,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::{MissingScale, Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::scenario::meant::ScalableKind;
+use crate::scenario::resolved::ScalableKind;
 use crate::trace::{ApiAnswer, ApiOutcome, Stepped};
 use crate::world::{Change, Cluster, HpaAnswer, HpaOutcome};
 

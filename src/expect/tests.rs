@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::api::ConditionType;
 use crate::model::observation::{EventType, ScaleWrite, StatusWrite};
-use crate::scenario::meant::ReleaseRange;
+use crate::scenario::resolved::ReleaseRange;
 
 /// Reconciles every 15 s from t=0; those that write a size say which.
 fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
@@ -36,8 +36,8 @@ fn sizes() -> Sizes {
     Sizes { targets: vec![(String::new(), "".into(), 3)], hpas: vec![("".into(), 0)] }
 }
 
-fn outside(seconds: i64, replicas: i32) -> Outside {
-    Outside { at: at(seconds), target: 0, replicas }
+fn outside(seconds: i64, replicas: i32) -> ExternalScale {
+    ExternalScale { at: at(seconds), target: 0, replicas }
 }
 
 /// What is unmet of one expectation of a workload of 3.

@@ -24,9 +24,10 @@ fn what_is_generated_is_written_and_read_as_the_same() {
         let read = read(&text).unwrap_or_else(|error| panic!("{index}:\n{error}\n{text}"));
         let plain = |scenario: Scenario| {
             let timeline = scenario.timeline.into_iter();
-            let timeline = timeline.map(|it| scenario::meant::Happening { line: 0, ..it });
+            let timeline = timeline.map(|it| scenario::resolved::TimelineEvent { line: 0, ..it });
             let hpas = scenario.hpas.into_iter();
-            let hpas = hpas.map(|hpa| scenario::meant::Autoscaler { given: "any".into(), ..hpa });
+            let hpas =
+                hpas.map(|hpa| scenario::resolved::Autoscaler { given: "any".into(), ..hpa });
             format!(
                 "{:#?}",
                 Scenario {
@@ -96,8 +97,10 @@ fn shrinking_leaves_what_the_failure_needs() {
 }
 
 fn fails(scenario: &Scenario) -> Option<Seen> {
-    let scaled =
-        scenario.timeline.iter().find(|it| matches!(it.what, scenario::meant::What::Scale(_)));
+    let scaled = scenario
+        .timeline
+        .iter()
+        .find(|it| matches!(it.action, scenario::resolved::Action::Scale(_)));
     scaled
         .filter(|_| scenario.workload.replicas > 3)
         .map(|it| Seen { at: it.at, sizes: Vec::new() })

@@ -8,7 +8,7 @@ use anstyle::Style;
 use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{chart, counted, outcome};
-use crate::expect::{Outside, Unmet};
+use crate::expect::{ExternalScale, Unmet};
 use crate::model::api::{Condition, HpaStatus, MetricStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::quantity::{Format, Quantity};
@@ -16,7 +16,7 @@ use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
-use crate::scenario::meant::What;
+use crate::scenario::resolved::Action;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
 /// Fewer ticks than this that bring nothing new are shown all the same.
@@ -101,7 +101,7 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
     let text = match scenario.lacking(release) {
         Some(why) => format!(
-            "{why}: `run` skips this scenario. What follows is what the model's rules would make \
+            "{why}: `run` skips this scenario. Action follows is what the model's rules would make \
              of it; its expectations are not looked at"
         ),
         None => format!(
@@ -175,8 +175,8 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
 fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let initial = |target| scenario.targets().nth(target).map(|target| target.replicas);
     // That the target has a size in the beginning is no news.
-    let news = |it: &&Outside| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
-    let sizes = run.outside.iter().filter(news).map(|Outside { at, target, replicas }| {
+    let news = |it: &&ExternalScale| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
+    let sizes = run.outside.iter().filter(news).map(|ExternalScale { at, target, replicas }| {
         let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
         let whose = scenario.other_targets.get(target.wrapping_sub(1));
         let whose = whose.map(|target| format!(" {}", target.name)).unwrap_or_default();
@@ -192,8 +192,8 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let restarts =
         restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
     let told = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
-    let happenings = scenario.timeline.iter().filter(|it| !is_an_act(&it.what)).flat_map(|it| {
-        let name = it.what.name();
+    let happenings = scenario.timeline.iter().filter(|it| !is_an_act(&it.action)).flat_map(|it| {
+        let name = it.action.name();
         let end = it.lasts.map(|span| it.at + span);
         let end = end.map(|end| (end, format!("{end}: {name} ends")));
         std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
@@ -207,15 +207,15 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
 }
 
 /// Whether somebody does it, and what came of it is told.
-fn is_an_act(what: &What) -> bool {
+fn is_an_act(what: &Action) -> bool {
     matches!(
         what,
-        What::Scale(_)
-            | What::ScaleOther(..)
-            | What::EditHpa(..)
-            | What::DeleteHpa(_)
-            | What::CreateHpa(_)
-            | What::RestartController
+        Action::Scale(_)
+            | Action::ScaleOther(..)
+            | Action::EditHpa(..)
+            | Action::DeleteHpa(_)
+            | Action::CreateHpa(_)
+            | Action::RestartController
     )
 }
 

@@ -3,7 +3,7 @@
 use super::Note;
 use super::lockstep::Predicted;
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
-use crate::expect::Outside;
+use crate::expect::ExternalScale;
 use crate::model::time::Time;
 use crate::trace::{Stepped, Trace};
 
@@ -15,7 +15,7 @@ pub(super) struct Findings<'k> {
     pub(super) hits: Vec<&'k KnownDisagreement>,
     pub(super) divergence: Option<Divergence>,
     pub(super) compared: usize,
-    pub(super) outside: Vec<Outside>,
+    pub(super) outside: Vec<ExternalScale>,
     pub(super) unplayable: Option<String>,
     pub(super) by_release: bool,
     pub(super) notes: Vec<Note>,

@@ -21,7 +21,7 @@ use crate::model::observation::Read;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Span;
 use crate::scenario::Scenario;
-use crate::scenario::meant::What;
+use crate::scenario::resolved::Action;
 
 /// Runs all scenarios of a plan on the cluster that it names.
 ///
@@ -94,8 +94,8 @@ fn groups<'a>(scenarios: impl Iterator<Item = &'a Arc<Scenario>>) -> Vec<&'stati
     let mut texts = Vec::new();
     for scenario in scenarios {
         texts.extend(scenario.hpas.iter().map(|hpa| hpa.manifest.to_string()));
-        texts.extend(scenario.timeline.iter().filter_map(|happening| match &happening.what {
-            What::EditHpa(_, patch) => Some(patch.to_string()),
+        texts.extend(scenario.timeline.iter().filter_map(|happening| match &happening.action {
+            Action::EditHpa(_, patch) => Some(patch.to_string()),
             _ => None,
         }));
     }

@@ -14,14 +14,14 @@ use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::model::Simulation;
 use crate::engine::{Engine, EngineError, Session, Step};
-use crate::expect::{self, Outside, Sizes};
+use crate::expect::{self, ExternalScale, Sizes};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::scenario::meant::{Happening, What};
+use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
@@ -37,7 +37,7 @@ pub struct FreeRun {
     /// One a tick, with the reasons.
     pub ticks: Vec<FreeTick>,
     /// Changes of a target's size that were not the controller's: by a person.
-    pub outside: Vec<Outside>,
+    pub outside: Vec<ExternalScale>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not be played to its end, if it could not.
@@ -72,7 +72,7 @@ struct Lockstep<'a> {
     /// What happens to the HPA or the controller at `now` and is not applied yet. Each has its
     /// whole effect, reconciles included, before the next.
     events: VecDeque<Change>,
-    outside: Vec<Outside>,
+    outside: Vec<ExternalScale>,
     /// Why the scenario can't be played to its end, if it can't.
     unplayable: Option<String>,
     /// Whether that is so on this release, and not on others.
@@ -252,10 +252,10 @@ impl<'a> Lockstep<'a> {
                 // It happened before the reconcile at which it is told.
                 let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
                 let happened = past
-                    .filter(|it| is_scaled(&it.what, target, replicas))
+                    .filter(|it| is_scaled(&it.action, target, replicas))
                     .map(|happening| happening.at);
                 let at = happened.max().or(otherwise);
-                self.outside.extend(at.map(|at| Outside { at, target, replicas }));
+                self.outside.extend(at.map(|at| ExternalScale { at, target, replicas }));
             }
         }
     }
@@ -270,7 +270,7 @@ impl<'a> Lockstep<'a> {
 
     /// What the author should know.
     fn notes(&self) -> Vec<Note> {
-        let in_vain = |happening: &Happening| Note {
+        let in_vain = |happening: &TimelineEvent| Note {
             line: happening.line,
             what: format!("nothing happens at t={}: none of its pods is there", happening.at),
             of_reading: false,
@@ -278,7 +278,7 @@ impl<'a> Lockstep<'a> {
         let of_reading =
             |what: &String| Note { line: self.scenario.line, what: what.clone(), of_reading: true };
         let notes = self.scenario.notes.iter().map(of_reading);
-        notes.chain(self.world.met_nobody().map(in_vain)).collect()
+        notes.chain(self.world.unmatched_actions().map(in_vain)).collect()
     }
 
     /// Lets a tick come about, as observed.
@@ -299,10 +299,10 @@ impl<'a> Lockstep<'a> {
 }
 
 /// Whether it is that somebody gives that target that size.
-fn is_scaled(what: &What, target: usize, replicas: i32) -> bool {
+fn is_scaled(what: &Action, target: usize, replicas: i32) -> bool {
     match what {
-        What::Scale(to) => (target, replicas) == (0, *to),
-        What::ScaleOther(of, to) => (target, replicas) == (of + 1, *to),
+        Action::Scale(to) => (target, replicas) == (0, *to),
+        Action::ScaleOther(of, to) => (target, replicas) == (of + 1, *to),
         _ => false,
     }
 }

@@ -1,19 +1,20 @@
-//! The content hash of a scenario: changes when, and only when, a run may change.
+//! The content hash of a scenario. It changes if and only if a run may change.
 //!
-//! It is taken of the normal form, so it knows neither comments nor order of fields nor spelling.
-//! Deliberately not `std`'s hasher, whose results may change with the compiler.
+//! The hash is computed from the normal form, so comments, the order of fields and alternative
+//! spellings of values do not affect it. It does not use `std`'s hasher, whose results may change
+//! with the compiler.
 
 use serde_json::Value;
 
-use super::meant::Scenario;
-use super::raise;
+use super::resolved::Scenario;
+use super::to_raw;
 
-/// What only people read, or what is asked of a run and does not change it.
+/// Fields that do not affect a run: texts for people, and conditions that are checked afterwards.
 const NOT_HASHED: [&str; 4] = ["requirement", "upstream", "releases", "expect"];
 
 /// 16 hexadecimal digits.
 pub(super) fn of(scenario: &Scenario) -> String {
-    let mut value = raise::to_value(scenario);
+    let mut value = to_raw::to_value(scenario);
     if let Value::Object(fields) = &mut value {
         fields.retain(|name, _| !NOT_HASHED.contains(&name.as_str()));
         // Hashes of recorded traces are older than this field's new name.

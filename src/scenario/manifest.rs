@@ -2,7 +2,7 @@
 //! misspelt one is refused and editors can complete them.
 //!
 //! The manifest itself goes to upstream verbatim; these types only check its shape. All fields are
-//! optional, since a patch has the same shape; what a manifest must have is checked in `lower`.
+//! optional, since a patch has the same shape; what a manifest must have is checked in `resolve`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,34 +1,36 @@
-//! Scenario files: as typed (`file`), as meant ([`meant`]), and the way from one to the other.
+//! Scenario files: the raw form that serde reads (`raw`), the resolved form that everything else
+//! uses ([`resolved`]), and the conversions between them.
 //!
-//! A file is read once, into a tree that keeps positions (`yaml`, `node`). Typed structs are read
-//! from that tree (`decode`), and lowered (`lower`); whatever is wrong on the way is told with line
-//! and column. [`to_yaml`] goes back. Pure: files are read by the caller.
+//! A file is parsed into a tree that keeps positions (`yaml`, `node`). The raw types are decoded
+//! from that tree (`decode`) and resolved (`resolve`): values are parsed, defaults are filled in,
+//! and errors are reported with line and column. [`to_yaml`] converts back. This module does no
+//! I/O: the caller reads files.
 //!
-//! Deliberately absent: noise in signals, includes, variables and templates. A scenario can be read
-//! from top to bottom by a person who has never seen another.
+//! Deliberately absent: noise in signals, includes, variables and templates. A person who has never
+//! seen a scenario can read one from top to bottom.
 
+mod action;
 mod decode;
 mod deprecated;
 mod error;
 mod expect_file;
-mod file;
-mod happening;
 mod hash;
 mod kinds;
-mod lower;
 mod manifest;
 mod manifest_older;
-pub mod meant;
 mod metrics_file;
 mod needs;
 mod node;
 mod other_pods;
 mod podset;
-mod raise;
+mod raw;
 mod releases;
+mod resolve;
+pub mod resolved;
 mod scalars;
 mod schema;
 mod speed;
+mod to_raw;
 mod write;
 mod yaml;
 
@@ -38,9 +40,9 @@ mod tests;
 use serde_json::Value;
 
 pub use self::error::{Error, Problem};
-pub use self::meant::Scenario;
 pub use self::podset::PodSetError;
 pub use self::releases::RangeError;
+pub use self::resolved::Scenario;
 pub use self::schema::schema;
 use crate::compare::Known;
 
@@ -59,7 +61,7 @@ pub fn parse(
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
     let folder = path.rfind('/').map_or("", |end| &path[..=end]);
-    let mut scenario = lower::lower(path, &root, read).map_err(|mut problems| {
+    let mut scenario = resolve::resolve(path, &root, read).map_err(|mut problems| {
         for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
             let below = file.strip_prefix("./").unwrap_or(file);
             if !below.starts_with('/') {
@@ -77,7 +79,7 @@ pub fn parse(
 /// # Errors
 /// Why it can't be converted.
 pub fn served(manifest: Value) -> Result<Value, String> {
-    lower::served(manifest)
+    resolve::served(manifest)
 }
 
 /// Reads the list of known disagreements (`divergences.yaml`).
@@ -108,19 +110,19 @@ pub fn to_yaml(scenario: &Scenario, schema: Option<&str>) -> String {
     if let Some(schema) = schema {
         text.push_str(&format!("# yaml-language-server: $schema={schema}\n"));
     }
-    if let Value::Object(fields) = raise::to_value(scenario) {
+    if let Value::Object(fields) = to_raw::to_value(scenario) {
         text.push_str(&write::document(&fields));
     }
     text
 }
 
-/// A scenario as a tree, as [`to_yaml`] writes it: for those who take parts away from it.
+/// The tree that [`to_yaml`] writes. The shrinker removes parts of it.
 #[must_use]
 pub fn to_tree(scenario: &Scenario) -> Value {
-    raise::to_value(scenario)
+    to_raw::to_value(scenario)
 }
 
-/// Writes such a tree, whatever is left of it: whether it still makes sense, [`parse`] says.
+/// Writes such a tree. It may be incomplete; [`parse`] checks whether it is a valid scenario.
 #[must_use]
 pub fn tree_to_yaml(tree: &Value) -> String {
     tree.as_object().map(write::document).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::meant::{Autoscaler, Scenario, What};
+use super::resolved::{Action, Autoscaler, Scenario};
 use crate::model::api::HpaSpec;
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::hpa::{decode_spec, set_defaults};
@@ -111,8 +111,8 @@ impl Scenario {
 
     /// The specs of all HPAs and of their edits, as far as they are told.
     fn specs(&self) -> impl Iterator<Item = &Value> {
-        let edits = self.timeline.iter().filter_map(|happening| match &happening.what {
-            What::EditHpa(_, edit) => Some(edit),
+        let edits = self.timeline.iter().filter_map(|happening| match &happening.action {
+            Action::EditHpa(_, edit) => Some(edit),
             _ => None,
         });
         let manifests = self.hpas.iter().map(|hpa| &hpa.manifest);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::meant::PodSet;
+use super::resolved::PodSet;
 
 /// Text that is no set of pods.
 #[derive(Clone, PartialEq, Eq, Debug)]

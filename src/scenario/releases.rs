@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::meant::ReleaseRange;
+use super::resolved::ReleaseRange;
 use crate::model::rules::Release;
 
 /// Text that is no range of releases.

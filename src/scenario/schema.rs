@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::Value;
 
-use super::file::File;
+use super::raw::ScenarioFile;
 
 /// Where the schema of the newest version is published.
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
@@ -47,7 +47,7 @@ const NULLABLE: [&str; 29] = [
 #[must_use]
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(NoDefaults);
-    let mut schema = settings.into_generator().into_root_schema_for::<File>();
+    let mut schema = settings.into_generator().into_root_schema_for::<ScenarioFile>();
     schema.insert("$id".to_owned(), ID.into());
     let mut value = schema.to_value();
     let Value::Object(fields) = &mut value else { return value };

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
-use super::meant::{Metrics, Scenario, Signal, UsageSource, What};
+use super::resolved::{Action, Metrics, Scenario, Signal, UsageSource};
 use crate::model::time::{Span, Time};
 
 /// Fields of an HPA that are spans of time, in seconds, and what the API server takes of each.
@@ -63,9 +63,9 @@ impl Scenario {
         for happening in &mut scenario.timeline {
             speed.time(&mut happening.at);
             happening.lasts.iter_mut().for_each(|span| speed.span(span));
-            match &mut happening.what {
-                What::EditHpa(_, patch) => speed.seconds(patch)?,
-                What::MetricsSlow(span) => speed.span(span),
+            match &mut happening.action {
+                Action::EditHpa(_, patch) => speed.seconds(patch)?,
+                Action::MetricsSlow(span) => speed.span(span),
                 _ => {}
             }
         }

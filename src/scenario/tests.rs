@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::meant::{PodSet, ScaleDownOrder, Signal, Startup, UsageSource, What, When};
+use super::resolved::{Action, PodSet, ScaleDownOrder, Signal, Startup, UsageSource, When};
 use super::*;
 use crate::model::time::{Span, Time};
 
@@ -111,9 +111,9 @@ fn everything_is_read() {
     assert_eq!(spec.overhead["memory"].to_string(), "64Mi");
     let times: Vec<Time> = scenario.timeline.iter().map(|happening| happening.at).collect();
     assert!(times.is_sorted());
-    let kinds = scenario.timeline.iter().map(|happening| std::mem::discriminant(&happening.what));
+    let kinds = scenario.timeline.iter().map(|happening| std::mem::discriminant(&happening.action));
     assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 22);
-    assert!(matches!(&scenario.timeline[0].what, What::PodsUnready(PodSet::All)));
+    assert!(matches!(&scenario.timeline[0].action, Action::PodsUnready(PodSet::All)));
     assert_eq!(scenario.expect[0].when, When::Tick(1));
     assert_eq!(scenario.expect.len(), 9);
 }

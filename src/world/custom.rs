@@ -1,9 +1,9 @@
-//! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
+//! The answers of custom.metrics.k8s.io and external.metrics.k8s.io.
 //!
-//! Samples are taken as those of usage are: the same lag, the same timestamps. Each metric is
-//! worked out anew at each reconcile and told, whole, if it differs from what was told. What
-//! befalls the samples of metrics.k8s.io (missing, stale, empty) leaves these alone: it is another
-//! adapter.
+//! Samples are taken like those of resource usage: with the same lag and the same timestamps. Each
+//! metric is computed at each reconcile, and published as a whole if it differs from what was last
+//! published. Actions on the samples of metrics.k8s.io (missing, stale, empty) do not affect these
+//! metrics, since a different adapter serves them.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::usage::contains;
 use crate::model::api::{ApiError, Series};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Happening, PodsMetric, Signal, UsageSource, What};
+use crate::scenario::resolved::{Action, PodsMetric, Signal, TimelineEvent, UsageSource};
 
 /// What was told of the metrics, each at the place that it has in the scenario.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CustomTold {
+pub(super) struct PublishedCustom {
     pods: Vec<PodsMetricChange>,
     objects: Vec<ObjectMetricChange>,
     externals: Vec<ExternalMetricChange>,
@@ -34,12 +34,12 @@ struct Disturbance {
 
 impl World {
     /// Tells the metrics that differ from what was told.
-    pub(super) fn tell_custom_metrics(&mut self, sampled: Time, changes: &mut Vec<Change>) {
+    pub(super) fn publish_custom_metrics(&mut self, sampled: Time, changes: &mut Vec<Change>) {
         let scenario = self.scenario.clone();
-        let mut told = std::mem::take(&mut self.told.custom);
+        let mut published = std::mem::take(&mut self.published.custom);
         for (index, metric) in scenario.metrics.pods.iter().enumerate() {
             let wanted = self.pods_metric(metric, sampled);
-            if replace(&mut told.pods, index, &wanted) {
+            if replace(&mut published.pods, index, &wanted) {
                 changes.push(Change::PodsMetric(wanted));
             }
         }
@@ -52,18 +52,18 @@ impl World {
                 series,
                 error,
             };
-            if replace(&mut told.objects, index, &wanted) {
+            if replace(&mut published.objects, index, &wanted) {
                 changes.push(Change::ObjectMetric(wanted));
             }
         }
         for (index, metric) in scenario.metrics.externals.iter().enumerate() {
             let (series, error) = self.series(&metric.name, &metric.series, sampled);
             let wanted = ExternalMetricChange { metric: metric.name.clone(), series, error };
-            if replace(&mut told.externals, index, &wanted) {
+            if replace(&mut published.externals, index, &wanted) {
                 changes.push(Change::ExternalMetric(wanted));
             }
         }
-        self.told.custom = told;
+        self.published.custom = published;
     }
 
     fn pods_metric(&self, metric: &PodsMetric, sampled: Time) -> PodsMetricChange {
@@ -82,7 +82,7 @@ impl World {
                 None if shared && !pod.serving() => Grain::Signed.quantity(0),
                 None => common.clone(),
             };
-            let template = self.told.templates[0].clone();
+            let template = self.published.templates[0].clone();
             PodValue { pod: pod.name.clone(), template, value, timestamp, window: Some(window) }
         };
         let timeline = &self.scenario.timeline;
@@ -118,11 +118,11 @@ impl World {
     fn disturbance(&self, metric: &str) -> Disturbance {
         let mut found = Disturbance::default();
         for &index in &self.disturbances {
-            match &self.scenario.timeline[index].what {
-                What::MetricError(name, error) if **name == *metric => {
+            match &self.scenario.timeline[index].action {
+                Action::MetricError(name, error) if **name == *metric => {
                     found.error = Some(error.clone());
                 }
-                What::MetricEmpty(name) => found.empty |= **name == *metric,
+                Action::MetricEmpty(name) => found.empty |= **name == *metric,
                 _ => {}
             }
         }
@@ -132,10 +132,10 @@ impl World {
 
 impl SimPod {
     /// Whether the custom metrics API has a value of it; a terminating pod still has one.
-    fn has_value(&self, metric: &str, timeline: &[Happening]) -> bool {
+    fn has_value(&self, metric: &str, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| {
-            let what = &timeline[i].what;
-            matches!(what, What::MetricMissing(name, _) if **name == *metric)
+            let what = &timeline[i].action;
+            matches!(what, Action::MetricMissing(name, _) if **name == *metric)
         };
         let runs = self.started.is_some() && self.ended.is_none() && !self.gone;
         runs && self.reports && !self.holds.iter().any(missing)
@@ -143,11 +143,11 @@ impl SimPod {
 }
 
 /// Puts a metric at its place; whether that changed anything.
-fn replace<T: Clone + PartialEq>(told: &mut Vec<T>, index: usize, wanted: &T) -> bool {
-    match told.get_mut(index) {
+fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, wanted: &T) -> bool {
+    match published.get_mut(index) {
         Some(old) if old == wanted => return false,
         Some(old) => old.clone_from(wanted),
-        None => told.push(wanted.clone()),
+        None => published.push(wanted.clone()),
     }
     true
 }

@@ -15,7 +15,7 @@ use super::simulation::{MAX_PODS, World};
 use crate::model::api::{ContainerMetrics, PodPhase, PodSpec};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Scenario, What};
+use crate::scenario::resolved::{Action, Scenario};
 
 /// A pod of a cluster, as far as metrics depend on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,8 +67,8 @@ impl Mirror {
         own.workload.termination = Span::ZERO;
         let mut left_out: Vec<&str> = Vec::new();
         own.timeline.retain(|happening| {
-            let stays = is_of_metrics(&happening.what);
-            let name = happening.what.name();
+            let stays = is_of_metrics(&happening.action);
+            let name = happening.action.name();
             if !stays && !left_out.contains(&name) {
                 left_out.push(name);
             }
@@ -104,7 +104,7 @@ impl Mirror {
         let Mirror { world, pods, .. } = self;
         pods.retain(|_, seen| world.pods.contains_key(&seen.ordinal));
         // A pod of the same name may have come at once.
-        world.told.lost_samples.retain(|name| !pods.contains_key(name));
+        world.published.lost_samples.retain(|name| !pods.contains_key(name));
     }
 
     fn look(&mut self, at: Time, pod: &RealPod) {
@@ -136,10 +136,10 @@ impl Mirror {
                 own.end(PodPhase::Failed);
             }
         });
-        let World { told, pods, .. } = &mut self.world;
+        let World { published, pods, .. } = &mut self.world;
         if let Some(own) = pods.get_mut(&ordinal).filter(|_| otherwise) {
             // It is told again, with what it is now.
-            told.forget_sample(own.metrics.told.take().as_ref());
+            published.forget_sample(own.metrics.published.take().as_ref());
         }
         let template = self.template(&pod.labels);
         self.pods.insert(pod.name.clone(), Seen { ordinal, template, pod: pod.clone() });
@@ -189,19 +189,19 @@ impl Mirror {
 }
 
 /// Whether something happens to metrics, and not to what is the cluster's.
-fn is_of_metrics(what: &What) -> bool {
+fn is_of_metrics(what: &Action) -> bool {
     matches!(
         what,
-        What::MetricsMissing(_)
-            | What::ContainerMetricsMissing(..)
-            | What::ResourceMissing(..)
-            | What::MetricsStale(_)
-            | What::MetricsError(_)
-            | What::MetricsEmpty
-            | What::MetricsSlow(_)
-            | What::MetricError(..)
-            | What::MetricEmpty(_)
-            | What::MetricMissing(..)
+        Action::MetricsMissing(_)
+            | Action::ContainerMetricsMissing(..)
+            | Action::ResourceMissing(..)
+            | Action::MetricsStale(_)
+            | Action::MetricsError(_)
+            | Action::MetricsEmpty
+            | Action::MetricsSlow(_)
+            | Action::MetricError(..)
+            | Action::MetricEmpty(_)
+            | Action::MetricMissing(..)
     )
 }
 

@@ -1,11 +1,11 @@
-//! The world in which a controller works: pods, a workload and metric values over time, driven by
-//! a scenario and by the sizes that the controller writes. It is the same for every engine.
+//! The simulated cluster around a controller: pods, a workload and metric values over time, driven
+//! by a scenario and by the replicas that the controller writes. All engines use it.
 //!
-//! - [`World`] simulates it and says what changed, as plain [`Change`]s;
+//! - [`World`] runs the simulation and returns what changed, as plain [`Change`]s;
 //! - [`Cluster`] stores changes as an API server does, for the model;
-//! - [`Mirror`] has the pods of a real cluster in place of simulated ones, for their metrics.
+//! - [`Mirror`] replaces the simulated pods by the pods of a real cluster, to serve their metrics.
 //!
-//! Deliberately no scheduler, no nodes and no quota: a pod comes up as the scenario says.
+//! Deliberately absent: a scheduler, nodes and quotas. Pods start as the scenario says.
 
 mod change;
 mod cluster;
@@ -14,11 +14,11 @@ mod hpas;
 mod mirror;
 mod other_pods;
 mod pods;
+mod publish;
 mod rollout;
 mod signal;
 mod simulation;
 mod target;
-mod telling;
 #[cfg(test)]
 mod tests;
 mod update;

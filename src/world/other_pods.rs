@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::change::{Change, PodMetricsChange, PodState, Sample};
 use crate::model::api::PodReady;
 use crate::model::time::Time;
-use crate::scenario::meant::{OtherPods, Scenario};
+use crate::scenario::resolved::{OtherPods, Scenario};
 
 /// What was told of their samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherSamples {
     /// How many samples are there.
-    told: usize,
+    published: usize,
 }
 
 /// The name of a template; those of the workload's pods have another letter.
@@ -21,7 +21,7 @@ fn template(index: usize) -> Arc<str> {
 }
 
 /// The pods, with their templates.
-pub(super) fn tell_pods(scenario: &Scenario, changes: &mut Vec<Change>) {
+pub(super) fn publish_pods(scenario: &Scenario, changes: &mut Vec<Change>) {
     let mut set = Vec::new();
     for (index, pods) in scenario.other_pods.iter().enumerate() {
         let (labels, spec) = (pods.labels.clone(), (*pods.spec).clone());
@@ -49,7 +49,7 @@ fn state(pods: &OtherPods, name: Arc<str>, template: Arc<str>) -> PodState {
 impl OtherSamples {
     /// Tells the samples if there are none yet; or, if the answers are empty now, that they are
     /// gone. How many there are then follow the common timestamp.
-    pub(super) fn tell(
+    pub(super) fn publish(
         &mut self,
         scenario: &Scenario,
         empty: bool,
@@ -57,10 +57,10 @@ impl OtherSamples {
     ) -> usize {
         let reporting = scenario.other_pods.iter().enumerate();
         let reporting = reporting.filter(|(_, pods)| !pods.usage.is_empty());
-        if empty && self.told > 0 {
+        if empty && self.published > 0 {
             change.delete.extend(reporting.flat_map(|(_, pods)| pods.names()));
-            self.told = 0;
-        } else if !empty && self.told == 0 {
+            self.published = 0;
+        } else if !empty && self.published == 0 {
             for (index, pods) in reporting {
                 change.set.extend(pods.names().map(|pod| Sample {
                     pod,
@@ -68,9 +68,9 @@ impl OtherSamples {
                     timestamp: None,
                     containers: pods.usage.clone(),
                 }));
-                self.told += pods.names().count();
+                self.published += pods.names().count();
             }
         }
-        self.told
+        self.published
     }
 }

@@ -14,9 +14,9 @@ use super::change::PodState;
 use super::usage::{Hidden, Source};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodReady};
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Happening, What};
+use crate::scenario::resolved::{Action, TimelineEvent};
 
-/// A pod. Times are exact here; they are rounded down where they are told.
+/// A pod. Times are exact here; they are rounded down when they are published.
 #[derive(Clone, Debug)]
 pub(super) struct SimPod {
     pub(super) name: Arc<str>,
@@ -42,9 +42,9 @@ pub(super) struct SimPod {
     /// The exception to each resource's common source, if there is any.
     pub(super) exceptions: Option<Box<[Option<usize>]>>,
     pub(super) metrics: PodMetricsState,
-    /// What was last told of it.
-    pub(super) told: Option<Status>,
-    /// Whether it waits to be told.
+    /// The status that was last published.
+    pub(super) published: Option<Status>,
+    /// True if its published state may be stale.
     pub(super) dirty: bool,
 }
 
@@ -57,8 +57,8 @@ pub(super) struct PodMetricsState {
     pub(super) frozen: Option<Frozen>,
     /// What it does not report.
     pub(super) hidden: Vec<Hidden>,
-    /// What was last told.
-    pub(super) told: Option<Told>,
+    /// The sample that was last published.
+    pub(super) published: Option<Published>,
 }
 
 /// A sample that does not change any more.
@@ -70,9 +70,9 @@ pub(super) struct Frozen {
     pub(super) containers: Option<Arc<[ContainerMetrics]>>,
 }
 
-/// A sample as it was told.
+/// A published sample.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Told {
+pub(super) struct Published {
     /// Its own timestamp, if it is not the common one.
     pub(super) timestamp: Option<Time>,
     pub(super) containers: Arc<[ContainerMetrics]>,
@@ -114,7 +114,7 @@ impl SimPod {
             holds: Vec::new(),
             exceptions,
             metrics: PodMetricsState::default(),
-            told: None,
+            published: None,
             dirty: false,
         }
     }
@@ -153,18 +153,19 @@ impl SimPod {
     }
 
     /// What follows from all that befell it until now. False: nothing is left of it.
-    pub(super) fn settle(&mut self, at: Time, timeline: &[Happening]) -> bool {
-        let held = |what: fn(&What) -> bool| self.holds.iter().any(|&i| what(&timeline[i].what));
-        if !held(|what| matches!(what, What::MetricsStale(_))) {
+    pub(super) fn update_derived(&mut self, at: Time, timeline: &[TimelineEvent]) -> bool {
+        let held =
+            |what: fn(&Action) -> bool| self.holds.iter().any(|&i| what(&timeline[i].action));
+        if !held(|what| matches!(what, Action::MetricsStale(_))) {
             self.metrics.frozen = None;
         }
         self.gone |= self.deletion.is_some_and(|deletion| deletion.due <= at)
-            && !held(|what| matches!(what, What::PodsStuckTerminating(_)));
+            && !held(|what| matches!(what, Action::PodsStuckTerminating(_)));
         if self.gone {
             self.ready = None;
             return self.metrics.frozen.as_ref().is_some_and(|sample| sample.containers.is_some());
         }
-        let unready = held(|what| matches!(what, What::PodsUnready(_)));
+        let unready = held(|what| matches!(what, Action::PodsUnready(_)));
         if self.started.is_some() {
             let ready = self.warm && self.active() && !unready;
             if self.ready.is_none_or(|(old, _)| old != ready) {
@@ -175,17 +176,17 @@ impl SimPod {
     }
 
     /// Whether metrics.k8s.io has an entry of it; a terminating pod still has one.
-    pub(super) fn has_entry(&self, timeline: &[Happening]) -> bool {
-        let missing = |&i: &usize| matches!(timeline[i].what, What::MetricsMissing(_));
+    pub(super) fn has_entry(&self, timeline: &[TimelineEvent]) -> bool {
+        let missing = |&i: &usize| matches!(timeline[i].action, Action::MetricsMissing(_));
         let runs = self.started.is_some() && self.ended.is_none();
         runs && self.reports && !self.holds.iter().any(missing)
     }
 
     /// What it does not report: sorted, each once.
-    pub(super) fn hidden(&self, timeline: &[Happening]) -> Vec<Hidden> {
-        let hidden = |&i: &usize| match &timeline[i].what {
-            What::ContainerMetricsMissing(_, name) => Some(Hidden::Container(name.clone())),
-            What::ResourceMissing(_, name) => Some(Hidden::Resource(name.clone())),
+    pub(super) fn hidden(&self, timeline: &[TimelineEvent]) -> Vec<Hidden> {
+        let hidden = |&i: &usize| match &timeline[i].action {
+            Action::ContainerMetricsMissing(_, name) => Some(Hidden::Container(name.clone())),
+            Action::ResourceMissing(_, name) => Some(Hidden::Resource(name.clone())),
             _ => None,
         };
         let mut hidden: Vec<Hidden> = self.holds.iter().filter_map(hidden).collect();

@@ -8,7 +8,7 @@
 //!
 //! Upstream: pkg/controller/deployment/rolling.go and sync.go, and its util/deployment_util.go.
 
-use crate::scenario::meant::{Share, Surge};
+use crate::scenario::resolved::{Share, Surge};
 
 /// The pods of one revision: a ReplicaSet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// Rounds until nothing more can be done, with so many available pods of each revision.
-    fn settle(rollout: &mut Rollout, available: [usize; 2]) -> Vec<usize> {
+    fn update_derived(rollout: &mut Rollout, available: [usize; 2]) -> Vec<usize> {
         let pods = available.map(|available| Pods { available });
         while rollout.proceed(&pods) {}
         sizes(rollout)
@@ -200,32 +200,32 @@ mod tests {
     #[test]
     fn no_pod_goes_before_another_is_ready() {
         let mut rollout = rollout(4, Share::Pods(1), Share::Pods(0));
-        assert_eq!(settle(&mut rollout, [4, 0]), [4, 1]);
-        assert_eq!(settle(&mut rollout, [4, 1]), [3, 2]);
+        assert_eq!(update_derived(&mut rollout, [4, 0]), [4, 1]);
+        assert_eq!(update_derived(&mut rollout, [4, 1]), [3, 2]);
         assert!(!rollout.is_over());
-        assert_eq!(settle(&mut rollout, [3, 2]), [2, 3]);
-        assert_eq!(settle(&mut rollout, [2, 3]), [1, 4]);
-        assert_eq!(settle(&mut rollout, [1, 4]), [0, 4]);
+        assert_eq!(update_derived(&mut rollout, [3, 2]), [2, 3]);
+        assert_eq!(update_derived(&mut rollout, [2, 3]), [1, 4]);
+        assert_eq!(update_derived(&mut rollout, [1, 4]), [0, 4]);
         assert!(rollout.is_over());
     }
 
     #[test]
     fn without_surge_old_pods_go_first() {
         let mut rollout = rollout(10, Share::Pods(0), Share::Percent(25));
-        assert_eq!(settle(&mut rollout, [10, 0]), [8, 2]);
+        assert_eq!(update_derived(&mut rollout, [10, 0]), [8, 2]);
     }
 
     #[test]
     fn old_pods_that_are_not_ready_go_at_once() {
         let mut rollout = rollout(4, Share::Pods(1), Share::Pods(1));
         // Three of four are ready: the fourth may go, no other.
-        assert_eq!(settle(&mut rollout, [3, 0]), [3, 2]);
+        assert_eq!(update_derived(&mut rollout, [3, 0]), [3, 2]);
     }
 
     #[test]
     fn another_size_is_shared_out() {
         let mut rollout = rollout(10, Share::Pods(3), Share::Pods(2));
-        assert_eq!(settle(&mut rollout, [10, 0]), [8, 5]);
+        assert_eq!(update_derived(&mut rollout, [10, 0]), [8, 5]);
         // As in the documentation of Deployments: 5 more are 3 and 2.
         rollout.scale(15);
         assert_eq!(sizes(&rollout), [11, 7]);

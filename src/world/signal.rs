@@ -5,7 +5,7 @@
 
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::Signal;
+use crate::scenario::resolved::Signal;
 
 /// What a signal says at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

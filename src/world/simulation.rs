@@ -1,4 +1,4 @@
-//! The simulation: what happens when.
+//! The simulation of the workload and its pods over time.
 //!
 //! Only instants at which something happens are looked at. All that happens at one instant is
 //! applied first, in any order; then what follows from it is worked out once, so that nothing flips
@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use super::change::{Change, Faults};
 use super::pods::SimPod;
-use super::telling::Told;
+use super::publish::Published;
 use super::update::Update;
 use super::usage::{Usage, contains};
 use crate::model::api::{PodPhase, PodSpec};
 use crate::model::time::Time;
-use crate::scenario::meant::{Happening, PodSet, ScaleDownOrder, Scenario, What};
+use crate::scenario::resolved::{Action, PodSet, ScaleDownOrder, Scenario, TimelineEvent};
 
 /// No more pods than this are active: a larger workload stays short of its size, as in a cluster
 /// that is full. Without it a controller that is wrong could ask for two billion pods.
@@ -49,9 +49,9 @@ pub struct World {
     pub(super) active: usize,
     /// How many pods are ready.
     pub(super) serving: usize,
-    /// What comes, apart from the timeline.
-    queue: BinaryHeap<Reverse<(Time, Due)>>,
-    /// The next happening of the timeline.
+    /// Scheduled events, apart from the timeline.
+    queue: BinaryHeap<Reverse<(Time, ScheduledEvent)>>,
+    /// Index of the next event of the timeline.
     next_happening: usize,
     /// HPA events and restarts by time.
     api: Arc<[(Time, ApiEvent)]>,
@@ -59,12 +59,12 @@ pub struct World {
     /// Failing requests and empty answers that last, in the timeline's order.
     pub(super) disturbances: Vec<usize>,
     pub(super) usage: Usage,
-    pub(super) told: Told,
-    /// Ordinals of pods that something befell at the present instant.
-    unsettled: Vec<u32>,
-    /// What happened to pods of which none was there.
-    met_nobody: Vec<usize>,
-    /// Ordinals of pods of which something may have to be told.
+    pub(super) published: Published,
+    /// Ordinals of pods that changed at this instant.
+    changed_pods: Vec<u32>,
+    /// Indices of the timeline events whose actions matched no existing pod.
+    unmatched_actions: Vec<usize>,
+    /// Ordinals of pods whose published state may be stale.
     pub(super) dirty: Vec<u32>,
 }
 
@@ -73,13 +73,13 @@ pub struct World {
 enum ApiEvent {
     /// The first creation of an HPA, by its index.
     First(usize),
-    /// A happening of the timeline, by its index.
-    Happening(usize),
+    /// An event of the timeline, by its index.
+    Timeline(usize),
 }
 
-/// What comes of itself.
+/// An event that follows from an earlier one, rather than from the timeline directly.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Due {
+enum ScheduledEvent {
     Start(u32),
     Warm(u32),
     Reports(u32),
@@ -92,9 +92,9 @@ impl World {
     #[must_use]
     pub fn new(scenario: &Arc<Scenario>) -> World {
         debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
-        let of_hpa = |(index, happening): (usize, &Happening)| {
-            let event = (happening.at, ApiEvent::Happening(index));
-            happening.what.is_api_event().then_some(event)
+        let of_hpa = |(index, happening): (usize, &TimelineEvent)| {
+            let event = (happening.at, ApiEvent::Timeline(index));
+            happening.action.is_api_event().then_some(event)
         };
         let first = (0..scenario.hpas.len()).map(|index| (Time::ZERO, ApiEvent::First(index)));
         let api = first.chain(scenario.timeline.iter().enumerate().filter_map(of_hpa)).collect();
@@ -116,9 +116,9 @@ impl World {
             next_api: 0,
             disturbances: Vec::new(),
             usage: Usage::new(scenario),
-            told: Told::new(scenario),
-            unsettled: Vec::new(),
-            met_nobody: Vec::new(),
+            published: Published::new(scenario),
+            changed_pods: Vec::new(),
+            unmatched_actions: Vec::new(),
             dirty: Vec::new(),
         };
         let born = Time::ZERO - scenario.workload.age;
@@ -142,7 +142,7 @@ impl World {
     /// a time that was given to this world earlier.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         self.run_until(at);
-        self.tell(at)
+        self.publish(at)
     }
 
     /// What is done to the HPAs and to the controller at `at` (or before and was not asked for), in
@@ -155,24 +155,26 @@ impl World {
                     let hpa = self.scenario.hpas.get(*index);
                     hpa.map(|hpa| Change::CreateHpa(hpa.manifest.clone()))
                 }
-                ApiEvent::Happening(index) => self.api_change(&self.scenario.timeline[*index].what),
+                ApiEvent::Timeline(index) => {
+                    self.api_change(&self.scenario.timeline[*index].action)
+                }
             });
             self.next_api += 1;
         }
         changes
     }
 
-    fn api_change(&self, what: &What) -> Option<Change> {
+    fn api_change(&self, what: &Action) -> Option<Change> {
         Some(match what {
-            What::EditHpa(name, patch) => {
+            Action::EditHpa(name, patch) => {
                 Change::PatchHpa { name: name.clone(), patch: patch.clone() }
             }
-            What::DeleteHpa(name) => Change::DeleteHpa { name: name.clone() },
-            What::CreateHpa(name) => {
+            Action::DeleteHpa(name) => Change::DeleteHpa { name: name.clone() },
+            Action::CreateHpa(name) => {
                 let hpa = self.scenario.hpas.iter().find(|hpa| hpa.name == *name)?;
                 Change::CreateHpa(hpa.manifest.clone())
             }
-            What::RestartController => Change::RestartController,
+            Action::RestartController => Change::RestartController,
             _ => return None,
         })
     }
@@ -184,13 +186,13 @@ impl World {
         match target.checked_sub(1) {
             None => {
                 self.replicas = replicas;
-                self.told.overwritten();
+                self.published.overwritten();
                 self.act_and_follow();
             }
             Some(other) => {
                 if let Some(size) = self.others.get_mut(other) {
                     *size = replicas;
-                    self.told.overwritten_other(other);
+                    self.published.overwritten_other(other);
                 }
             }
         }
@@ -205,21 +207,21 @@ impl World {
         }
     }
 
-    /// What of the timeline happened to pods of which none was there.
-    pub fn met_nobody(&self) -> impl Iterator<Item = &Happening> {
-        self.met_nobody.iter().map(|index| &self.scenario.timeline[*index])
+    /// The timeline events whose actions matched no existing pod.
+    pub fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
+        self.unmatched_actions.iter().map(|index| &self.scenario.timeline[*index])
     }
 
     /// The requests that fail now: of each kind the one that began last.
     pub(super) fn faults(&self) -> Faults {
         let mut faults = Faults::default();
         for &index in &self.disturbances {
-            match &self.scenario.timeline[index].what {
-                What::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
-                What::GetScaleError(error) => faults.get_scale = Some(error.clone()),
-                What::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
-                What::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
-                What::MetricsSlow(span) => faults.slow_metrics = Some(*span),
+            match &self.scenario.timeline[index].action {
+                Action::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
+                Action::GetScaleError(error) => faults.get_scale = Some(error.clone()),
+                Action::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
+                Action::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
+                Action::MetricsSlow(span) => faults.slow_metrics = Some(*span),
                 _ => {}
             }
         }
@@ -229,11 +231,11 @@ impl World {
     /// Whether metrics.k8s.io answers with an empty list now.
     pub(super) fn metrics_are_empty(&self) -> bool {
         let empty =
-            |&index: &usize| matches!(self.scenario.timeline[index].what, What::MetricsEmpty);
+            |&index: &usize| matches!(self.scenario.timeline[index].action, Action::MetricsEmpty);
         self.scenario.metrics.resources.is_empty() || self.disturbances.iter().any(empty)
     }
 
-    /// Something may have to be told of a pod.
+    /// Marks a pod whose published state may be stale.
     pub(super) fn mark(&mut self, ordinal: u32) {
         if let Some(pod) = self.pods.get_mut(&ordinal)
             && !pod.dirty
@@ -272,80 +274,82 @@ impl World {
             }
             let index = self.next_happening;
             self.next_happening += 1;
-            stale |= matches!(happening.what, What::MetricsStale(_));
-            let lasts = self.begin(index, &happening.what);
+            stale |= matches!(happening.action, Action::MetricsStale(_));
+            let lasts = self.begin(index, &happening.action);
             if let Some(span) = happening.lasts.filter(|_| lasts) {
-                self.queue.push(Reverse((happening.at + span, Due::End(index))));
+                self.queue.push(Reverse((happening.at + span, ScheduledEvent::End(index))));
             }
         }
         stale
     }
 
     /// Begins one happening. True: it lasts.
-    fn begin(&mut self, index: usize, what: &What) -> bool {
+    fn begin(&mut self, index: usize, what: &Action) -> bool {
         let (now, termination) = (self.now, self.scenario.workload.termination);
         match what {
-            What::PodsUnready(set)
-            | What::MetricsMissing(set)
-            | What::ContainerMetricsMissing(set, _)
-            | What::ResourceMissing(set, _)
-            | What::MetricMissing(_, set)
-            | What::MetricsStale(set) => self.befall(index, set, |pod| pod.holds.push(index)),
-            What::PodsStuckTerminating(set) => self.befall(index, set, |pod| {
+            Action::PodsUnready(set)
+            | Action::MetricsMissing(set)
+            | Action::ContainerMetricsMissing(set, _)
+            | Action::ResourceMissing(set, _)
+            | Action::MetricMissing(_, set)
+            | Action::MetricsStale(set) => {
+                self.apply_to_pods(index, set, |pod| pod.holds.push(index))
+            }
+            Action::PodsStuckTerminating(set) => self.apply_to_pods(index, set, |pod| {
                 pod.holds.push(index);
                 pod.delete(now, termination);
             }),
-            What::PodsFailed(set) => {
-                self.befall(index, set, |pod| pod.end(PodPhase::Failed));
+            Action::PodsFailed(set) => {
+                self.apply_to_pods(index, set, |pod| pod.end(PodPhase::Failed));
                 return false;
             }
-            What::PodsSucceeded(set) => {
-                self.befall(index, set, |pod| pod.end(PodPhase::Succeeded));
+            Action::PodsSucceeded(set) => {
+                self.apply_to_pods(index, set, |pod| pod.end(PodPhase::Succeeded));
                 return false;
             }
-            What::PodsDeleted(set) => {
-                self.befall(index, set, |pod| pod.delete(now, termination));
+            Action::PodsDeleted(set) => {
+                self.apply_to_pods(index, set, |pod| pod.delete(now, termination));
                 return false;
             }
-            What::MetricsError(_)
-            | What::MetricError(..)
-            | What::MetricEmpty(_)
-            | What::GetScaleError(_)
-            | What::UpdateScaleError(_)
-            | What::UpdateStatusError(_)
-            | What::MetricsSlow(_) => self.disturbances.push(index),
-            What::MetricsEmpty => {
+            Action::MetricsError(_)
+            | Action::MetricError(..)
+            | Action::MetricEmpty(_)
+            | Action::GetScaleError(_)
+            | Action::UpdateScaleError(_)
+            | Action::UpdateStatusError(_)
+            | Action::MetricsSlow(_) => self.disturbances.push(index),
+            Action::MetricsEmpty => {
                 self.disturbances.push(index);
-                self.told.everything = true;
+                self.published.everything = true;
             }
-            What::RollingUpdate(update) => {
+            Action::RollingUpdate(update) => {
                 if !self.is_target_gone() {
                     self.begin_update(update);
                 }
                 return false;
             }
-            What::TargetDeleted => {
+            Action::TargetDeleted => {
                 self.disturbances.push(index);
                 self.delete_target();
             }
-            What::Scale(replicas) => {
+            Action::Scale(replicas) => {
                 if !self.is_target_gone() {
-                    self.told.person |= self.replicas != *replicas;
+                    self.published.person |= self.replicas != *replicas;
                     self.replicas = *replicas;
                 }
                 return false;
             }
-            What::ScaleOther(other, replicas) => {
+            Action::ScaleOther(other, replicas) => {
                 if let Some(size) = self.others.get_mut(*other) {
-                    self.told.others[*other].person |= *size != *replicas;
+                    self.published.others[*other].person |= *size != *replicas;
                     *size = *replicas;
                 }
                 return false;
             }
-            What::EditHpa(..)
-            | What::DeleteHpa(_)
-            | What::CreateHpa(_)
-            | What::RestartController => return false,
+            Action::EditHpa(..)
+            | Action::DeleteHpa(_)
+            | Action::CreateHpa(_)
+            | Action::RestartController => return false,
         }
         true
     }
@@ -353,30 +357,30 @@ impl World {
     /// A happening is over.
     fn end(&mut self, index: usize) {
         let scenario = self.scenario.clone();
-        match &scenario.timeline[index].what {
-            What::PodsUnready(_)
-            | What::PodsStuckTerminating(_)
-            | What::MetricsMissing(_)
-            | What::ContainerMetricsMissing(..)
-            | What::ResourceMissing(..)
-            | What::MetricMissing(..)
-            | What::MetricsStale(_) => self.release(index),
+        match &scenario.timeline[index].action {
+            Action::PodsUnready(_)
+            | Action::PodsStuckTerminating(_)
+            | Action::MetricsMissing(_)
+            | Action::ContainerMetricsMissing(..)
+            | Action::ResourceMissing(..)
+            | Action::MetricMissing(..)
+            | Action::MetricsStale(_) => self.release(index),
             what => {
                 self.disturbances.retain(|other| *other != index);
-                self.told.everything |= matches!(what, What::MetricsEmpty);
-                if matches!(what, What::TargetDeleted) {
+                self.published.everything |= matches!(what, Action::MetricsEmpty);
+                if matches!(what, Action::TargetDeleted) {
                     self.create_target();
                 }
             }
         }
     }
 
-    /// Does something to each pod of a set that is there now.
-    fn befall(&mut self, index: usize, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
+    /// Applies a change to each existing pod of a set.
+    fn apply_to_pods(&mut self, index: usize, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
         let there = self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.gone);
         let ordinals: Vec<u32> = there.map(|(ordinal, _)| *ordinal).collect();
         if ordinals.is_empty() {
-            self.met_nobody.push(index);
+            self.unmatched_actions.push(index);
         }
         for ordinal in ordinals {
             self.change(ordinal, &mut what);
@@ -392,7 +396,7 @@ impl World {
         }
     }
 
-    /// Does something to a pod; what follows from it is worked out by [`World::settle`].
+    /// Changes a pod. [`World::update_derived`] updates its derived state later.
     pub(super) fn change(&mut self, ordinal: u32, what: impl FnOnce(&mut SimPod)) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             let was_active = pod.active();
@@ -401,9 +405,9 @@ impl World {
             if let Some(deletion) = pod.deletion
                 && was_active
             {
-                self.queue.push(Reverse((deletion.due, Due::Gone(ordinal))));
+                self.queue.push(Reverse((deletion.due, ScheduledEvent::Gone(ordinal))));
             }
-            self.unsettled.push(ordinal);
+            self.changed_pods.push(ordinal);
         }
     }
 
@@ -416,14 +420,16 @@ impl World {
                 }
                 self.queue.pop();
                 match due {
-                    Due::Start(ordinal) => self.start(ordinal),
-                    Due::Warm(ordinal) => self.change(ordinal, |pod| pod.warm = true),
-                    Due::Reports(ordinal) => self.change(ordinal, |pod| pod.reports = true),
-                    Due::Gone(ordinal) => self.change(ordinal, |_| {}),
-                    Due::End(index) => self.end(index),
+                    ScheduledEvent::Start(ordinal) => self.start(ordinal),
+                    ScheduledEvent::Warm(ordinal) => self.change(ordinal, |pod| pod.warm = true),
+                    ScheduledEvent::Reports(ordinal) => {
+                        self.change(ordinal, |pod| pod.reports = true)
+                    }
+                    ScheduledEvent::Gone(ordinal) => self.change(ordinal, |_| {}),
+                    ScheduledEvent::End(index) => self.end(index),
                 }
             }
-            self.settle();
+            self.update_derived();
             if self.next_due().is_none_or(|at| at > self.now) {
                 return;
             }
@@ -440,19 +446,19 @@ impl World {
         self.change(ordinal, |pod| started = pod.start(now));
         if started {
             let at = now + self.scenario.workload.startup.metrics;
-            self.queue.push(Reverse((at, Due::Reports(ordinal))));
+            self.queue.push(Reverse((at, ScheduledEvent::Reports(ordinal))));
         }
     }
 
-    /// Works out what follows for the pods that something befell.
-    fn settle(&mut self) {
-        let mut unsettled = std::mem::take(&mut self.unsettled);
-        for ordinal in unsettled.drain(..) {
+    /// Updates the derived state of the pods that changed at this instant.
+    fn update_derived(&mut self) {
+        let mut changed_pods = std::mem::take(&mut self.changed_pods);
+        for ordinal in changed_pods.drain(..) {
             let Some(pod) = self.pods.get_mut(&ordinal) else {
                 continue;
             };
             let served = pod.serving();
-            if pod.settle(self.now, &self.scenario.timeline) {
+            if pod.update_derived(self.now, &self.scenario.timeline) {
                 self.serving = self.serving + usize::from(pod.serving()) - usize::from(served);
                 self.mark(ordinal);
             } else {
@@ -460,17 +466,17 @@ impl World {
                 self.remove(ordinal);
             }
         }
-        self.unsettled = unsettled;
+        self.changed_pods = changed_pods;
     }
 
     fn remove(&mut self, ordinal: u32) {
         if let Some(pod) = self.pods.remove(&ordinal) {
-            if pod.metrics.told.is_some() {
-                self.told.lost_samples.push(pod.name.clone());
-                self.told.forget_sample(pod.metrics.told.as_ref());
+            if pod.metrics.published.is_some() {
+                self.published.lost_samples.push(pod.name.clone());
+                self.published.forget_sample(pod.metrics.published.as_ref());
             }
-            if pod.told.is_some() {
-                self.told.lost_pods.push(pod.name);
+            if pod.published.is_some() {
+                self.published.lost_pods.push(pod.name);
             }
         }
     }
@@ -501,7 +507,7 @@ impl World {
     ///
     /// Upstream: stateful_set_control.go, computeReplicaStatus
     pub(super) fn leaving(&self) -> usize {
-        if &*self.told.resource != "statefulsets.apps" {
+        if &*self.published.resource != "statefulsets.apps" {
             return 0;
         }
         let leaves = |pod: &&SimPod| !pod.gone && pod.deletion.is_some() && !pod.orphan;
@@ -514,13 +520,13 @@ impl World {
         usize::try_from(self.replicas).unwrap_or(0).min(quota.unwrap_or(MAX_PODS)).min(MAX_PODS)
     }
 
-    /// Whether one more pod may be created.
+    /// Returns true if one more pod may be created.
     pub(super) fn has_room(&self) -> bool {
         let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
         self.active < quota.unwrap_or(MAX_PODS).min(MAX_PODS)
     }
 
-    /// The pods that go first, of all or of one revision.
+    /// The pods that a scale-down deletes first, of all revisions or of one.
     pub(super) fn first_to_delete(&self, count: usize, revision: Option<u32>) -> Vec<u32> {
         let of = |pod: &SimPod| revision.is_none_or(|revision| pod.revision == revision);
         let active = self.pods.iter().filter(|(_, pod)| pod.active() && of(pod));
@@ -544,10 +550,10 @@ impl World {
         let startup = self.scenario.workload.startup;
         let ordinal = self.add(revision);
         if let Some(pending) = startup.pending {
-            self.queue.push(Reverse((self.now + pending, Due::Start(ordinal))));
+            self.queue.push(Reverse((self.now + pending, ScheduledEvent::Start(ordinal))));
         }
         if let Some(ready) = startup.ready {
-            self.queue.push(Reverse((self.now + ready, Due::Warm(ordinal))));
+            self.queue.push(Reverse((self.now + ready, ScheduledEvent::Warm(ordinal))));
         }
     }
 
@@ -561,7 +567,7 @@ impl World {
             pod.ready = Some((true, born));
             pod.reports = reports_at <= Time::ZERO;
             if !pod.reports {
-                self.queue.push(Reverse((reports_at, Due::Reports(ordinal))));
+                self.queue.push(Reverse((reports_at, ScheduledEvent::Reports(ordinal))));
             }
             self.serving += 1;
         }
@@ -572,24 +578,27 @@ impl World {
         self.next_ordinal += 1;
         self.active += 1;
         let name = format!("{}-{ordinal}", self.scenario.workload.name).into();
-        let exception = |usage: &crate::scenario::meant::ResourceUsage| {
+        let exception = |usage: &crate::scenario::resolved::ResourceUsage| {
             usage.exceptions.iter().rposition(|(set, _)| contains(set, ordinal))
         };
         let exceptions: Box<[_]> = self.scenario.metrics.resources.iter().map(exception).collect();
         let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
         self.pods.insert(ordinal, SimPod::new(name, revision, exceptions));
-        self.unsettled.push(ordinal);
+        self.changed_pods.push(ordinal);
         self.mark(ordinal);
         ordinal
     }
 }
 
-impl What {
+impl Action {
     /// Whether it is done to the HPA or to the controller itself.
     fn is_api_event(&self) -> bool {
         matches!(
             self,
-            What::EditHpa(..) | What::DeleteHpa(_) | What::CreateHpa(_) | What::RestartController
+            Action::EditHpa(..)
+                | Action::DeleteHpa(_)
+                | Action::CreateHpa(_)
+                | Action::RestartController
         )
     }
 }

@@ -4,13 +4,13 @@
 //! creates it again has the newest manifest.
 
 use super::simulation::World;
-use crate::scenario::meant::What;
+use crate::scenario::resolved::Action;
 
 impl World {
     /// Whether the workload is deleted now.
     pub(super) fn is_target_gone(&self) -> bool {
         let gone =
-            |&index: &usize| matches!(self.scenario.timeline[index].what, What::TargetDeleted);
+            |&index: &usize| matches!(self.scenario.timeline[index].action, Action::TargetDeleted);
         self.disturbances.iter().any(gone)
     }
 
@@ -32,7 +32,7 @@ impl World {
     pub(super) fn create_target(&mut self) {
         if !self.is_target_gone() {
             self.replicas = self.scenario.workload.replicas;
-            self.told.person = true;
+            self.published.person = true;
         }
     }
 }

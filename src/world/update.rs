@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::pods::SimPod;
 use super::rollout::{Pods, Rollout, Size};
 use super::simulation::World;
-use crate::scenario::meant::RollingUpdate;
+use crate::scenario::resolved::RollingUpdate;
 
 /// A rolling update under way.
 #[derive(Clone, Debug)]
@@ -32,8 +32,8 @@ impl World {
         let name: Arc<str> = format!("t{}", self.revision).into();
         let spec = update.spec.clone().unwrap_or_else(|| self.newest_spec.clone());
         self.newest_spec = spec.clone();
-        self.told.templates.push(name.clone());
-        self.told.new_templates.push((name, spec));
+        self.published.templates.push(name.clone());
+        self.published.new_templates.push((name, spec));
         self.update = Some(match update.surge {
             Some(surge) => Update::Rolling(Rollout::new(before, self.revision, surge, replicas)),
             None => Update::OneByOne,

@@ -8,7 +8,7 @@ use super::signal::{self, Grain, Reading};
 use crate::model::api::ContainerMetrics;
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
-use crate::scenario::meant::{Metrics, PodSet, Scenario, Signal, UsageSource};
+use crate::scenario::resolved::{Metrics, PodSet, Scenario, Signal, UsageSource};
 
 /// All usage of a scenario at one instant.
 #[derive(Clone, Debug)]

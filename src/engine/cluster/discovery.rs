@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::answers::{error, failure, not_found};
 use super::metrics_api::{GROUPS, Metrics, PROBE};
 use super::{metrics_json as body, openapi};
-use crate::scenario::meant::usual_plural;
+use crate::scenario::resolved::usual_plural;
 
 type Shared = State<Arc<Metrics>>;
 

@@ -4,7 +4,7 @@ use super::targets::Maker;
 use crate::model::api::{Container, PodSpec};
 use crate::model::selector::Selector;
 use crate::scenario::Scenario;
-use crate::scenario::meant::{ScaleDownOrder, What};
+use crate::scenario::resolved::{Action, ScaleDownOrder};
 
 /// No more pods than this: each of them is an object that somebody has to write.
 const MOST_PODS: i32 = 200;
@@ -53,18 +53,18 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     if workload.replicas > MOST_PODS {
         return Some(format!("more than {MOST_PODS} pods"));
     }
-    let too_much = scenario.timeline.iter().find_map(|happening| match &happening.what {
-        What::GetScaleError(_) | What::UpdateScaleError(_) | What::UpdateStatusError(_) => {
+    let too_much = scenario.timeline.iter().find_map(|happening| match &happening.action {
+        Action::GetScaleError(_) | Action::UpdateScaleError(_) | Action::UpdateStatusError(_) => {
             Some("the API server can't be made to fail")
         }
-        What::MetricsSlow(_) => {
+        Action::MetricsSlow(_) => {
             Some("after a slow answer the next reconcile follows a resync, which can't be seen")
         }
-        What::RestartController => Some("the controller is that of all scenarios"),
-        What::RollingUpdate(_) => Some("rolling updates have their own order"),
-        What::TargetDeleted => Some("a target that is deleted takes its pods with it"),
-        What::Scale(size) if *size > MOST_PODS => Some("too many pods"),
-        What::PodsFailed(_) if workload.kind == "StatefulSet" => {
+        Action::RestartController => Some("the controller is that of all scenarios"),
+        Action::RollingUpdate(_) => Some("rolling updates have their own order"),
+        Action::TargetDeleted => Some("a target that is deleted takes its pods with it"),
+        Action::Scale(size) if *size > MOST_PODS => Some("too many pods"),
+        Action::PodsFailed(_) if workload.kind == "StatefulSet" => {
             Some("a StatefulSet replaces pods that have failed")
         }
         _ => None,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::metrics_api::Metrics;
 use crate::model::selector::Selector;
 use crate::model::time::Time;
-use crate::scenario::meant::Workload;
+use crate::scenario::resolved::Workload;
 use crate::world::RealPod;
 
 /// How often it is looked whether the target selects others.

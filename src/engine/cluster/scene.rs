@@ -34,7 +34,7 @@ use crate::engine::EngineError;
 use crate::model::api::{HpaSpec, PodSpec};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::meant::What;
+use crate::scenario::resolved::Action;
 use crate::trace::{ApiAnswer, ApiOutcome};
 use crate::world::{Change, PodState, ScaleTarget};
 
@@ -172,7 +172,7 @@ impl Scene {
         let epoch = start(LEAD);
         stage.metrics.open(&namespace, &scenario.namespace, epoch, to.clone());
         stage.routes.open(&namespace, to);
-        let stuck = |what: &What| matches!(what, What::PodsStuckTerminating(_));
+        let stuck = |what: &Action| matches!(what, Action::PodsStuckTerminating(_));
         let period = Duration::from_nanos(scenario.flags.sync_period.0.unsigned_abs());
         let scene = Scene {
             stage: stage.clone(),
@@ -183,7 +183,7 @@ impl Scene {
             name: scenario.workload.name.clone(),
             hpas: scenario.hpas.iter().map(|hpa| hpa.name.clone()).collect(),
             holds: scenario.workload.termination > Span::ZERO
-                || scenario.timeline.iter().any(|happening| stuck(&happening.what))
+                || scenario.timeline.iter().any(|happening| stuck(&happening.action))
                 || scenario.other_pods.iter().any(|pods| pods.terminating),
             opening,
             _present: stage.scenes.clone(),

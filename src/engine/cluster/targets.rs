@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::client::{self, object, told};
 use super::fit::match_labels;
-use crate::scenario::meant::Workload;
+use crate::scenario::resolved::Workload;
 
 /// How long it may take until the API server serves a new kind.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -24,7 +24,7 @@ use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::scenario::meant::ScalableKind;
+use crate::scenario::resolved::ScalableKind;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello, Log};
 use crate::world::Change;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::hpa::{aim, requests};
 use super::{Aim, CUSTOM, Draft, RESOURCES, metrics, numbers};
-use crate::scenario::meant::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
+use crate::scenario::resolved::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
 
 type Labels = BTreeMap<String, String>;
 

@@ -8,7 +8,7 @@ use crate::fuzz::area::Area;
 use crate::fuzz::dice::Dice;
 use crate::model::flags::Flags;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Happening, PodSet, What};
+use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 
 /// Such a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,12 +138,12 @@ pub(super) fn age(draft: &mut Draft) -> Option<Span> {
 }
 
 /// What has to happen for it.
-pub(super) fn happening(draft: &mut Draft) -> Option<Happening> {
+pub(super) fn happening(draft: &mut Draft) -> Option<TimelineEvent> {
     let at = draft.unready_at?.min(draft.until());
     let at = Time(at.0 / 1_000_000 * 1_000_000);
     let pods = if draft.dice.percent(50) { PodSet::All } else { metrics::pods(draft) };
     let lasts = draft.dice.percent(30).then(|| Span::from_secs(draft.dice.between(30, 600)));
-    Some(Happening { at, lasts, what: What::PodsUnready(pods), line: 0 })
+    Some(TimelineEvent { at, lasts, action: Action::PodsUnready(pods), line: 0 })
 }
 
 #[cfg(test)]

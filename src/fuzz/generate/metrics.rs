@@ -8,7 +8,7 @@ use super::{Aim, CUSTOM, Draft, RESOURCES, numbers};
 use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
+use crate::scenario::resolved::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
 
 pub(super) fn metrics(draft: &mut Draft) -> Metrics {
     let mut resources = Vec::new();

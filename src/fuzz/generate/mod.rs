@@ -27,7 +27,7 @@ use crate::model::flags::{FeatureGates, Flag, Flags, Gate};
 use crate::model::rules::{Dependent, Release, Rules, Windows};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::meant::{Metrics, ReleaseRange};
+use crate::scenario::resolved::{Metrics, ReleaseRange};
 
 /// The scenario of that index. `areas` are those that it may dwell on; none given: any.
 #[must_use]

@@ -6,7 +6,7 @@ use super::{Draft, RESOURCES, numbers, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::{ConditionStatus, Container, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::time::Span;
-use crate::scenario::meant::OtherPods;
+use crate::scenario::resolved::OtherPods;
 
 /// Their names: before and after those of the workload's pods.
 const NAMES: [&str; 3] = ["batch", "report", "zoo"];

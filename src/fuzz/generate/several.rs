@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Draft, hpa, workload};
 use crate::fuzz::area::Area;
-use crate::scenario::meant::{Autoscaler, OtherTarget};
+use crate::scenario::resolved::{Autoscaler, OtherTarget};
 
 /// The kinds of the other targets, with version and resource.
 const KINDS: [(&str, &str, &str, &str); 3] = [

@@ -8,12 +8,12 @@ use super::{Draft, RESOURCES, behavior, edge, hpa, metrics, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Happening, RollingUpdate, Share, Surge, What};
+use crate::scenario::resolved::{Action, RollingUpdate, Share, Surge, TimelineEvent};
 
 /// Draws something that happens.
-type Draw = fn(&mut Draft) -> What;
+type Draw = fn(&mut Draft) -> Action;
 
-pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
+pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     let most = if draft.ticks > 1000 { 30 } else { 5 };
     let mut happenings = Vec::new();
     let themes: [(Area, u64, Draw); 3] =
@@ -26,14 +26,14 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
             let what = what(draft);
             let at = draft.instant();
             let lasts = (what.can_end() && draft.dice.percent(85)).then(|| draft.span());
-            happenings.push(Happening { at, lasts, what, line: 0 });
+            happenings.push(TimelineEvent { at, lasts, action: what, line: 0 });
         }
     }
     deletion(draft, &mut happenings);
     if draft.likely(Area::Edits, 2, 10) {
         let at = draft.instant();
         let lasts = draft.dice.percent(90).then(|| draft.span());
-        happenings.push(Happening { at, lasts, what: What::TargetDeleted, line: 0 });
+        happenings.push(TimelineEvent { at, lasts, action: Action::TargetDeleted, line: 0 });
     }
     happenings.extend(edge::happening(draft));
     happenings.extend(between_attempts(draft));
@@ -41,25 +41,25 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<Happening> {
     possible(happenings)
 }
 
-fn of_pods(draft: &mut Draft) -> What {
+fn of_pods(draft: &mut Draft) -> Action {
     let set = metrics::pods(draft);
     if draft.dice.percent(20) && !matches!(draft.kind.0, "ReplicaSet" | "ReplicationController") {
-        return What::RollingUpdate(rolling_update(draft));
+        return Action::RollingUpdate(rolling_update(draft));
     }
     match draft.dice.below(10) {
-        0 => What::PodsFailed(set),
-        1 => What::PodsDeleted(set),
-        2 => What::PodsStuckTerminating(set),
-        3 => What::MetricsMissing(set),
-        4 => What::MetricsStale(set),
+        0 => Action::PodsFailed(set),
+        1 => Action::PodsDeleted(set),
+        2 => Action::PodsStuckTerminating(set),
+        3 => Action::MetricsMissing(set),
+        4 => Action::MetricsStale(set),
         5 => {
             let containers: Vec<Arc<str>> =
                 draft.containers.iter().map(|(name, _)| name.clone()).collect();
-            What::ContainerMetricsMissing(set, draft.dice.pick(&containers))
+            Action::ContainerMetricsMissing(set, draft.dice.pick(&containers))
         }
-        6 => What::ResourceMissing(set, Arc::from(draft.dice.pick(&RESOURCES))),
-        7 => What::PodsSucceeded(set),
-        _ => What::PodsUnready(set),
+        6 => Action::ResourceMissing(set, Arc::from(draft.dice.pick(&RESOURCES))),
+        7 => Action::PodsSucceeded(set),
+        _ => Action::PodsUnready(set),
     }
 }
 
@@ -85,29 +85,29 @@ fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     RollingUpdate { surge, spec }
 }
 
-fn of_errors(draft: &mut Draft) -> What {
+fn of_errors(draft: &mut Draft) -> Action {
     let error = error(draft);
     if draft.dice.percent(if draft.hpas.len() > 1 { 15 } else { 2 }) {
         let span = draft.span();
-        return What::MetricsSlow(span);
+        return Action::MetricsSlow(span);
     }
     if !draft.names.is_empty() && draft.dice.percent(60) {
         let names = draft.names.clone();
         let name = draft.dice.pick(&names);
         let of_pods = name.starts_with("pods");
         return match draft.dice.below(4) {
-            0 => What::MetricEmpty(name),
-            1 if of_pods => What::MetricMissing(name, metrics::pods(draft)),
-            _ => What::MetricError(name, error),
+            0 => Action::MetricEmpty(name),
+            1 if of_pods => Action::MetricMissing(name, metrics::pods(draft)),
+            _ => Action::MetricError(name, error),
         };
     }
     match draft.dice.below(6) {
-        0 => What::MetricsEmpty,
-        1 => What::GetScaleError(error),
-        2 if draft.dice.percent(50) => What::UpdateScaleError(conflict(error)),
-        2 => What::UpdateScaleError(error),
-        3 => What::UpdateStatusError(error),
-        _ => What::MetricsError(error),
+        0 => Action::MetricsEmpty,
+        1 => Action::GetScaleError(error),
+        2 if draft.dice.percent(50) => Action::UpdateScaleError(conflict(error)),
+        2 => Action::UpdateScaleError(error),
+        3 => Action::UpdateStatusError(error),
+        _ => Action::MetricsError(error),
     }
 }
 
@@ -118,7 +118,7 @@ fn conflict(error: ApiError) -> ApiError {
 
 /// Between the read of the scale and the write, or while a write is tried again, the target can't
 /// be read any more, or is gone: metrics that are slow give it the time.
-fn between_attempts(draft: &mut Draft) -> Vec<Happening> {
+fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
     if !draft.likely(Area::Errors, 2, 20) {
         return Vec::new();
     }
@@ -129,23 +129,23 @@ fn between_attempts(draft: &mut Draft) -> Vec<Happening> {
     };
     let (tick, until) = (Time(tick), draft.until());
     let mut happenings = Vec::new();
-    let mut happen = |after: i64, lasts: Option<Span>, what: What| {
+    let mut happen = |after: i64, lasts: Option<Span>, what: Action| {
         let at = (tick + Span::from_millis(after)).min(until);
-        happenings.push(Happening { at, lasts, what, line: 0 });
+        happenings.push(TimelineEvent { at, lasts, action: what, line: 0 });
     };
     let slow = draft.dice.percent(70);
     if slow {
-        happen(0, Some(Span::from_millis(50)), What::MetricsSlow(Span::from_millis(100)));
+        happen(0, Some(Span::from_millis(50)), Action::MetricsSlow(Span::from_millis(100)));
     }
     let lasts = Some(draft.span());
     let gone = draft.dice.percent(30);
     let refusal = error(draft);
     if !gone || draft.dice.percent(30) {
         let refusal = if slow { refusal.clone() } else { conflict(refusal.clone()) };
-        happen(0, lasts, What::UpdateScaleError(refusal));
+        happen(0, lasts, Action::UpdateScaleError(refusal));
     }
     let after = draft.dice.pick(if slow { &[1, 50, 99] } else { &[1, 15, 40] });
-    happen(after, lasts, if gone { What::TargetDeleted } else { What::GetScaleError(refusal) });
+    happen(after, lasts, if gone { Action::TargetDeleted } else { Action::GetScaleError(refusal) });
     happenings
 }
 
@@ -171,21 +171,21 @@ fn error(draft: &mut Draft) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message }
 }
 
-fn of_people(draft: &mut Draft) -> What {
+fn of_people(draft: &mut Draft) -> Action {
     match draft.dice.below(10) {
         0 | 1 => {
             let size = draft.dice.size(draft.min - 1, draft.max.min(60) + 1).max(0);
             let size = draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]);
             match draft.others {
                 others if others > 0 && draft.dice.percent(50) => {
-                    What::ScaleOther(draft.dice.below(others as u64) as usize, size)
+                    Action::ScaleOther(draft.dice.below(others as u64) as usize, size)
                 }
-                _ => What::Scale(size),
+                _ => Action::Scale(size),
             }
         }
-        2 => What::RestartController,
-        3 | 4 => What::EditHpa(one_of(draft), refused(draft)),
-        _ => What::EditHpa(one_of(draft), edit(draft)),
+        2 => Action::RestartController,
+        3 | 4 => Action::EditHpa(one_of(draft), refused(draft)),
+        _ => Action::EditHpa(one_of(draft), edit(draft)),
     }
 }
 
@@ -275,7 +275,7 @@ fn refused(draft: &mut Draft) -> Value {
 }
 
 /// Now and then the HPA is deleted, and mostly it comes back.
-fn deletion(draft: &mut Draft, happenings: &mut Vec<Happening>) {
+fn deletion(draft: &mut Draft, happenings: &mut Vec<TimelineEvent>) {
     let several = draft.hpas.len() > 1;
     if !draft.likely(Area::Edits, if several { 30 } else { 4 }, 25) {
         return;
@@ -283,33 +283,38 @@ fn deletion(draft: &mut Draft, happenings: &mut Vec<Happening>) {
     let hpa = one_of(draft);
     let at = draft.instant();
     let until = draft.until();
-    happenings.push(Happening { at, lasts: None, what: What::DeleteHpa(hpa.clone()), line: 0 });
+    happenings.push(TimelineEvent {
+        at,
+        lasts: None,
+        action: Action::DeleteHpa(hpa.clone()),
+        line: 0,
+    });
     if draft.dice.percent(85) {
         let back = draft.dice.weighted(&[(2, Span::ZERO), (3, Span::from_secs(1))]);
         let back = if draft.dice.percent(40) { draft.span() } else { back };
         let at = Time((at + back).0.min(until.0));
-        happenings.push(Happening { at, lasts: None, what: What::CreateHpa(hpa), line: 0 });
+        happenings.push(TimelineEvent { at, lasts: None, action: Action::CreateHpa(hpa), line: 0 });
     }
 }
 
 /// Leaves out what can't happen: edits of an HPA that is not there, restarts of a controller that
 /// has not yet started.
-fn possible(happenings: Vec<Happening>) -> Vec<Happening> {
+fn possible(happenings: Vec<TimelineEvent>) -> Vec<TimelineEvent> {
     let mut gone: Vec<Arc<str>> = Vec::new();
     let mut restarted: Option<Time> = None;
-    let keep = |happening: &Happening| match &happening.what {
-        What::EditHpa(hpa, _) => !gone.contains(hpa),
-        What::DeleteHpa(hpa) => {
+    let keep = |happening: &TimelineEvent| match &happening.action {
+        Action::EditHpa(hpa, _) => !gone.contains(hpa),
+        Action::DeleteHpa(hpa) => {
             let there = !gone.contains(hpa);
             gone.extend(there.then(|| hpa.clone()));
             there
         }
-        What::CreateHpa(hpa) => {
+        Action::CreateHpa(hpa) => {
             let before = gone.len();
             gone.retain(|other| other != hpa);
             gone.len() < before
         }
-        What::RestartController => {
+        Action::RestartController => {
             let apart = restarted.is_none_or(|at| happening.at - at >= Span::from_secs(1));
             restarted = if apart { Some(happening.at) } else { restarted };
             apart

@@ -7,7 +7,7 @@ use super::{Draft, edge, numbers};
 use crate::fuzz::area::Area;
 use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::time::Span;
-use crate::scenario::meant::{ScaleDownOrder, Startup, Workload};
+use crate::scenario::resolved::{ScaleDownOrder, Startup, Workload};
 
 /// Kinds of targets: kind, group, version, resource.
 const KINDS: [(&str, &str, &str, &str); 5] = [

@@ -1,7 +1,7 @@
 //! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
 
 use super::*;
-use crate::scenario::meant::{ExternalMetric, ObjectMetric, PodsMetric};
+use crate::scenario::resolved::{ExternalMetric, ObjectMetric, PodsMetric};
 
 fn constant(value: &str) -> Signal {
     Signal::Constant(q(value))
@@ -53,7 +53,7 @@ fn each_pod_that_runs_and_reports_has_a_value() {
         s.workload.startup =
             Startup { pending: Some(secs(10)), ready: Some(secs(30)), metrics: secs(20) };
         s.workload.termination = secs(20);
-        s.happens(40, None, What::PodsFailed(pods(0, 0)));
+        s.happens(40, None, Action::PodsFailed(pods(0, 0)));
     }));
     assert_eq!(values(&mut run, 0), ["web-0 0s 100"]);
     run.scale(0, 2);
@@ -96,7 +96,7 @@ fn what_did_not_change_is_not_told_again() {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
         s.metrics.sampling.resolution = Some(secs(60));
-        s.happens(70, None, What::MetricMissing("rps".into(), pods(1, 1)));
+        s.happens(70, None, Action::MetricMissing("rps".into(), pods(1, 1)));
     }));
     assert!(run.at(0).len() >= 3);
     for second in [0, 15, 59] {
@@ -114,8 +114,8 @@ fn a_load_is_shared_by_the_pods_that_are_ready() {
         let load = |total, limit| UsageSource::Load { total, limit };
         s.metrics.pods = vec![rps(load(steps(&[(0, "10"), (50, "-10")]), Some(q("4"))))];
         s.metrics.pods[0].exceptions = vec![(pods(2, 2), constant("-7"))];
-        s.happens(15, Some(10), What::PodsUnready(pods(0, 0)));
-        s.happens(30, Some(10), What::PodsUnready(pods(0, 1)));
+        s.happens(15, Some(10), Action::PodsUnready(pods(0, 0)));
+        s.happens(30, Some(10), Action::PodsUnready(pods(0, 1)));
     }));
     assert_eq!(values(&mut run, 0), ["web-0 0s 3333m", "web-1 0s 3333m", "web-2 0s -7"]);
     assert_eq!(values(&mut run, 15), ["web-0 15s 0", "web-1 15s 4", "web-2 15s -7"]);
@@ -127,12 +127,12 @@ fn a_load_is_shared_by_the_pods_that_are_ready() {
 fn some_pods_can_be_without_a_value_for_a_time() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
-        s.happens(10, Some(20), What::MetricMissing("rps".into(), pods(0, 0)));
-        s.happens(10, Some(20), What::MetricMissing("other".into(), PodSet::All));
+        s.happens(10, Some(20), Action::MetricMissing("rps".into(), pods(0, 0)));
+        s.happens(10, Some(20), Action::MetricMissing("other".into(), PodSet::All));
         // metrics.k8s.io is another adapter.
-        s.happens(10, None, What::MetricsMissing(PodSet::All));
-        s.happens(10, None, What::MetricsStale(PodSet::All));
-        s.happens(10, None, What::MetricsEmpty);
+        s.happens(10, None, Action::MetricsMissing(PodSet::All));
+        s.happens(10, None, Action::MetricsStale(PodSet::All));
+        s.happens(10, None, Action::MetricsEmpty);
     }));
     assert_eq!(values(&mut run, 9).len(), 2);
     assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
@@ -144,8 +144,8 @@ fn some_pods_can_be_without_a_value_for_a_time() {
 fn a_pod_that_is_gone_has_no_value_though_its_sample_of_usage_stays() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
-        s.happens(5, None, What::MetricsStale(pods(0, 0)));
-        s.happens(10, None, What::Scale(1));
+        s.happens(5, None, Action::MetricsStale(pods(0, 0)));
+        s.happens(10, None, Action::Scale(1));
         s.workload.scale_down_order = ScaleDownOrder::Oldest;
     }));
     assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
@@ -157,9 +157,9 @@ fn queries_of_one_metric_can_fail_or_find_nothing() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
-        s.happens(10, Some(40), What::MetricError("queue".into(), error(500)));
-        s.happens(20, Some(20), What::MetricError("queue".into(), error(503)));
-        s.happens(30, Some(40), What::MetricEmpty("queue".into()));
+        s.happens(10, Some(40), Action::MetricError("queue".into(), error(500)));
+        s.happens(20, Some(20), Action::MetricError("queue".into(), error(503)));
+        s.happens(30, Some(40), Action::MetricEmpty("queue".into()));
     }));
     let fresh = |second: i64| Ok(vec![format!("{} 1", t(second))]);
     assert_eq!(series(&mut run, 9), fresh(9));
@@ -180,7 +180,7 @@ fn objects_are_told_apart_by_kind_and_group() {
             hits("Ingress.networking.k8s.io", constant("1")),
             hits("Ingress.example.com", constant("2")),
         ];
-        s.happens(15, None, What::MetricEmpty("hits".into()));
+        s.happens(15, None, Action::MetricEmpty("hits".into()));
     }));
     let value = |run: &Run, kind: &str| {
         let objects = &run.cluster.custom_metrics().objects;

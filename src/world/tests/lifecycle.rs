@@ -61,10 +61,10 @@ fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
         let mut run = Run::new(&scenario(2, |s| {
             s.workload.resource = kind.to_owned();
             s.workload.termination = secs(40);
-            s.happens(10, Some(20), What::TargetDeleted);
-            s.happens(12, Some(15), What::TargetDeleted);
-            s.happens(15, None, What::Scale(7));
-            s.happens(16, None, What::PodsFailed(PodSet::All));
+            s.happens(10, Some(20), Action::TargetDeleted);
+            s.happens(12, Some(15), Action::TargetDeleted);
+            s.happens(15, None, Action::Scale(7));
+            s.happens(16, None, Action::PodsFailed(PodSet::All));
         }));
         let resource = format!("{kind}.apps");
         let name: Arc<str> = "web".into();
@@ -124,7 +124,7 @@ fn a_pod_is_never_ready_before_it_runs() {
 fn a_replica_set_takes_pending_then_unready_then_the_newest() {
     let mut run = Run::new(&scenario(4, |s| {
         s.workload.startup = Startup { pending: None, ready: None, metrics: secs(0) };
-        s.happens(5, None, What::PodsUnready(pods(1, 1)));
+        s.happens(5, None, Action::PodsUnready(pods(1, 1)));
     }));
     let names = |run: &mut Run, second| -> Vec<String> {
         let pods = run.pods(second).into_iter();
@@ -145,7 +145,7 @@ fn other_workloads_take_the_newest_or_the_oldest() {
     for (victims, left) in [(ScaleDownOrder::Newest, "web-0"), (ScaleDownOrder::Oldest, "web-2")] {
         let mut run = Run::new(&scenario(3, |s| {
             s.workload.scale_down_order = victims;
-            s.happens(5, None, What::PodsUnready(pods(0, 0)));
+            s.happens(5, None, Action::PodsUnready(pods(0, 0)));
         }));
         run.scale(10, 1);
         assert!(run.pods(10)[0].starts_with(left), "{victims:?}");
@@ -170,8 +170,8 @@ fn pods_that_have_not_started_or_that_failed_need_no_grace() {
     let mut run = Run::new(&scenario(1, |s| {
         s.workload.termination = secs(30);
         s.workload.startup.pending = None;
-        s.happens(20, None, What::PodsFailed(pods(0, 0)));
-        s.happens(30, None, What::PodsDeleted(PodSet::All));
+        s.happens(20, None, Action::PodsFailed(pods(0, 0)));
+        s.happens(30, None, Action::PodsDeleted(PodSet::All));
     }));
     assert_eq!(run.pods(20), ["web-0 Failed -1h unready 20s", "web-1 Pending"]);
     assert_eq!(run.pods(30), ["web-2 Pending"]);
@@ -181,9 +181,9 @@ fn pods_that_have_not_started_or_that_failed_need_no_grace() {
 fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
     let mut run = Run::new(&scenario(3, |s| {
         s.workload.termination = secs(30);
-        s.happens(10, None, What::PodsFailed(pods(0, 0)));
-        s.happens(10, None, What::PodsDeleted(pods(1, 1)));
-        s.happens(10, Some(100), What::PodsStuckTerminating(pods(2, 2)));
+        s.happens(10, None, Action::PodsFailed(pods(0, 0)));
+        s.happens(10, None, Action::PodsDeleted(pods(1, 1)));
+        s.happens(10, Some(100), Action::PodsStuckTerminating(pods(2, 2)));
     }));
     assert_eq!(run.sizes(9), (3, 3));
     assert_eq!(
@@ -206,8 +206,8 @@ fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
 #[test]
 fn pods_that_are_not_there_are_not_befallen() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, None, What::PodsUnready(pods(0, 9)));
-        s.happens(10, None, What::PodsFailed(pods(7, 8)));
+        s.happens(10, None, Action::PodsUnready(pods(0, 9)));
+        s.happens(10, None, Action::PodsFailed(pods(7, 8)));
     }));
     run.scale(15, 2);
     let expected = ["web-0 Running -1h unready 10s", "web-1 Running 15s ready 15s"];
@@ -217,11 +217,11 @@ fn pods_that_are_not_there_are_not_befallen() {
 #[test]
 fn a_pod_is_unready_while_anything_holds_it() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, Some(20), What::PodsUnready(PodSet::All));
-        s.happens(20, Some(20), What::PodsUnready(PodSet::All));
+        s.happens(10, Some(20), Action::PodsUnready(PodSet::All));
+        s.happens(20, Some(20), Action::PodsUnready(PodSet::All));
         // It begins as the former one ends: nothing flips at t=40s.
-        s.happens(40, Some(10), What::PodsUnready(PodSet::All));
-        s.happens(60, Some(0), What::PodsUnready(PodSet::All));
+        s.happens(40, Some(10), Action::PodsUnready(PodSet::All));
+        s.happens(60, Some(0), Action::PodsUnready(PodSet::All));
     }));
     for (second, pod) in [
         (10, "web-0 Running -1h unready 10s"),
@@ -237,7 +237,7 @@ fn a_pod_is_unready_while_anything_holds_it() {
 #[test]
 fn a_pod_that_changes_and_changes_back_between_reconciles_keeps_the_trace_of_it() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(3, Some(4), What::PodsUnready(PodSet::All));
+        s.happens(3, Some(4), Action::PodsUnready(PodSet::All));
     }));
     run.at(0);
     let changes = run.at(15);
@@ -254,8 +254,8 @@ fn a_pod_that_changes_and_changes_back_between_reconciles_keeps_the_trace_of_it(
 #[test]
 fn a_person_scales() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(20, None, What::Scale(4));
-        s.happens(40, None, What::Scale(2));
+        s.happens(20, None, Action::Scale(4));
+        s.happens(40, None, Action::Scale(2));
     }));
     let replicas = |changes: &[Change]| {
         changes.iter().find_map(|change| match change {
@@ -289,11 +289,11 @@ fn the_size_is_bounded_by_what_the_cluster_holds() {
 fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
     let scenario = scenario(1, |s| {
         let patch = json!({"spec": {"maxReplicas": 3}});
-        s.happens(20, None, What::EditHpa("web".into(), patch));
-        s.happens(20, None, What::PodsUnready(PodSet::All));
-        s.happens(20, None, What::RestartController);
-        s.happens(40, None, What::DeleteHpa("web".into()));
-        s.happens(50, None, What::CreateHpa("web".into()));
+        s.happens(20, None, Action::EditHpa("web".into(), patch));
+        s.happens(20, None, Action::PodsUnready(PodSet::All));
+        s.happens(20, None, Action::RestartController);
+        s.happens(40, None, Action::DeleteHpa("web".into()));
+        s.happens(50, None, Action::CreateHpa("web".into()));
     });
     let mut world = World::new(&scenario);
     let create = Change::CreateHpa(json!({"metadata": {"name": "web"}}));
@@ -313,9 +313,9 @@ fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
 #[test]
 fn of_two_faults_the_later_one_shows_then_the_earlier_one_again() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, Some(50), What::MetricsError(error(500)));
-        s.happens(20, Some(20), What::MetricsError(error(503)));
-        s.happens(20, Some(20), What::UpdateScaleError(error(409)));
+        s.happens(10, Some(50), Action::MetricsError(error(500)));
+        s.happens(20, Some(20), Action::MetricsError(error(503)));
+        s.happens(20, Some(20), Action::UpdateScaleError(error(409)));
     }));
     let faults = |changes: &[Change]| {
         changes.iter().find_map(|change| match change {

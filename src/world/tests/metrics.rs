@@ -106,7 +106,7 @@ fn a_load_is_shared_by_the_pods_that_are_ready() {
         s.metrics.resources = vec![cpu(load(steps(&[(0, "1"), (50, "4")]), Some("900m")))];
         s.workload.startup.ready = Some(secs(10));
         s.workload.termination = secs(30);
-        s.happens(15, Some(10), What::PodsUnready(pods(0, 0)));
+        s.happens(15, Some(10), Action::PodsUnready(pods(0, 0)));
     }));
     let values = |run: &mut Run, second| -> Vec<String> {
         let samples = run.samples(second).into_iter();
@@ -147,7 +147,7 @@ fn a_pod_reports_some_time_after_it_started_and_until_it_is_gone() {
 fn failed_and_pending_pods_have_no_entry() {
     let mut run = Run::new(&scenario(1, |s| {
         s.workload.startup.pending = None;
-        s.happens(10, None, What::PodsFailed(PodSet::All));
+        s.happens(10, None, Action::PodsFailed(PodSet::All));
     }));
     assert_eq!(run.samples(9).len(), 1);
     assert_eq!(run.samples(10), Vec::<String>::new());
@@ -157,15 +157,15 @@ fn failed_and_pending_pods_have_no_entry() {
 
 #[test]
 fn what_is_missing_comes_back() {
-    let hidden: [(What, &[&str]); 4] = [
-        (What::MetricsMissing(pods(0, 0)), &["web-1 10s app=cpu:100m"]),
-        (What::MetricsEmpty, &[]),
+    let hidden: [(Action, &[&str]); 4] = [
+        (Action::MetricsMissing(pods(0, 0)), &["web-1 10s app=cpu:100m"]),
+        (Action::MetricsEmpty, &[]),
         (
-            What::ContainerMetricsMissing(pods(0, 0), "app".into()),
+            Action::ContainerMetricsMissing(pods(0, 0), "app".into()),
             &["web-0 10s app=", "web-1 10s app=cpu:100m"],
         ),
         (
-            What::ResourceMissing(pods(1, 1), "cpu".into()),
+            Action::ResourceMissing(pods(1, 1), "cpu".into()),
             &["web-0 10s app=cpu:100m", "web-1 10s app="],
         ),
     ];
@@ -185,8 +185,8 @@ fn stale_samples_stay_as_they_were_at_that_time() {
         let values = [(0, "100m"), (20, "200m"), (30, "300m")];
         s.metrics.resources = vec![cpu(UsageSource::PerPod(steps(&values)))];
         // Between two reconciles: the value and the timestamp are of that very time.
-        s.happens(22, Some(40), What::MetricsStale(pods(0, 0)));
-        s.happens(50, Some(20), What::MetricsStale(pods(0, 0)));
+        s.happens(22, Some(40), Action::MetricsStale(pods(0, 0)));
+        s.happens(50, Some(20), Action::MetricsStale(pods(0, 0)));
     }));
     run.at(15);
     for (second, samples) in [
@@ -201,12 +201,12 @@ fn stale_samples_stay_as_they_were_at_that_time() {
 #[test]
 fn a_stale_sample_outlives_its_pod_until_it_is_stale_no_more() {
     let mut run = Run::new(&scenario(2, |s| {
-        s.happens(5, Some(40), What::MetricsStale(pods(0, 0)));
-        s.happens(10, None, What::PodsDeleted(pods(0, 0)));
+        s.happens(5, Some(40), Action::MetricsStale(pods(0, 0)));
+        s.happens(10, None, Action::PodsDeleted(pods(0, 0)));
         // Of what is not there any more nothing can be said.
-        s.happens(20, None, What::PodsFailed(pods(0, 0)));
-        s.happens(20, None, What::PodsStuckTerminating(pods(0, 0)));
-        s.happens(20, None, What::MetricsMissing(pods(0, 0)));
+        s.happens(20, None, Action::PodsFailed(pods(0, 0)));
+        s.happens(20, None, Action::PodsStuckTerminating(pods(0, 0)));
+        s.happens(20, None, Action::MetricsMissing(pods(0, 0)));
     }));
     assert_eq!(run.samples(0), ["web-0 0s app=cpu:100m", "web-1 0s app=cpu:100m"]);
     for second in [15, 30] {
@@ -227,7 +227,7 @@ fn a_stale_sample_outlives_its_pod_until_it_is_stale_no_more() {
 #[test]
 fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
     let mut run = Run::new(&scenario(2, |s| {
-        s.happens(15, None, What::MetricsStale(PodSet::All));
+        s.happens(15, None, Action::MetricsStale(PodSet::All));
     }));
     run.at(0);
     let timestamp = Some(t(15));
@@ -242,9 +242,9 @@ fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
 #[test]
 fn what_hides_a_container_hides_it_in_a_stale_sample_too() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, Some(60), What::MetricsStale(PodSet::All));
-        s.happens(20, Some(20), What::ContainerMetricsMissing(PodSet::All, "app".into()));
-        s.happens(40, Some(5), What::MetricsMissing(PodSet::All));
+        s.happens(10, Some(60), Action::MetricsStale(PodSet::All));
+        s.happens(20, Some(20), Action::ContainerMetricsMissing(PodSet::All, "app".into()));
+        s.happens(40, Some(5), Action::MetricsMissing(PodSet::All));
     }));
     assert_eq!(run.samples(10), ["web-0 10s app=cpu:100m"]);
     assert_eq!(run.samples(20), ["web-0 10s app="]);
@@ -256,7 +256,7 @@ fn what_hides_a_container_hides_it_in_a_stale_sample_too() {
 fn a_pod_without_an_entry_gets_none_while_it_is_stale() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup.metrics = secs(10);
-        s.happens(5, Some(20), What::MetricsStale(PodSet::All));
+        s.happens(5, Some(20), Action::MetricsStale(PodSet::All));
     }));
     run.scale(0, 1);
     assert_eq!(run.samples(15), Vec::<String>::new());
@@ -267,9 +267,9 @@ fn a_pod_without_an_entry_gets_none_while_it_is_stale() {
 fn stale_load_is_that_of_the_pods_that_were_ready_then() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.resources = vec![cpu(load(constant("1"), None))];
-        s.happens(10, None, What::Scale(2));
-        s.happens(20, None, What::MetricsStale(pods(0, 0)));
-        s.happens(25, None, What::Scale(4));
+        s.happens(10, None, Action::Scale(2));
+        s.happens(20, None, Action::MetricsStale(pods(0, 0)));
+        s.happens(25, None, Action::Scale(4));
     }));
     run.at(0);
     assert_eq!(run.samples(30)[..2], ["web-0 20s app=cpu:500m", "web-1 30s app=cpu:250m"]);

@@ -1,7 +1,7 @@
 //! Real pods in place of simulated ones.
 
 use super::*;
-use crate::scenario::meant::PodsMetric;
+use crate::scenario::resolved::PodsMetric;
 use crate::world::{Mirror, RealPod};
 
 /// A pod that runs and is ready, with a container `app`.
@@ -110,11 +110,11 @@ fn samples_carry_what_the_pod_has() {
 fn what_befalls_metrics_happens_and_nothing_else() {
     let mut live = Live::new(10, |it| {
         it.workload.startup.metrics = secs(40);
-        it.happens(100, Some(100), What::MetricsMissing(pods(0, 0)));
-        it.happens(150, None, What::PodsFailed(PodSet::All));
-        it.happens(300, Some(50), What::MetricsError(error(503)));
-        it.happens(400, None, What::Scale(0));
-        it.happens(400, None, What::EditHpa("web".into(), serde_json::json!({})));
+        it.happens(100, Some(100), Action::MetricsMissing(pods(0, 0)));
+        it.happens(150, None, Action::PodsFailed(PodSet::All));
+        it.happens(300, Some(50), Action::MetricsError(error(503)));
+        it.happens(400, None, Action::Scale(0));
+        it.happens(400, None, Action::EditHpa("web".into(), serde_json::json!({})));
     });
     assert_eq!(live.mirror.left_out(), ["podsFailed", "scale", "editHpa"]);
     live.mirror.see(t(0), &[real("a"), real("b")]);

@@ -16,9 +16,9 @@ use crate::model::api::{ApiError, ConditionStatus, Container, Pod, PodPhase, Pod
 use crate::model::flags::Flags;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{
-    Autoscaler, Happening, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, ScaleDownOrder,
-    Scenario, Signal, Startup, UsageSource, What, Workload,
+use crate::scenario::resolved::{
+    Action, Autoscaler, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, ScaleDownOrder,
+    Scenario, Signal, Startup, TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -103,9 +103,9 @@ fn pods(first: u32, last: u32) -> PodSet {
 
 impl Scenario {
     /// Something happens at a time, for ever or for so many seconds.
-    fn happens(&mut self, at: i64, lasts: Option<i64>, what: What) {
+    fn happens(&mut self, at: i64, lasts: Option<i64>, what: Action) {
         let lasts = lasts.map(secs);
-        self.timeline.push(Happening { at: t(at), lasts, what, line: 1 });
+        self.timeline.push(TimelineEvent { at: t(at), lasts, action: what, line: 1 });
     }
 }
 
@@ -151,7 +151,7 @@ impl Run {
     /// `spec.replicas`, `status.replicas`.
     fn sizes(&mut self, second: i64) -> (i32, i32) {
         self.at(second);
-        let resource = self.world.told.resource.clone();
+        let resource = self.world.published.resource.clone();
         let scale = self.cluster.scale(&resource, || resource.to_string(), "web").expect("a scale");
         let Scale { replicas, status_replicas, .. } = scale;
         (*replicas, *status_replicas)

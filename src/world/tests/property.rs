@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 use super::strategies::scenarios;
 use super::*;
 use crate::model::api::PodReady;
-use crate::scenario::meant::RollingUpdate;
+use crate::scenario::resolved::RollingUpdate;
 use crate::world::rollout::{Pods, Rollout, Size};
 
 /// A pod of the simple simulation; times in seconds.
@@ -85,14 +85,14 @@ impl<'a> Simple<'a> {
         for (index, happening) in self.scenario.timeline.iter().enumerate() {
             if happening.at == t(now) {
                 let end = happening.lasts.map_or(i64::MAX, |span| now + span.0 / 1_000_000_000);
-                self.begin(index, end, now, &happening.what);
-                stale |= matches!(happening.what, What::MetricsStale(_));
+                self.begin(index, end, now, &happening.action);
+                stale |= matches!(happening.action, Action::MetricsStale(_));
             }
         }
         self.pods.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
         self.gone.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
         let is_stale = |(index, _): &(usize, i64)| {
-            matches!(self.scenario.timeline[*index].what, What::MetricsStale(_))
+            matches!(self.scenario.timeline[*index].action, Action::MetricsStale(_))
         };
         self.gone.retain(|pod| pod.holds.iter().any(is_stale));
         if !self.away.is_empty() {
@@ -101,13 +101,13 @@ impl<'a> Simple<'a> {
         }
         self.empty.retain(|(_, end)| *end > now);
         self.disturbed.retain(|(_, end)| *end > now);
-        self.settle(now);
+        self.update_derived(now);
         self.act(now);
         if stale {
             let usages: Vec<_> = self.pods.iter().map(|pod| self.usage(pod, now)).collect();
             let stamp = self.stamp(now);
             for (index, usage) in usages.into_iter().enumerate() {
-                if self.held(&self.pods[index], |w| matches!(w, What::MetricsStale(_)))
+                if self.held(&self.pods[index], |w| matches!(w, Action::MetricsStale(_)))
                     && self.pods[index].frozen.is_none()
                 {
                     self.pods[index].frozen = Some((stamp, usage));
@@ -116,30 +116,32 @@ impl<'a> Simple<'a> {
         }
     }
 
-    fn begin(&mut self, index: usize, end: i64, now: i64, what: &What) {
+    fn begin(&mut self, index: usize, end: i64, now: i64, what: &Action) {
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
-        let (What::PodsUnready(set)
-        | What::PodsFailed(set)
-        | What::PodsSucceeded(set)
-        | What::PodsDeleted(set)
-        | What::PodsStuckTerminating(set)
-        | What::MetricsMissing(set)
-        | What::ContainerMetricsMissing(set, _)
-        | What::ResourceMissing(set, _)
-        | What::MetricMissing(_, set)
-        | What::MetricsStale(set)) = what
+        let (Action::PodsUnready(set)
+        | Action::PodsFailed(set)
+        | Action::PodsSucceeded(set)
+        | Action::PodsDeleted(set)
+        | Action::PodsStuckTerminating(set)
+        | Action::MetricsMissing(set)
+        | Action::ContainerMetricsMissing(set, _)
+        | Action::ResourceMissing(set, _)
+        | Action::MetricMissing(_, set)
+        | Action::MetricsStale(set)) = what
         else {
             match what {
-                What::TargetDeleted => {
+                Action::TargetDeleted => {
                     self.away.push(end);
                     self.update = None;
                     self.pods.iter_mut().for_each(|pod| delete(pod, now, grace));
                 }
                 _ if !self.away.is_empty() && !what.can_end() => {}
-                What::Scale(replicas) => self.replicas = *replicas,
-                What::RollingUpdate(update) => self.begin_update(update),
-                What::MetricsEmpty => self.empty.push((index, end)),
-                What::MetricError(..) | What::MetricEmpty(_) => self.disturbed.push((index, end)),
+                Action::Scale(replicas) => self.replicas = *replicas,
+                Action::RollingUpdate(update) => self.begin_update(update),
+                Action::MetricsEmpty => self.empty.push((index, end)),
+                Action::MetricError(..) | Action::MetricEmpty(_) => {
+                    self.disturbed.push((index, end))
+                }
                 _ => {}
             }
             return;
@@ -153,10 +155,10 @@ impl<'a> Simple<'a> {
             };
             if named {
                 match what {
-                    What::PodsFailed(_) => drop(pod.ended.get_or_insert(PodPhase::Failed)),
-                    What::PodsSucceeded(_) => drop(pod.ended.get_or_insert(PodPhase::Succeeded)),
-                    What::PodsDeleted(_) => delete(pod, now, grace),
-                    What::PodsStuckTerminating(_) => {
+                    Action::PodsFailed(_) => drop(pod.ended.get_or_insert(PodPhase::Failed)),
+                    Action::PodsSucceeded(_) => drop(pod.ended.get_or_insert(PodPhase::Succeeded)),
+                    Action::PodsDeleted(_) => delete(pod, now, grace),
+                    Action::PodsStuckTerminating(_) => {
                         pod.holds.push((index, end));
                         delete(pod, now, grace);
                     }
@@ -166,20 +168,20 @@ impl<'a> Simple<'a> {
         }
     }
 
-    fn held(&self, pod: &SimplePod, what: fn(&What) -> bool) -> bool {
-        pod.holds.iter().any(|(index, _)| what(&self.scenario.timeline[*index].what))
+    fn held(&self, pod: &SimplePod, what: fn(&Action) -> bool) -> bool {
+        pod.holds.iter().any(|(index, _)| what(&self.scenario.timeline[*index].action))
     }
 
-    fn settle(&mut self, now: i64) {
+    fn update_derived(&mut self, now: i64) {
         let startup = self.scenario.workload.startup;
         let passed = |since: i64, span: Option<Span>| {
             span.is_some_and(|span| since + span.0 / 1_000_000_000 <= now)
         };
         let mut left = Vec::new();
         for mut pod in std::mem::take(&mut self.pods) {
-            let stuck = self.held(&pod, |w| matches!(w, What::PodsStuckTerminating(_)));
+            let stuck = self.held(&pod, |w| matches!(w, Action::PodsStuckTerminating(_)));
             if pod.due.is_some_and(|due| due <= now) && !stuck {
-                let stale = self.held(&pod, |w| matches!(w, What::MetricsStale(_)));
+                let stale = self.held(&pod, |w| matches!(w, Action::MetricsStale(_)));
                 if stale && pod.frozen.is_some() {
                     self.gone.push(pod);
                 }
@@ -189,13 +191,13 @@ impl<'a> Simple<'a> {
             if active && pod.started.is_none() && passed(pod.created, startup.pending) {
                 pod.started = Some(now);
             }
-            if !self.held(&pod, |w| matches!(w, What::MetricsStale(_))) {
+            if !self.held(&pod, |w| matches!(w, Action::MetricsStale(_))) {
                 pod.frozen = None;
             }
             let grown = pod.ordinal < self.first;
             let ready = active
                 && (grown || passed(pod.created, startup.ready))
-                && !self.held(&pod, |w| matches!(w, What::PodsUnready(_)));
+                && !self.held(&pod, |w| matches!(w, Action::PodsUnready(_)));
             if pod.started.is_some() && pod.ready.is_none_or(|(old, _)| old != ready) {
                 pod.ready = Some((ready, now));
             }
@@ -227,7 +229,7 @@ impl<'a> Simple<'a> {
                 self.fit(size.wanted, Some(size.revision), now);
             }
             let acted = self.born != born || self.active(None).len() != before;
-            self.settle(now);
+            self.update_derived(now);
             let ready = |i: &usize| self.pods[*i].ready.is_some_and(|(ready, _)| ready);
             let available = |size: &Size| Pods {
                 available: self.active(Some(size.revision)).into_iter().filter(ready).count(),
@@ -241,7 +243,7 @@ impl<'a> Simple<'a> {
             }
         }
         self.fit(self.wanted(), None, now);
-        self.settle(now);
+        self.update_derived(now);
     }
 
     /// The places of the pods that count, of one revision or of all.
@@ -299,7 +301,7 @@ impl<'a> Simple<'a> {
         if !reports
             || pod.ended.is_some()
             || !self.empty.is_empty()
-            || self.held(pod, |w| matches!(w, What::MetricsMissing(_)))
+            || self.held(pod, |w| matches!(w, Action::MetricsMissing(_)))
         {
             return None;
         }
@@ -361,13 +363,13 @@ impl<'a> Simple<'a> {
 
     fn hide(&self, pod: &SimplePod, mut usage: Usage) -> Usage {
         for (index, _) in &pod.holds {
-            match &self.scenario.timeline[*index].what {
-                What::ContainerMetricsMissing(_, name) => {
+            match &self.scenario.timeline[*index].action {
+                Action::ContainerMetricsMissing(_, name) => {
                     for (_, values) in usage.iter_mut().filter(|(n, _)| **n == **name) {
                         values.clear();
                     }
                 }
-                What::ResourceMissing(_, name) => {
+                Action::ResourceMissing(_, name) => {
                     usage.iter_mut().for_each(|(_, values)| values.retain(|(n, _)| **n != **name));
                 }
                 _ => {}
@@ -422,7 +424,7 @@ impl<'a> Simple<'a> {
             let reports = pod.started.is_some_and(|started| started + metrics <= now);
             if reports
                 && pod.ended.is_none()
-                && !self.held(pod, |w| matches!(w, What::MetricMissing(..)))
+                && !self.held(pod, |w| matches!(w, Action::MetricMissing(..)))
             {
                 let like_usage = ResourceUsage {
                     name: "rps".into(),
@@ -446,9 +448,9 @@ impl<'a> Simple<'a> {
     fn disturbance(&self, metric: &str) -> (Option<u16>, bool) {
         let (mut code, mut empty) = (None, false);
         for (index, _) in &self.disturbed {
-            match &self.scenario.timeline[*index].what {
-                What::MetricError(name, error) if **name == *metric => code = Some(error.code),
-                What::MetricEmpty(name) => empty |= **name == *metric,
+            match &self.scenario.timeline[*index].action {
+                Action::MetricError(name, error) if **name == *metric => code = Some(error.code),
+                Action::MetricEmpty(name) => empty |= **name == *metric,
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::meant::{ExternalMetric, PodsMetric, RollingUpdate, Share, Surge};
+use crate::scenario::resolved::{ExternalMetric, PodsMetric, RollingUpdate, Share, Surge};
 
 fn pod_set() -> impl Strategy<Value = PodSet> {
     let ranges = proptest::collection::vec((0..4_u32, 0..3_u32), 1..3);
@@ -21,31 +21,31 @@ fn pod_set() -> impl Strategy<Value = PodSet> {
     ]
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn what() -> impl Strategy<Value = Action> {
     (0..20_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
-        0 => What::PodsUnready(set),
-        1 => What::PodsFailed(set),
-        2 => What::PodsDeleted(set),
-        3 => What::PodsStuckTerminating(set),
-        4 => What::MetricsMissing(set),
-        5 => What::ContainerMetricsMissing(set, "app".into()),
-        6 => What::ResourceMissing(set, "cpu".into()),
-        7 | 8 => What::MetricsStale(set),
-        9 => What::MetricsEmpty,
-        11 => What::MetricMissing("rps".into(), set),
-        12 => What::MetricEmpty("rps".into()),
-        13 => What::MetricEmpty("queue".into()),
-        14 => What::MetricError("rps".into(), error(500)),
-        16 => What::PodsSucceeded(set),
-        19 => What::TargetDeleted,
+        0 => Action::PodsUnready(set),
+        1 => Action::PodsFailed(set),
+        2 => Action::PodsDeleted(set),
+        3 => Action::PodsStuckTerminating(set),
+        4 => Action::MetricsMissing(set),
+        5 => Action::ContainerMetricsMissing(set, "app".into()),
+        6 => Action::ResourceMissing(set, "cpu".into()),
+        7 | 8 => Action::MetricsStale(set),
+        9 => Action::MetricsEmpty,
+        11 => Action::MetricMissing("rps".into(), set),
+        12 => Action::MetricEmpty("rps".into()),
+        13 => Action::MetricEmpty("queue".into()),
+        14 => Action::MetricError("rps".into(), error(500)),
+        16 => Action::PodsSucceeded(set),
+        19 => Action::TargetDeleted,
         17 | 18 => {
             let (most, least) = (replicas.unsigned_abs() % 3, replicas.unsigned_abs() * 20);
             let surge =
                 Surge { max_surge: Share::Pods(most), max_unavailable: Share::Percent(least) };
-            What::RollingUpdate(RollingUpdate { surge: Some(surge), spec: None })
+            Action::RollingUpdate(RollingUpdate { surge: Some(surge), spec: None })
         }
-        15 => What::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
-        _ => What::Scale(replicas),
+        15 => Action::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
+        _ => Action::Scale(replicas),
     })
 }
 

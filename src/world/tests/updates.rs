@@ -1,11 +1,11 @@
 //! Rolling updates: which pods are there when.
 
 use super::*;
-use crate::scenario::meant::{RollingUpdate, Share, Surge};
+use crate::scenario::resolved::{RollingUpdate, Share, Surge};
 
-fn update(max_surge: Share, max_unavailable: Share) -> What {
+fn update(max_surge: Share, max_unavailable: Share) -> Action {
     let surge = Some(Surge { max_surge, max_unavailable });
-    What::RollingUpdate(RollingUpdate { surge, spec: None })
+    Action::RollingUpdate(RollingUpdate { surge, spec: None })
 }
 
 /// New pods are ready after 30 s.
@@ -49,7 +49,7 @@ fn pods_that_are_ready_at_once_are_replaced_at_once() {
     let mut run = Run::new(&scenario(3, |s| {
         let surge = Surge { max_surge: Share::Percent(25), max_unavailable: Share::Percent(25) };
         let update = RollingUpdate { surge: Some(surge), spec: Some(Arc::new(spec.clone())) };
-        s.happens(10, None, What::RollingUpdate(update));
+        s.happens(10, None, Action::RollingUpdate(update));
     }));
     assert_eq!(names(&mut run, 10), ["web-3", "web-4", "web-5"]);
     assert!(run.cluster.pods().iter().all(|pod| *pod.spec == spec));
@@ -81,7 +81,7 @@ fn a_failed_pod_is_replaced_by_one_of_its_own_revision() {
     let mut run = Run::new(&scenario(2, |s| {
         s.workload.startup.ready = None;
         s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
-        s.happens(20, None, What::PodsFailed(pods(2, 2)));
+        s.happens(20, None, Action::PodsFailed(pods(2, 2)));
     }));
     assert_eq!(names(&mut run, 30), ["web-0", "web-1", "-web-2", "-web-3"]);
     let phases = [PodPhase::Running, PodPhase::Running, PodPhase::Failed, PodPhase::Running];
@@ -120,7 +120,7 @@ fn no_pod_of_a_stateful_set_comes_before_its_name_is_free() {
     let mut run = Run::new(&scenario(2, |s| {
         s.workload.resource = "statefulsets".to_owned();
         s.workload.termination = secs(5);
-        s.happens(10, None, What::PodsDeleted(pods(0, 0)));
+        s.happens(10, None, Action::PodsDeleted(pods(0, 0)));
     }));
     assert_eq!(names(&mut run, 14), ["xweb-0", "web-1"]);
     assert_eq!(run.sizes(14), (2, 2));
@@ -134,7 +134,7 @@ fn a_stateful_set_replaces_one_after_another() {
         s.workload.resource = "statefulsets".to_owned();
         s.workload.termination = secs(5);
         let update = RollingUpdate { surge: None, spec: None };
-        s.happens(10, None, What::RollingUpdate(update));
+        s.happens(10, None, Action::RollingUpdate(update));
     }));
     assert_eq!(names(&mut run, 10), ["web-0", "xweb-1"]);
     assert_eq!(run.sizes(14), (2, 2), "status.replicas counts the one that goes");

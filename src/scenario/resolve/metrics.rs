@@ -6,14 +6,14 @@ use super::reach::{Reach, reachable};
 use super::values::{amount, positive, resource, signal, span_or};
 use super::workload::known_container;
 use crate::model::time::Time;
-use crate::scenario::file::{
-    Exception, File, ResourceUsage as TypedUsage, Sampling as TypedSampling,
+use crate::scenario::raw::{
+    Exception, ResourceUsage as TypedUsage, Sampling as TypedSampling, ScenarioFile,
     Workload as TypedWorkload,
 };
-use crate::scenario::meant::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
+use crate::scenario::resolved::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
 
-pub(super) fn lower(
-    file: &File,
+pub(super) fn resolve(
+    file: &ScenarioFile,
     at: At<'_>,
     reach: (Option<Reach>, Option<Time>),
     problems: &mut Problems,

@@ -9,8 +9,8 @@ use super::reach::Reach;
 use super::values::{quantity, signal};
 use crate::model::api::with_group;
 use crate::model::time::Time;
-use crate::scenario::file::{self, Series as TypedSeries, Signal as TypedSignal};
-use crate::scenario::meant::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
+use crate::scenario::raw::{self, Series as TypedSeries, Signal as TypedSignal};
+use crate::scenario::resolved::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
 use crate::scenario::scalars::Entries;
 
 /// Labels and values.
@@ -18,7 +18,7 @@ type Series = Vec<(BTreeMap<String, String>, Signal)>;
 
 /// Metrics of the pods.
 pub(super) fn pods(
-    typed: &[file::PodsMetric],
+    typed: &[raw::PodsMetric],
     reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
     problems: &mut Problems,
@@ -40,7 +40,7 @@ pub(super) fn pods(
     metrics
 }
 
-fn source(typed: &file::PodsMetric, at: At<'_>, problems: &mut Problems) -> Option<UsageSource> {
+fn source(typed: &raw::PodsMetric, at: At<'_>, problems: &mut Problems) -> Option<UsageSource> {
     // A metric may be negative, hence its limit, too.
     let limit = typed.limit.as_ref().map(|limit| quantity(limit, at.key("limit"), problems));
     if typed.limit.is_some() && typed.load.is_none() {
@@ -60,7 +60,7 @@ fn source(typed: &file::PodsMetric, at: At<'_>, problems: &mut Problems) -> Opti
 
 /// Metrics of other objects.
 pub(super) fn objects(
-    typed: &[file::ObjectMetric],
+    typed: &[raw::ObjectMetric],
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<ObjectMetric> {
@@ -93,7 +93,7 @@ pub(super) fn objects(
 
 /// Kind and group of the object.
 fn described_kind(
-    typed: &file::DescribedObject,
+    typed: &raw::DescribedObject,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<Arc<str>> {
@@ -125,7 +125,7 @@ fn described_kind(
 
 /// Metrics from outside of the cluster.
 pub(super) fn externals(
-    typed: &[file::ExternalMetric],
+    typed: &[raw::ExternalMetric],
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<ExternalMetric> {

@@ -1,10 +1,10 @@
-//! A scenario as meant: durations, quantities and pod sets parsed, defaults filled in, positions
-//! kept where a later message may need them. `lower.rs` makes it from the file as typed.
+//! A resolved scenario: durations, quantities and pod sets are parsed, defaults are filled in, and
+//! positions are kept where a later message may need them. The `resolve` module creates it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use super::happening::{Happening, PodSet, RollingUpdate, Share, Surge, What};
+pub use super::action::{Action, PodSet, RollingUpdate, Share, Surge, TimelineEvent};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::other_pods::OtherPods;
 use crate::model::api::PodSpec;
@@ -47,7 +47,7 @@ pub struct Scenario {
     /// What the metrics APIs answer.
     pub metrics: Metrics,
     /// What happens, by time; stable for equal times.
-    pub timeline: Vec<Happening>,
+    pub timeline: Vec<TimelineEvent>,
     /// When the scenario ends: the last reconcile that counts is the last one at or before it.
     pub until: Time,
     /// What the author expects.
@@ -112,7 +112,7 @@ impl Scenario {
     /// Whether several reconciles may be due, or under way, at the same time.
     #[must_use]
     pub fn takes_turns(&self) -> bool {
-        let slow = |happening: &Happening| matches!(happening.what, What::MetricsSlow(_));
+        let slow = |happening: &TimelineEvent| matches!(happening.action, Action::MetricsSlow(_));
         self.has_several_hpas() || self.timeline.iter().any(slow)
     }
 

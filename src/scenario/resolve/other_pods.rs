@@ -9,14 +9,14 @@ use super::values::{amount, resource, span_or};
 use super::workload::{AGE, APP, container};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::selector::is_dns1123_subdomain;
-use crate::scenario::file::{self, Container, File, Phase, Readiness};
-use crate::scenario::meant::OtherPods;
+use crate::scenario::raw::{self, Container, Phase, Readiness, ScenarioFile};
+use crate::scenario::resolved::OtherPods;
 
 /// More of one kind than this say nothing that fewer don't.
 const MOST: u32 = 1000;
 
-pub(super) fn lower(
-    file: &File,
+pub(super) fn resolve(
+    file: &ScenarioFile,
     at: At<'_>,
     workload: Option<&Target>,
     problems: &mut Problems,
@@ -40,7 +40,7 @@ pub(super) fn lower(
     all
 }
 
-fn one(typed: &file::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods {
+fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods {
     let count = typed.count.unwrap_or(1);
     if !(1..=MOST).contains(&count) {
         problems.plain(at.key("count"), format!("expected 1 to {MOST} pods, found {count}"));

@@ -4,10 +4,10 @@ use super::cursor::{At, Problems};
 use crate::model::quantity::{Quantity, QuantityError};
 use crate::model::time::{Span, SpanError, Time};
 use crate::scenario::error::suggest;
-use crate::scenario::file::{Signal as TypedSignal, SignalShape};
-use crate::scenario::meant::{PodSet, Signal};
 use crate::scenario::node::shorten;
 use crate::scenario::podset::PodSetError;
+use crate::scenario::raw::{Signal as TypedSignal, SignalShape};
+use crate::scenario::resolved::{PodSet, Signal};
 use crate::scenario::scalars::{Duration, PodSetText, QuantityText, ScalarOr};
 
 /// A duration that may be zero, but not negative.
@@ -220,7 +220,7 @@ fn shape_of(shape: &SignalShape, at: At<'_>, problems: &mut Problems) -> Option<
 }
 
 fn points(
-    points: &[crate::scenario::file::Point],
+    points: &[crate::scenario::raw::Point],
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<Vec<(Time, Quantity)>> {

@@ -8,11 +8,11 @@ use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
-use crate::scenario::file::{File, Flags as TypedFlags};
-use crate::scenario::meant::ReleaseRange;
+use crate::scenario::raw::{Flags as TypedFlags, ScenarioFile};
+use crate::scenario::resolved::ReleaseRange;
 
-pub(super) fn lower(
-    file: &File,
+pub(super) fn resolve(
+    file: &ScenarioFile,
     at: At<'_>,
     releases: Option<ReleaseRange>,
     problems: &mut Problems,
@@ -133,7 +133,7 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
 }
 
 /// The flags that the file gives.
-pub(super) fn given(file: &File) -> Vec<Flag> {
+pub(super) fn given(file: &ScenarioFile) -> Vec<Flag> {
     let typed = file.controller.as_ref().and_then(|controller| controller.flags.as_ref());
     let typed = typed.map(|typed| serde_json::to_value(typed).unwrap_or_default());
     let given = |flag: &Flag| typed.as_ref().is_some_and(|it| it.get(flag.name()).is_some());

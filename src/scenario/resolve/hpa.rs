@@ -15,10 +15,10 @@ use crate::model::rules::Rules;
 use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::{Problem, suggest};
-use crate::scenario::file::File;
 use crate::scenario::manifest::{Manifest, Reference, Spec, Target as MetricTarget};
-use crate::scenario::meant::{Autoscaler, BUILT_IN, OtherTarget, ScalableKind, usual_plural};
 use crate::scenario::node::{Kind, Node};
+use crate::scenario::raw::ScenarioFile;
+use crate::scenario::resolved::{Autoscaler, BUILT_IN, OtherTarget, ScalableKind, usual_plural};
 use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
 
@@ -60,8 +60,8 @@ pub(super) struct Hpas {
 
 impl Hpas {
     /// Lowers `hpa`, or each of `hpas`.
-    pub(super) fn lower(
-        file: &File,
+    pub(super) fn resolve(
+        file: &ScenarioFile,
         at: At<'_>,
         read: Reader<'_>,
         gates: &FeatureGates,
@@ -86,7 +86,7 @@ impl Hpas {
         }
         let mut hpas = Hpas::default();
         for at in &places {
-            if let Some(hpa) = lower(*at, read, gates, problems) {
+            if let Some(hpa) = resolve(*at, read, gates, problems) {
                 hpas.list.push(hpa);
                 hpas.places.push(at.problem("", None));
             }
@@ -208,7 +208,7 @@ impl Hpas {
 
 /// The targets without pods.
 pub(super) fn other_targets(
-    file: &File,
+    file: &ScenarioFile,
     at: At<'_>,
     workload: Option<&Target>,
     problems: &mut Problems,
@@ -267,7 +267,7 @@ impl Target {
 }
 
 /// Lowers the manifest, inline or from the file that `hpa.file` names.
-fn lower(
+fn resolve(
     at: At<'_>,
     read: Reader<'_>,
     gates: &FeatureGates,

@@ -1,9 +1,8 @@
-//! Scenario files as typed. The JSON Schema comes from these types, its descriptions from their
-//! documentation; so what is written here is read by authors of scenarios in their editors.
+//! Scenario files as serde reads them. The JSON Schema is generated from these types and their doc
+//! comments, so authors of scenarios see these comments in their editors.
 //!
-//! Plain structs with optional fields, so that messages stay simple; which of several fields must
-//! be there, and what values make sense, is checked by `lower`. `vpa` will be a further
-//! optional field.
+//! These are plain structs with optional fields, so that error messages stay simple. The `resolve`
+//! module checks which fields are required together and which values are allowed.
 
 use std::borrow::Cow;
 
@@ -29,7 +28,7 @@ use crate::model::rules::{Dependent, Release};
     title = "kube-lockstep scenario",
     extend("oneOf" = [{"required": ["hpa"]}, {"required": ["hpas"]}])
 )]
-pub(super) struct File {
+pub(super) struct ScenarioFile {
     /// `kube-lockstep.dev/v1alpha1`.
     #[schemars(extend("const" = "kube-lockstep.dev/v1alpha1"))]
     pub(super) api_version: String,
@@ -71,7 +70,7 @@ pub(super) struct File {
     pub(super) metrics: Option<Metrics>,
     /// What happens, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) timeline: Vec<Happening>,
+    pub(super) timeline: Vec<TimelineEvent>,
     /// When the scenario ends: reconciles up to and including this time count.
     pub(super) until: Duration,
     /// What the controller is expected to do. Without it, model and controller are only compared.
@@ -410,7 +409,7 @@ pub(super) enum ScaleDownOrder {
     {"required": ["createHpa"], "properties": {"for": false}},
     {"required": ["restartController"], "properties": {"for": false}},
 ]))]
-pub(super) struct Happening {
+pub(super) struct TimelineEvent {
     /// When, from the start.
     pub(super) at: Duration,
     /// For how long. Default: until the end of the scenario.

@@ -6,8 +6,8 @@
 use super::cursor::{At, Problems};
 use super::values::pods;
 use crate::model::time::{Span, Time};
-use crate::scenario::file::{File, Happening};
-use crate::scenario::meant::PodSet;
+use crate::scenario::raw::{ScenarioFile, TimelineEvent};
+use crate::scenario::resolved::PodSet;
 use crate::scenario::scalars::PodSetText;
 
 /// What bounds the number of pods that are created.
@@ -25,7 +25,11 @@ pub(super) struct Reach {
 
 impl Reach {
     /// The maxReplicas is the largest of the manifests', if they are known.
-    pub(super) fn of(file: &File, max_replicas: Option<i32>, period: Span) -> Option<Reach> {
+    pub(super) fn of(
+        file: &ScenarioFile,
+        max_replicas: Option<i32>,
+        period: Span,
+    ) -> Option<Reach> {
         let initial = u64::try_from(file.workload.replicas).unwrap_or(0);
         let sizes = file.timeline.iter().filter_map(size);
         let sizes = sizes.chain([i64::from(max_replicas?)]);
@@ -52,7 +56,7 @@ impl Reach {
 }
 
 /// The size that is asked for: by a person, or as a limit.
-fn size(happening: &Happening) -> Option<i64> {
+fn size(happening: &TimelineEvent) -> Option<i64> {
     let limit = || happening.edit_hpa.as_ref()?.pointer("/spec/maxReplicas")?.as_f64();
     happening.scale.map(i64::from).or_else(|| limit().map(|limit| limit as i64))
 }

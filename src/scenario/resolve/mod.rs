@@ -1,5 +1,5 @@
-//! From the file as typed to the scenario as meant: text is read, defaults are filled in, and what
-//! makes no sense is refused. All that is wrong is found at once, each with its place.
+//! Resolves a raw scenario: parses values, fills in defaults, and rejects invalid combinations.
+//! All problems of a file are reported at once, each with its position.
 
 mod controller;
 mod cursor;
@@ -20,13 +20,13 @@ mod workload;
 use self::cursor::{At, Problems};
 use self::hpa::Hpas;
 use self::reach::Reach;
-use self::timeline::Scene;
+use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
 pub(super) use self::workload::{AGE, APP};
 use super::error::{Problem, suggest};
-use super::file::File;
-use super::meant::{ReleaseRange, Scenario};
 use super::node::Node;
+use super::raw::ScenarioFile;
+use super::resolved::{ReleaseRange, Scenario};
 use super::scalars::ReleasesText;
 use super::{decode, hash};
 use crate::model::time::Time;
@@ -37,10 +37,10 @@ const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
 /// Reads other files: `hpa.file`.
 pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// Lowers a file.
-pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
+/// Resolves a file.
+pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
-    let file: File =
+    let file: ScenarioFile =
         decode::decode(root, decode::Nulls::Refused).map_err(|problem| vec![problem])?;
     let mut problems = Problems::default();
     let at = At::root(root);
@@ -48,12 +48,12 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let releases = releases(file.releases.as_ref(), at, &mut problems);
     let until = until(&file, at, &mut problems);
     let flags_given = controller::given(&file);
-    let (flags, gates, gate_overrides) = controller::lower(&file, at, releases, &mut problems);
-    let mut hpas = Hpas::lower(&file, at, read, &gates, &mut problems);
+    let (flags, gates, gate_overrides) = controller::resolve(&file, at, releases, &mut problems);
+    let mut hpas = Hpas::resolve(&file, at, read, &gates, &mut problems);
     let target = hpas.as_ref().and_then(Hpas::target);
-    let workload = workload::lower(&file.workload, at.key("workload"), target, &mut problems);
+    let workload = workload::resolve(&file.workload, at.key("workload"), target, &mut problems);
     let others = hpa::other_targets(&file, at.key("otherTargets"), target, &mut problems);
-    let other_pods = other_pods::lower(&file, at.key("otherPods"), target, &mut problems);
+    let other_pods = other_pods::resolve(&file, at.key("otherPods"), target, &mut problems);
     if let Some(hpas) = &mut hpas {
         hpas.find_targets(&others, &mut problems);
     }
@@ -62,9 +62,9 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(&file, max_replicas, flags.sync_period);
     let before = problems.len();
-    let metrics = metrics::lower(&file, at.key("metrics"), (reach, until), &mut problems);
+    let metrics = metrics::resolve(&file, at.key("metrics"), (reach, until), &mut problems);
     let metrics_are_sound = problems.len() == before;
-    let scene = Scene {
+    let scene = ResolveContext {
         file: &file,
         hpas: known,
         workload: workload.as_ref(),
@@ -72,13 +72,13 @@ pub(super) fn lower(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenari
         reach,
         until,
     };
-    let timeline = timeline::lower(&scene, at.key("timeline"), &mut problems);
+    let timeline = timeline::resolve(&scene, at.key("timeline"), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
     if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
         let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
         problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
     }
-    let expect = expect::lower(&file, known, at.key("expect"), (until, ticks), &mut problems);
+    let expect = expect::resolve(&file, known, at.key("expect"), (until, ticks), &mut problems);
     let mut odd = Vec::new();
     if let Some(hpas) = &mut hpas
         && metrics_are_sound
@@ -144,7 +144,7 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
     Ok(())
 }
 
-fn head(file: &File, at: At<'_>, problems: &mut Problems) {
+fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
     if file.requirement.trim().is_empty() {
         let hint = "say in one sentence what must hold";
         problems.hint(at.key("requirement"), "an empty requirement", hint);
@@ -176,7 +176,7 @@ fn releases(
 /// More reconciles than this (a month of them, each 15 s) are a slip rather than a scenario.
 const MOST_TICKS: usize = 200_000;
 
-fn until(file: &File, at: At<'_>, problems: &mut Problems) -> Option<Time> {
+fn until(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) -> Option<Time> {
     let at = at.key("until");
     // 0s is allowed: the first reconcile alone.
     let span = values::span(&file.until, at, problems)?;

@@ -1,5 +1,5 @@
-//! From the scenario as meant back to a file: the normal form. Defaults are left out, so that a new
-//! field with a default changes no hash.
+//! Converts a resolved scenario back to a file in normal form. Fields with default values are left
+//! out, so that adding a field with a default changes no hash.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::expect_file::{
     AtLeastAtMost, AtMost, Between, Bounds, Condition, Event, Expect, Number,
 };
-use super::file::{
+use super::raw::{
     AnyManifest, ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception,
-    ExternalMetric, File, Flags, Happening, InitContainer, MetricError, MetricOfPods, Metrics,
-    ObjectMetric, OtherPods, OtherTarget, Phase, PodResources, PodsMetric, Point, Readiness,
-    ResourceOfPods, ResourceUsage, RestartPolicy, RollingUpdate, Sampling, ScaleDownOrder, Series,
-    Signal, SignalShape, Sine, Startup, Workload,
+    ExternalMetric, Flags, InitContainer, MetricError, MetricOfPods, Metrics, ObjectMetric,
+    OtherPods, OtherTarget, Phase, PodResources, PodsMetric, Point, Readiness, ResourceOfPods,
+    ResourceUsage, RestartPolicy, RollingUpdate, Sampling, ScaleDownOrder, ScenarioFile, Series,
+    Signal, SignalShape, Sine, Startup, TimelineEvent, Workload,
 };
-use super::lower::{AGE, APP};
-use super::meant::{self, Expectation, NumberRange, Scenario, UsageSource, What, When};
+use super::resolve::{AGE, APP};
+use super::resolved::{self, Action, Expectation, NumberRange, Scenario, UsageSource, When};
 use super::scalars::{
     Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
     ShareText, StatusText,
@@ -31,10 +31,10 @@ pub(super) fn to_value(scenario: &Scenario) -> Value {
     serde_json::to_value(file(scenario)).unwrap_or_default()
 }
 
-fn file(scenario: &Scenario) -> File {
+fn file(scenario: &Scenario) -> ScenarioFile {
     let metrics = metrics(&scenario.metrics);
     let controller = controller(scenario);
-    File {
+    ScenarioFile {
         api_version: "kube-lockstep.dev/v1alpha1".to_owned(),
         kind: "Scenario".to_owned(),
         requirement: scenario.requirement.clone(),
@@ -60,7 +60,7 @@ fn file(scenario: &Scenario) -> File {
     }
 }
 
-fn other_target(meant: &meant::OtherTarget) -> OtherTarget {
+fn other_target(meant: &resolved::OtherTarget) -> OtherTarget {
     let by_default = format!("app={}", meant.name);
     OtherTarget {
         kind: meant.kind.clone(),
@@ -70,7 +70,7 @@ fn other_target(meant: &meant::OtherTarget) -> OtherTarget {
     }
 }
 
-fn other_pods(meant: &meant::OtherPods) -> OtherPods {
+fn other_pods(meant: &resolved::OtherPods) -> OtherPods {
     let container = meant.spec.containers.first().map(container).unwrap_or_default();
     let usage = meant.usage.iter().flat_map(|metrics| &metrics.usage);
     let (running, pending) = (api::PodPhase::Running, api::PodPhase::Pending);
@@ -159,7 +159,7 @@ fn controller(scenario: &Scenario) -> Controller {
     }
 }
 
-fn workload(meant: &meant::Workload) -> Workload {
+fn workload(meant: &resolved::Workload) -> Workload {
     let init_container = |container: &api::Container| InitContainer {
         name: container.name.to_string(),
         requests: requests(&container.requests),
@@ -186,9 +186,9 @@ fn workload(meant: &meant::Workload) -> Workload {
         plural: meant.has_unusual_plural().then(|| meant.resource.clone()),
         status_replicas: meant.status_replicas,
         scale_down_order: match meant.scale_down_order {
-            meant::ScaleDownOrder::ReplicaSet => None,
-            meant::ScaleDownOrder::Newest => Some(ScaleDownOrder::Newest),
-            meant::ScaleDownOrder::Oldest => Some(ScaleDownOrder::Oldest),
+            resolved::ScaleDownOrder::ReplicaSet => None,
+            resolved::ScaleDownOrder::Newest => Some(ScaleDownOrder::Newest),
+            resolved::ScaleDownOrder::Oldest => Some(ScaleDownOrder::Oldest),
         },
         termination: unless(meant.termination, Span::ZERO),
     }
@@ -203,7 +203,7 @@ fn requests(meant: &api::Requests) -> Entries<QuantityText> {
     Entries(meant.iter().map(|(name, of)| (name.to_string(), quantity(of))).collect())
 }
 
-fn startup(meant: meant::Startup) -> Startup {
+fn startup(meant: resolved::Startup) -> Startup {
     let or_never = |value: Option<Span>| {
         DurationOrNever(value.map_or_else(|| "never".to_owned(), |span| span.to_string()))
     };
@@ -214,8 +214,8 @@ fn startup(meant: meant::Startup) -> Startup {
     }
 }
 
-fn metrics(meant: &meant::Metrics) -> Metrics {
-    let default = meant::Sampling::default();
+fn metrics(meant: &resolved::Metrics) -> Metrics {
+    let default = resolved::Sampling::default();
     let sampling = Sampling {
         window: unless(meant.sampling.window, default.window),
         lag: unless(meant.sampling.lag, default.lag),
@@ -234,15 +234,15 @@ fn labels(meant: &BTreeMap<String, String>) -> Entries<String> {
     Entries(meant.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-fn exceptions(meant: &[(meant::PodSet, meant::Signal)]) -> Vec<Exception> {
-    let exception = |(pods, value): &(meant::PodSet, meant::Signal)| Exception {
+fn exceptions(meant: &[(resolved::PodSet, resolved::Signal)]) -> Vec<Exception> {
+    let exception = |(pods, value): &(resolved::PodSet, resolved::Signal)| Exception {
         pods: PodSetText(pods.to_string()),
         value: signal(value),
     };
     meant.iter().map(exception).collect()
 }
 
-fn pods_metric(meant: &meant::PodsMetric) -> PodsMetric {
+fn pods_metric(meant: &resolved::PodsMetric) -> PodsMetric {
     let mut typed = PodsMetric {
         name: meant.name.to_string(),
         labels: labels(&meant.labels),
@@ -251,7 +251,7 @@ fn pods_metric(meant: &meant::PodsMetric) -> PodsMetric {
     };
     match &meant.source {
         UsageSource::PerPod(value) => typed.per_pod = Some(signal(value)),
-        // A metric of pods has no containers; `lower` never makes such a one.
+        // A metric of pods has no containers; `resolve` never makes such a one.
         UsageSource::PerContainer(_) => {}
         UsageSource::Load { total, limit } => {
             typed.load = Some(signal(total));
@@ -261,7 +261,7 @@ fn pods_metric(meant: &meant::PodsMetric) -> PodsMetric {
     typed
 }
 
-fn object_metric(meant: &meant::ObjectMetric) -> ObjectMetric {
+fn object_metric(meant: &resolved::ObjectMetric) -> ObjectMetric {
     // Only the group is kept of the object's apiVersion; which version stands there is all the
     // same.
     let (kind, group) = meant.kind.split_once('.').unwrap_or((&meant.kind, ""));
@@ -274,14 +274,14 @@ fn object_metric(meant: &meant::ObjectMetric) -> ObjectMetric {
     ObjectMetric { name: meant.name.to_string(), object, value, series }
 }
 
-fn external_metric(meant: &meant::ExternalMetric) -> ExternalMetric {
+fn external_metric(meant: &resolved::ExternalMetric) -> ExternalMetric {
     let (value, series) = value_or_series(&meant.series);
     ExternalMetric { name: meant.name.to_string(), value, series }
 }
 
 /// One series without labels is just a value.
 fn value_or_series(
-    meant: &[(BTreeMap<String, String>, meant::Signal)],
+    meant: &[(BTreeMap<String, String>, resolved::Signal)],
 ) -> (Option<Signal>, Vec<Series>) {
     match meant {
         [(labels, value)] if labels.is_empty() => (Some(signal(value)), Vec::new()),
@@ -293,7 +293,7 @@ fn value_or_series(
     }
 }
 
-fn usage(meant: &meant::ResourceUsage) -> ResourceUsage {
+fn usage(meant: &resolved::ResourceUsage) -> ResourceUsage {
     let mut typed = ResourceUsage {
         name: meant.name.to_string(),
         pods: exceptions(&meant.exceptions),
@@ -313,7 +313,7 @@ fn usage(meant: &meant::ResourceUsage) -> ResourceUsage {
     typed
 }
 
-fn signal(meant: &meant::Signal) -> Signal {
+fn signal(meant: &resolved::Signal) -> Signal {
     let points = |points: &[(Time, Quantity)]| {
         let point =
             |(at, value): &(Time, Quantity)| Point { at: time(*at), value: quantity(value) };
@@ -321,10 +321,10 @@ fn signal(meant: &meant::Signal) -> Signal {
     };
     let mut shape = SignalShape::default();
     match meant {
-        meant::Signal::Constant(value) => return Signal(ScalarOr::Scalar(quantity(value))),
-        meant::Signal::Steps(values) => shape.steps = points(values),
-        meant::Signal::Points(values) => shape.points = points(values),
-        meant::Signal::Sine { mean, amplitude, period, offset } => {
+        resolved::Signal::Constant(value) => return Signal(ScalarOr::Scalar(quantity(value))),
+        resolved::Signal::Steps(values) => shape.steps = points(values),
+        resolved::Signal::Points(values) => shape.points = points(values),
+        resolved::Signal::Sine { mean, amplitude, period, offset } => {
             shape.sine = Some(Sine {
                 mean: quantity(mean),
                 amplitude: quantity(amplitude),
@@ -336,50 +336,53 @@ fn signal(meant: &meant::Signal) -> Signal {
     Signal(ScalarOr::Map(shape))
 }
 
-fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
-    let mut typed =
-        Happening { at: time(meant.at), for_: meant.lasts.map(span), ..Happening::default() };
-    let pods = |set: &meant::PodSet| PodSetText(set.to_string());
+fn happening(meant: &resolved::TimelineEvent, scenario: &Scenario) -> TimelineEvent {
+    let mut typed = TimelineEvent {
+        at: time(meant.at),
+        for_: meant.lasts.map(span),
+        ..TimelineEvent::default()
+    };
+    let pods = |set: &resolved::PodSet| PodSetText(set.to_string());
     let error = |error: &api::ApiError| ApiError {
         code: error.code,
         reason: Some(error.reason.clone()),
         message: error.message.to_string(),
     };
-    match &meant.what {
-        What::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
-        What::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
-        What::PodsSucceeded(set) => typed.pods_succeeded = Some(pods(set)),
-        What::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),
-        What::PodsStuckTerminating(set) => typed.pods_stuck_terminating = Some(pods(set)),
-        What::MetricsMissing(set) => typed.metrics_missing = Some(pods(set)),
-        What::MetricsStale(set) => typed.metrics_stale = Some(pods(set)),
-        What::ContainerMetricsMissing(set, container) => {
+    match &meant.action {
+        Action::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
+        Action::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
+        Action::PodsSucceeded(set) => typed.pods_succeeded = Some(pods(set)),
+        Action::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),
+        Action::PodsStuckTerminating(set) => typed.pods_stuck_terminating = Some(pods(set)),
+        Action::MetricsMissing(set) => typed.metrics_missing = Some(pods(set)),
+        Action::MetricsStale(set) => typed.metrics_stale = Some(pods(set)),
+        Action::ContainerMetricsMissing(set, container) => {
             let container = container.to_string();
             typed.container_metrics_missing = Some(ContainerOfPods { pods: pods(set), container });
         }
-        What::ResourceMissing(set, resource) => {
+        Action::ResourceMissing(set, resource) => {
             let resource = resource.to_string();
             typed.resource_missing = Some(ResourceOfPods { pods: pods(set), resource });
         }
-        What::MetricsError(of) => typed.metrics_error = Some(error(of)),
-        What::GetScaleError(of) => typed.get_scale_error = Some(error(of)),
-        What::UpdateScaleError(of) => typed.update_scale_error = Some(error(of)),
-        What::UpdateStatusError(of) => typed.update_status_error = Some(error(of)),
-        What::MetricError(metric, of) => {
+        Action::MetricsError(of) => typed.metrics_error = Some(error(of)),
+        Action::GetScaleError(of) => typed.get_scale_error = Some(error(of)),
+        Action::UpdateScaleError(of) => typed.update_scale_error = Some(error(of)),
+        Action::UpdateStatusError(of) => typed.update_status_error = Some(error(of)),
+        Action::MetricError(metric, of) => {
             let ApiError { code, reason, message } = error(of);
             let metric = metric.to_string();
             typed.metric_error = Some(MetricError { metric, code, reason, message });
         }
-        What::MetricEmpty(metric) => typed.metric_empty = Some(metric.to_string()),
-        What::MetricMissing(metric, set) => {
+        Action::MetricEmpty(metric) => typed.metric_empty = Some(metric.to_string()),
+        Action::MetricMissing(metric, set) => {
             let metric = metric.to_string();
             typed.metric_missing = Some(MetricOfPods { metric, pods: pods(set) });
         }
-        What::MetricsSlow(by) => typed.metrics_slow = Some(span(*by)),
-        What::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
-        What::RollingUpdate(update) => {
-            let share = |share: meant::Share| {
-                let usual = share == meant::Share::Percent(25);
+        Action::MetricsSlow(by) => typed.metrics_slow = Some(span(*by)),
+        Action::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
+        Action::RollingUpdate(update) => {
+            let share = |share: resolved::Share| {
+                let usual = share == resolved::Share::Percent(25);
                 (!usual).then(|| ShareText(share.to_string()))
             };
             let containers = update.spec.iter().flat_map(|spec| &spec.containers);
@@ -389,18 +392,18 @@ fn happening(meant: &meant::Happening, scenario: &Scenario) -> Happening {
                 containers: containers.map(container).collect(),
             });
         }
-        What::TargetDeleted => typed.target_deleted = Some(Empty {}),
-        What::Scale(replicas) => typed.scale = Some(*replicas),
-        What::ScaleOther(other, replicas) => {
+        Action::TargetDeleted => typed.target_deleted = Some(Empty {}),
+        Action::Scale(replicas) => typed.scale = Some(*replicas),
+        Action::ScaleOther(other, replicas) => {
             typed.scale = Some(*replicas);
             typed.target = scenario.other_targets.get(*other).map(|it| it.name.to_string());
         }
-        What::EditHpa(_, patch) => typed.edit_hpa = Some(patch.clone()),
-        What::DeleteHpa(_) => typed.delete_hpa = Some(Empty {}),
-        What::CreateHpa(_) => typed.create_hpa = Some(Empty {}),
-        What::RestartController => typed.restart_controller = Some(Empty {}),
+        Action::EditHpa(_, patch) => typed.edit_hpa = Some(patch.clone()),
+        Action::DeleteHpa(_) => typed.delete_hpa = Some(Empty {}),
+        Action::CreateHpa(_) => typed.create_hpa = Some(Empty {}),
+        Action::RestartController => typed.restart_controller = Some(Empty {}),
     }
-    if let What::EditHpa(hpa, _) | What::DeleteHpa(hpa) | What::CreateHpa(hpa) = &meant.what
+    if let Action::EditHpa(hpa, _) | Action::DeleteHpa(hpa) | Action::CreateHpa(hpa) = &meant.action
         && scenario.has_several_hpas()
     {
         typed.hpa = Some(hpa.to_string());
@@ -449,7 +452,7 @@ fn expect(meant: &Expectation, until: Time) -> Expect {
     typed
 }
 
-fn condition(meant: &meant::ExpectedCondition) -> Condition {
+fn condition(meant: &resolved::ExpectedCondition) -> Condition {
     let status = meant.status.map(|status| if status { "True" } else { "False" });
     Condition {
         type_: meant.type_.clone(),

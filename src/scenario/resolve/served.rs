@@ -12,8 +12,8 @@ use crate::model::api::{
 };
 use crate::model::selector::Selector;
 use crate::scenario::error::{Problem, suggest};
-use crate::scenario::file::Workload;
-use crate::scenario::meant::{Expectation, Metrics, ObjectMetric, Signal, When};
+use crate::scenario::raw::Workload;
+use crate::scenario::resolved::{Expectation, Metrics, ObjectMetric, Signal, When};
 
 /// A metric that the HPA asks for, and where it does.
 pub(super) struct Asked {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use super::cursor::{At, Problems};
 use super::workload::container;
 use crate::model::api::PodSpec;
-use crate::scenario::file::RollingUpdate as Typed;
-use crate::scenario::meant::{RollingUpdate, Share, Surge, What, Workload};
+use crate::scenario::raw::RollingUpdate as Typed;
+use crate::scenario::resolved::{Action, RollingUpdate, Share, Surge, Workload};
 use crate::scenario::scalars::ShareText;
 
 /// What a Deployment has if nothing else is said.
 const DEFAULT: Share = Share::Percent(25);
 
-pub(super) fn lower(
+pub(super) fn resolve(
     typed: &Typed,
     workload: Option<&Workload>,
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<What> {
+) -> Option<Action> {
     let workload = workload?;
     let kind = workload.kind.as_str();
     let surge = match kind {
@@ -53,7 +53,7 @@ pub(super) fn lower(
         }
     };
     let spec = containers(typed, workload, at.key("containers"), problems);
-    Some(What::RollingUpdate(RollingUpdate { surge, spec }))
+    Some(Action::RollingUpdate(RollingUpdate { surge, spec }))
 }
 
 fn share(text: Option<&ShareText>, at: At<'_>, problems: &mut Problems) -> Option<Share> {

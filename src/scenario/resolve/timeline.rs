@@ -1,4 +1,4 @@
-//! What happens, in order of time.
+//! Resolves the timeline, and sorts it by time.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::model::api;
 use crate::model::time::{Span, Time};
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::suggest;
-use crate::scenario::file::{ApiError, File, Happening as Typed};
 use crate::scenario::manifest::Patch;
-use crate::scenario::meant::{Happening, OtherTarget, What, Workload};
 use crate::scenario::node::Kind;
+use crate::scenario::raw::{ApiError, ScenarioFile, TimelineEvent as Typed};
+use crate::scenario::resolved::{Action, OtherTarget, TimelineEvent, Workload};
 
 /// All that an entry may speak of.
 #[derive(Clone, Copy)]
-pub(super) struct Scene<'s> {
-    pub(super) file: &'s File,
+pub(super) struct ResolveContext<'s> {
+    pub(super) file: &'s ScenarioFile,
     pub(super) hpas: &'s Hpas,
     pub(super) workload: Option<&'s Workload>,
     pub(super) others: &'s [OtherTarget],
@@ -28,8 +28,12 @@ pub(super) struct Scene<'s> {
     pub(super) until: Option<Time>,
 }
 
-pub(super) fn lower(scene: &Scene<'_>, at: At<'_>, problems: &mut Problems) -> Vec<Happening> {
-    let Scene { file, reach, until, .. } = *scene;
+pub(super) fn resolve(
+    scene: &ResolveContext<'_>,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<TimelineEvent> {
+    let ResolveContext { file, reach, until, .. } = *scene;
     let mut happenings = Vec::with_capacity(file.timeline.len());
     for (index, typed) in file.timeline.iter().enumerate() {
         let at = at.index(index);
@@ -45,7 +49,12 @@ pub(super) fn lower(scene: &Scene<'_>, at: At<'_>, problems: &mut Problems) -> V
             problems.hint(at.key_position("for"), format!("`{name}` has no end"), hint);
         }
         if let (Some(start), Some(what)) = (start, what) {
-            happenings.push(Happening { at: start, lasts: lasts.flatten(), what, line: at.line });
+            happenings.push(TimelineEvent {
+                at: start,
+                lasts: lasts.flatten(),
+                action: what,
+                line: at.line,
+            });
         }
     }
     happenings.sort_by_key(|happening| happening.at);
@@ -55,10 +64,10 @@ pub(super) fn lower(scene: &Scene<'_>, at: At<'_>, problems: &mut Problems) -> V
 }
 
 /// A controller that is stopped before its caches are synced never reconciled anything.
-fn restarts_are_apart(happenings: &[Happening], at: At<'_>, problems: &mut Problems) {
+fn restarts_are_apart(happenings: &[TimelineEvent], at: At<'_>, problems: &mut Problems) {
     let restarts: Vec<Time> = happenings
         .iter()
-        .filter(|happening| matches!(happening.what, What::RestartController))
+        .filter(|happening| matches!(happening.action, Action::RestartController))
         .map(|happening| happening.at)
         .collect();
     for pair in restarts.windows(2).filter(|pair| pair[1] - pair[0] < Span::from_secs(1)) {
@@ -82,12 +91,12 @@ fn actions(at: At<'_>) -> Vec<&str> {
 }
 
 fn what(
-    scene: &Scene<'_>,
+    scene: &ResolveContext<'_>,
     typed: &Typed,
     reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<What> {
+) -> Option<Action> {
     let given = actions(at);
     let [name] = given.as_slice() else {
         let what = match given.as_slice() {
@@ -112,22 +121,22 @@ fn what(
         }
     }
     let sets = [
-        (&typed.pods_unready, What::PodsUnready as fn(_) -> _),
-        (&typed.pods_failed, What::PodsFailed),
-        (&typed.pods_succeeded, What::PodsSucceeded),
-        (&typed.pods_deleted, What::PodsDeleted),
-        (&typed.pods_stuck_terminating, What::PodsStuckTerminating),
-        (&typed.metrics_missing, What::MetricsMissing),
-        (&typed.metrics_stale, What::MetricsStale),
+        (&typed.pods_unready, Action::PodsUnready as fn(_) -> _),
+        (&typed.pods_failed, Action::PodsFailed),
+        (&typed.pods_succeeded, Action::PodsSucceeded),
+        (&typed.pods_deleted, Action::PodsDeleted),
+        (&typed.pods_stuck_terminating, Action::PodsStuckTerminating),
+        (&typed.metrics_missing, Action::MetricsMissing),
+        (&typed.metrics_stale, Action::MetricsStale),
     ];
     if let Some((text, make)) = sets.iter().find_map(|(text, make)| text.as_ref().zip(Some(make))) {
         return reachable(text, reach, value, problems).map(make);
     }
     let errors = [
-        (&typed.metrics_error, What::MetricsError as fn(_) -> _),
-        (&typed.get_scale_error, What::GetScaleError),
-        (&typed.update_scale_error, What::UpdateScaleError),
-        (&typed.update_status_error, What::UpdateStatusError),
+        (&typed.metrics_error, Action::MetricsError as fn(_) -> _),
+        (&typed.get_scale_error, Action::GetScaleError),
+        (&typed.update_scale_error, Action::UpdateScaleError),
+        (&typed.update_status_error, Action::UpdateStatusError),
     ];
     if let Some((error, make)) =
         errors.iter().find_map(|(error, make)| error.as_ref().zip(Some(make)))
@@ -135,7 +144,7 @@ fn what(
         return api_error(error, value, problems).map(make);
     }
     if let Some(update) = &typed.rolling_update {
-        return rolling_update::lower(update, scene.workload, value, problems);
+        return rolling_update::resolve(update, scene.workload, value, problems);
     }
     if let Some(replicas) = typed.scale {
         if replicas < 0 {
@@ -144,22 +153,22 @@ fn what(
         return scale(scene, typed, replicas, at.key("target"), problems);
     }
     if let Some(text) = &typed.metrics_slow {
-        return positive(text, value, problems).map(What::MetricsSlow);
+        return positive(text, value, problems).map(Action::MetricsSlow);
     }
     if OF_AN_HPA.contains(name) {
         let hpa = hpa(scene, typed, at, problems);
         let patch = typed.edit_hpa.is_some().then(|| edit(value, problems));
         return match (patch, hpa) {
-            (Some(patch), Some(hpa)) => Some(What::EditHpa(hpa, patch?)),
-            (None, Some(hpa)) if typed.delete_hpa.is_some() => Some(What::DeleteHpa(hpa)),
-            (None, Some(hpa)) => Some(What::CreateHpa(hpa)),
+            (Some(patch), Some(hpa)) => Some(Action::EditHpa(hpa, patch?)),
+            (None, Some(hpa)) if typed.delete_hpa.is_some() => Some(Action::DeleteHpa(hpa)),
+            (None, Some(hpa)) => Some(Action::CreateHpa(hpa)),
             (_, None) => None,
         };
     }
     let simple = [
-        (typed.metrics_empty, What::MetricsEmpty),
-        (typed.restart_controller, What::RestartController),
-        (typed.target_deleted, What::TargetDeleted),
+        (typed.metrics_empty, Action::MetricsEmpty),
+        (typed.restart_controller, Action::RestartController),
+        (typed.target_deleted, Action::TargetDeleted),
     ];
     if let Some(what) = simple.into_iter().find_map(|(given, what)| given.map(|_| what)) {
         return Some(what);
@@ -174,7 +183,12 @@ const OF_AN_HPA: [&str; 3] = ["editHpa", "deleteHpa", "createHpa"];
 const OF_A_TARGET: [&str; 1] = ["scale"];
 
 /// The HPA that an entry speaks of.
-fn hpa(scene: &Scene<'_>, typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Arc<str>> {
+fn hpa(
+    scene: &ResolveContext<'_>,
+    typed: &Typed,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<Arc<str>> {
     match &typed.hpa {
         Some(name) => scene.hpas.named(name, at.key("hpa"), problems),
         None if scene.hpas.names().is_empty() => None,
@@ -188,33 +202,33 @@ fn hpa(scene: &Scene<'_>, typed: &Typed, at: At<'_>, problems: &mut Problems) ->
 
 /// Somebody scales the workload, or another target.
 fn scale(
-    scene: &Scene<'_>,
+    scene: &ResolveContext<'_>,
     typed: &Typed,
     replicas: i32,
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<What> {
-    let Some(name) = &typed.target else { return Some(What::Scale(replicas)) };
+) -> Option<Action> {
+    let Some(name) = &typed.target else { return Some(Action::Scale(replicas)) };
     let workload = scene.hpas.target()?;
     if *workload.name == **name {
-        return Some(What::Scale(replicas));
+        return Some(Action::Scale(replicas));
     }
     let other = scene.others.iter().position(|target| *target.name == **name);
     if other.is_none() {
         let known = scene.others.iter().map(|target| &*target.name).chain([&*workload.name]);
         problems.add(at.problem(format!("there is no target `{name}`"), suggest(name, known)));
     }
-    other.map(|other| What::ScaleOther(other, replicas))
+    other.map(|other| Action::ScaleOther(other, replicas))
 }
 
 /// What happens to one custom or external metric. The outer None: it is something else.
 fn of_one_metric(
-    file: &File,
+    file: &ScenarioFile,
     typed: &Typed,
     reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<Option<What>> {
+) -> Option<Option<Action>> {
     let metrics = file.metrics.as_ref();
     let pods = metrics.into_iter().flat_map(|m| &m.pods).map(|metric| metric.name.as_str());
     let objects = metrics.into_iter().flat_map(|m| &m.object).map(|metric| metric.name.as_str());
@@ -225,7 +239,7 @@ fn of_one_metric(
         let hint = "of other metrics, `metricEmpty` takes all series away";
         known_metric(name, pods, others, hint, at.key("metric"), problems);
         let set = reachable(&part.pods, reach, at.key("pods"), problems);
-        return Some(set.map(|set| What::MetricMissing(name.into(), set)));
+        return Some(set.map(|set| Action::MetricMissing(name.into(), set)));
     }
     let known = pods.chain(objects).chain(externals);
     let resources = metrics.into_iter().flat_map(|m| &m.resource);
@@ -233,14 +247,14 @@ fn of_one_metric(
     if let Some(name) = &typed.metric_empty {
         let hint = "for cpu and memory use `metricsEmpty: {}`";
         known_metric(name, known, resources, hint, at, problems);
-        return Some(Some(What::MetricEmpty(name.as_str().into())));
+        return Some(Some(Action::MetricEmpty(name.as_str().into())));
     }
     let error = typed.metric_error.as_ref()?;
     let hint = "for cpu and memory use `metricsError`";
     known_metric(&error.metric, known, resources, hint, at.key("metric"), problems);
     let (code, reason, message) = (error.code, error.reason.clone(), error.message.clone());
     let answer = api_error(&ApiError { code, reason, message }, at, problems);
-    Some(answer.map(|answer| What::MetricError(error.metric.as_str().into(), answer)))
+    Some(answer.map(|answer| Action::MetricError(error.metric.as_str().into(), answer)))
 }
 
 /// The metric must be one of those that this can happen to; `hint` tells what to do if it is one of
@@ -268,21 +282,21 @@ fn known_metric<'f>(
 
 /// Containers and resources of pods.
 fn parts_of_pods(
-    file: &File,
+    file: &ScenarioFile,
     typed: &Typed,
     reach: (Option<Reach>, Option<Time>),
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<What> {
+) -> Option<Action> {
     if let Some(part) = &typed.container_metrics_missing {
         known_container(&part.container, &file.workload, at.key("container"), problems);
         let set = reachable(&part.pods, reach, at.key("pods"), problems)?;
-        return Some(What::ContainerMetricsMissing(set, part.container.as_str().into()));
+        return Some(Action::ContainerMetricsMissing(set, part.container.as_str().into()));
     }
     let part = typed.resource_missing.as_ref()?;
     resource(&part.resource, at.key("resource"), problems);
     let set = reachable(&part.pods, reach, at.key("pods"), problems)?;
-    Some(What::ResourceMissing(set, part.resource.as_str().into()))
+    Some(Action::ResourceMissing(set, part.resource.as_str().into()))
 }
 
 /// The usual reasons of error answers.
@@ -351,16 +365,16 @@ fn edit(at: At<'_>, problems: &mut Problems) -> Option<serde_json::Value> {
 }
 
 /// Nobody can edit what is not there, or create what is.
-fn hpa_is_there(happenings: &[Happening], timeline: At<'_>, problems: &mut Problems) {
+fn hpa_is_there(happenings: &[TimelineEvent], timeline: At<'_>, problems: &mut Problems) {
     let mut gone: Vec<&Arc<str>> = Vec::new();
     for happening in happenings {
-        let (hpa, wrong) = match &happening.what {
-            What::EditHpa(hpa, _) => (hpa, "there is no HPA to edit at"),
-            What::DeleteHpa(hpa) => (hpa, "there is no HPA to delete at"),
-            What::CreateHpa(hpa) => (hpa, "the HPA is there already at"),
+        let (hpa, wrong) = match &happening.action {
+            Action::EditHpa(hpa, _) => (hpa, "there is no HPA to edit at"),
+            Action::DeleteHpa(hpa) => (hpa, "there is no HPA to delete at"),
+            Action::CreateHpa(hpa) => (hpa, "the HPA is there already at"),
             _ => continue,
         };
-        let creates = matches!(happening.what, What::CreateHpa(_));
+        let creates = matches!(happening.action, Action::CreateHpa(_));
         if gone.contains(&hpa) != creates {
             let entries = match timeline.node().map(|node| &node.kind) {
                 Some(Kind::List(entries)) => entries.as_slice(),
@@ -370,9 +384,9 @@ fn hpa_is_there(happenings: &[Happening], timeline: At<'_>, problems: &mut Probl
             let at = at.map_or(timeline, |index| timeline.index(index));
             problems.plain(at, format!("{wrong} {}", happening.at));
         }
-        match happening.what {
-            What::DeleteHpa(_) => gone.push(hpa),
-            What::CreateHpa(_) => gone.retain(|other| *other != hpa),
+        match happening.action {
+            Action::DeleteHpa(_) => gone.push(hpa),
+            Action::CreateHpa(_) => gone.retain(|other| *other != hpa),
             _ => {}
         }
     }

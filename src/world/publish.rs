@@ -1,73 +1,77 @@
-//! What is told of the simulation: the smallest list of changes since the last time.
+//! Publishes the state of the simulation: compares it with the state that was last published, and
+//! returns the smallest list of changes.
 //!
-//! The work is in proportion to what changed. While the world is steady, a reconcile costs one
-//! reading of each signal, and all that is told is the samples' new timestamp.
+//! The cost is proportional to the number of changes. While nothing changes, a reconcile reads each
+//! signal once and publishes only the new timestamp of the samples.
 //!
-//! A sample is as old as the scenario says: its values are those of its own time, except that a
-//! shared load is shared by the pods that are ready at the time of the query.
+//! The age of a sample is set by the scenario. Its values are those at its own time, except that a
+//! shared load is divided among the pods that are ready at the time of the query.
 
 use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
-use super::custom::CustomTold;
+use super::custom::PublishedCustom;
 use super::other_pods::{self, OtherSamples};
 use super::pods::{self, Frozen, SimPod};
 use super::simulation::World;
 use super::usage::{ClassKey, Usage, without};
 use crate::model::api::PodSpec;
 use crate::model::time::{Span, Time};
-use crate::scenario::meant::{Sampling, Scenario, UsageSource, What};
+use crate::scenario::resolved::{Action, Sampling, Scenario, UsageSource};
 
-/// What was told so far, and what waits to be told.
+/// The state that was last published, and changes that have not been published yet.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct Published {
     /// The names of pod templates by revision. Their labels are all the same: samples carry those
     /// of the first.
     pub(super) templates: Vec<Arc<str>>,
-    /// Pod templates that wait to be told.
+    /// Pod templates that have not been published yet.
     pub(super) new_templates: Vec<(Arc<str>, Arc<PodSpec>)>,
     /// The plural of the workload's kind, and its group.
     pub(super) resource: Arc<str>,
-    /// The pod template and the window of samples are told once.
+    /// The pod template and the window of samples are published once.
     started: bool,
     status_replicas: Option<i32>,
     timestamp: Option<Time>,
     usage_version: u64,
     faults: Faults,
-    pub(super) custom: CustomTold,
-    /// How many of the samples that were told follow the common timestamp.
+    pub(super) custom: PublishedCustom,
+    /// The number of published samples that have the common timestamp.
     following: usize,
     /// Pods whose samples became stale, until their timestamp is no longer the common one.
     freshly_frozen: Vec<u32>,
-    /// A person changed `spec.replicas`.
+    /// A user, not the controller, changed `spec.replicas`.
     pub(super) person: bool,
     /// The same of the other targets.
-    pub(super) others: Vec<OtherTold>,
+    pub(super) others: Vec<PublishedTarget>,
     other_samples: OtherSamples,
-    /// All samples have to be looked at.
+    /// All samples must be compared.
     pub(super) everything: bool,
     pub(super) lost_pods: Vec<Arc<str>>,
     pub(super) lost_samples: Vec<Arc<str>>,
 }
 
-/// What was told of a target without pods.
+/// The published state of a target without pods.
 #[derive(Clone, Debug)]
-pub(super) struct OtherTold {
+pub(super) struct PublishedTarget {
     resource: Arc<str>,
-    /// Its size was told, which is the status's, too.
+    /// The published replicas, both in spec and status.
     status_replicas: Option<i32>,
-    /// A person changed `spec.replicas`.
+    /// A user, not the controller, changed `spec.replicas`.
     pub(super) person: bool,
 }
 
-impl Told {
-    pub(super) fn new(scenario: &Scenario) -> Told {
+impl Published {
+    pub(super) fn new(scenario: &Scenario) -> Published {
         let mut resources = scenario.targets().map(|target| Arc::from(target.group_resource()));
         let resource = resources.next().unwrap_or_default();
-        let others =
-            resources.map(|resource| OtherTold { resource, status_replicas: None, person: true });
+        let others = resources.map(|resource| PublishedTarget {
+            resource,
+            status_replicas: None,
+            person: true,
+        });
         let others = others.collect();
-        Told {
+        Published {
             templates: vec!["t0".into()],
             new_templates: vec![("t0".into(), scenario.workload.spec.clone())],
             resource,
@@ -76,7 +80,7 @@ impl Told {
             timestamp: None,
             usage_version: 0,
             faults: Faults::default(),
-            custom: CustomTold::default(),
+            custom: PublishedCustom::default(),
             following: 0,
             freshly_frozen: Vec::new(),
             person: true,
@@ -88,7 +92,7 @@ impl Told {
         }
     }
 
-    /// The controller wrote `spec.replicas`: what a person wanted before no longer matters.
+    /// The controller wrote `spec.replicas`, which replaces any earlier change by a user.
     pub(super) fn overwritten(&mut self) {
         self.person &= !self.started;
     }
@@ -98,13 +102,13 @@ impl Told {
         self.others[other].person &= !self.started;
     }
 
-    /// A sample that was told is no more.
-    pub(super) fn forget_sample(&mut self, sample: Option<&pods::Told>) {
+    /// Removes a published sample.
+    pub(super) fn forget_sample(&mut self, sample: Option<&pods::Published>) {
         self.following -= usize::from(follows(sample));
     }
 }
 
-fn follows(sample: Option<&pods::Told>) -> bool {
+fn follows(sample: Option<&pods::Published>) -> bool {
     sample.is_some_and(|sample| sample.timestamp.is_none())
 }
 
@@ -118,53 +122,53 @@ fn sampled_at(sampling: Sampling, query: Time) -> Time {
 }
 
 impl World {
-    /// Everything that changed, for a reconcile at `at`.
-    pub(super) fn tell(&mut self, at: Time) -> Vec<Change> {
+    /// Returns everything that changed, for a reconcile at `at`.
+    pub(super) fn publish(&mut self, at: Time) -> Vec<Change> {
         let mut changes = Vec::new();
-        let first = !std::mem::replace(&mut self.told.started, true);
-        for (name, spec) in self.told.new_templates.drain(..) {
+        let first = !std::mem::replace(&mut self.published.started, true);
+        for (name, spec) in self.published.new_templates.drain(..) {
             let labels = self.scenario.workload.labels.clone();
             changes.push(Change::PodTemplate { name, labels, spec: (*spec).clone() });
         }
         if first {
-            other_pods::tell_pods(&self.scenario, &mut changes);
+            other_pods::publish_pods(&self.scenario, &mut changes);
         }
-        self.tell_scale(&mut changes);
+        self.publish_scale(&mut changes);
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
-        self.tell_pods(&dirty, &mut changes);
-        self.tell_metrics(at, first, &dirty, &mut changes);
+        self.publish_pods(&dirty, &mut changes);
+        self.publish_metrics(at, first, &dirty, &mut changes);
         dirty.clear();
         self.dirty = dirty;
         let sampled = sampled_at(self.scenario.metrics.sampling, at);
-        self.tell_custom_metrics(sampled, &mut changes);
-        self.tell_faults(&mut changes);
+        self.publish_custom_metrics(sampled, &mut changes);
+        self.publish_faults(&mut changes);
         changes
     }
 
-    fn tell_scale(&mut self, changes: &mut Vec<Change>) {
+    fn publish_scale(&mut self, changes: &mut Vec<Change>) {
         if self.is_target_gone() {
-            if self.told.status_replicas.take().is_some() {
+            if self.published.status_replicas.take().is_some() {
                 let (resource, name) =
-                    (self.told.resource.clone(), self.scenario.workload.name.clone());
+                    (self.published.resource.clone(), self.scenario.workload.name.clone());
                 changes.push(Change::DeleteScale { resource, name });
             }
-            // When it comes back, its size is told, too.
-            self.told.person = true;
+            // When the target is created again, its replicas are published again.
+            self.published.person = true;
         } else {
-            self.tell_scale_of_workload(changes);
+            self.publish_scale_of_workload(changes);
         }
-        self.tell_scales_of_others(changes);
+        self.publish_scales_of_others(changes);
     }
 
-    fn tell_scale_of_workload(&mut self, changes: &mut Vec<Change>) {
+    fn publish_scale_of_workload(&mut self, changes: &mut Vec<Change>) {
         let counted = i32::try_from(self.active + self.leaving()).unwrap_or(i32::MAX);
         let status_replicas = self.scenario.workload.status_replicas.unwrap_or(counted);
-        let person = std::mem::take(&mut self.told.person);
-        if person || self.told.status_replicas != Some(status_replicas) {
-            self.told.status_replicas = Some(status_replicas);
+        let person = std::mem::take(&mut self.published.person);
+        if person || self.published.status_replicas != Some(status_replicas) {
+            self.published.status_replicas = Some(status_replicas);
             changes.push(Change::SetScale(ScaleTarget {
-                resource: self.told.resource.clone(),
+                resource: self.published.resource.clone(),
                 name: self.scenario.workload.name.clone(),
                 replicas: person.then_some(self.replicas),
                 status_replicas,
@@ -173,15 +177,15 @@ impl World {
         }
     }
 
-    fn tell_scales_of_others(&mut self, changes: &mut Vec<Change>) {
+    fn publish_scales_of_others(&mut self, changes: &mut Vec<Change>) {
         let others =
-            self.scenario.other_targets.iter().zip(&self.others).zip(&mut self.told.others);
-        for ((target, &replicas), told) in others {
-            let person = std::mem::take(&mut told.person);
-            if person || told.status_replicas != Some(replicas) {
-                told.status_replicas = Some(replicas);
+            self.scenario.other_targets.iter().zip(&self.others).zip(&mut self.published.others);
+        for ((target, &replicas), published) in others {
+            let person = std::mem::take(&mut published.person);
+            if person || published.status_replicas != Some(replicas) {
+                published.status_replicas = Some(replicas);
                 changes.push(Change::SetScale(ScaleTarget {
-                    resource: told.resource.clone(),
+                    resource: published.resource.clone(),
                     name: target.name.clone(),
                     replicas: person.then_some(replicas),
                     status_replicas: replicas,
@@ -191,54 +195,54 @@ impl World {
         }
     }
 
-    fn tell_pods(&mut self, dirty: &[u32], changes: &mut Vec<Change>) {
+    fn publish_pods(&mut self, dirty: &[u32], changes: &mut Vec<Change>) {
         let mut set = Vec::new();
         for ordinal in dirty {
             if let Some(pod) = self.pods.get_mut(ordinal) {
                 pod.dirty = false;
                 if pod.gone {
-                    if pod.told.take().is_some() {
-                        self.told.lost_pods.push(pod.name.clone());
+                    if pod.published.take().is_some() {
+                        self.published.lost_pods.push(pod.name.clone());
                     }
                     continue;
                 }
                 let status = pod.status();
-                if pod.told != Some(status) {
-                    pod.told = Some(status);
-                    set.push(pod.state(status, &self.told.templates[pod.revision as usize]));
+                if pod.published != Some(status) {
+                    pod.published = Some(status);
+                    set.push(pod.state(status, &self.published.templates[pod.revision as usize]));
                 }
             }
         }
         if !set.is_empty() {
             changes.push(Change::SetPods(set));
         }
-        if !self.told.lost_pods.is_empty() {
-            changes.push(Change::DeletePods(std::mem::take(&mut self.told.lost_pods)));
+        if !self.published.lost_pods.is_empty() {
+            changes.push(Change::DeletePods(std::mem::take(&mut self.published.lost_pods)));
         }
     }
 
-    fn tell_metrics(&mut self, at: Time, first: bool, dirty: &[u32], changes: &mut Vec<Change>) {
+    fn publish_metrics(&mut self, at: Time, first: bool, dirty: &[u32], changes: &mut Vec<Change>) {
         let scenario = self.scenario.clone();
         let sampled = sampled_at(scenario.metrics.sampling, at);
         let timestamp = sampled.truncate_to_second();
         self.usage.read(&scenario.metrics, sampled, self.serving);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
-            delete: std::mem::take(&mut self.told.lost_samples),
+            delete: std::mem::take(&mut self.published.lost_samples),
             ..PodMetricsChange::default()
         };
         for ordinal in dirty {
             self.classify(*ordinal);
         }
         let aged = self.newly_aged(timestamp);
-        let everything = std::mem::take(&mut self.told.everything)
-            || self.told.usage_version != self.usage.version;
-        self.told.usage_version = self.usage.version;
+        let everything = std::mem::take(&mut self.published.everything)
+            || self.published.usage_version != self.usage.version;
+        self.published.usage_version = self.usage.version;
         let empty = self.metrics_are_empty();
-        let World { pods, usage, told, .. } = self;
+        let World { pods, usage, published, .. } = self;
         let mut look = |pod: &mut SimPod| {
             let wanted = if empty { None } else { wanted_sample(pod, usage, &scenario, timestamp) };
-            tell_sample(pod, wanted, told, &mut change);
+            publish_sample(pod, wanted, published, &mut change);
         };
         if everything {
             pods.values_mut().for_each(&mut look);
@@ -249,9 +253,9 @@ impl World {
                 }
             }
         }
-        let others = self.told.other_samples.tell(&scenario, empty, &mut change);
-        if self.told.following + others > 0 && self.told.timestamp != Some(timestamp) {
-            self.told.timestamp = Some(timestamp);
+        let others = self.published.other_samples.publish(&scenario, empty, &mut change);
+        if self.published.following + others > 0 && self.published.timestamp != Some(timestamp) {
+            self.published.timestamp = Some(timestamp);
             change.timestamp = Some(timestamp);
         }
         if change != PodMetricsChange::default() {
@@ -259,15 +263,15 @@ impl World {
         }
     }
 
-    fn tell_faults(&mut self, changes: &mut Vec<Change>) {
+    fn publish_faults(&mut self, changes: &mut Vec<Change>) {
         let faults = self.faults();
-        if faults != self.told.faults {
-            self.told.faults = faults.clone();
+        if faults != self.published.faults {
+            self.published.faults = faults.clone();
             changes.push(Change::Faults(faults));
         }
     }
 
-    /// Works out from where a pod's samples come now.
+    /// Determines the current source of a pod's samples.
     fn classify(&mut self, ordinal: u32) {
         let Some(pod) = self.pods.get_mut(&ordinal) else {
             return;
@@ -291,7 +295,7 @@ impl World {
         self.usage.read(&scenario.metrics, sampled, self.serving);
         let empty = self.metrics_are_empty();
         let stale = |pod: &SimPod| {
-            let held = |&i: &usize| matches!(scenario.timeline[i].what, What::MetricsStale(_));
+            let held = |&i: &usize| matches!(scenario.timeline[i].action, Action::MetricsStale(_));
             pod.metrics.frozen.is_none() && pod.holds.iter().any(held)
         };
         let ordinals: Vec<u32> =
@@ -306,7 +310,7 @@ impl World {
                 class.map(|class| self.usage.of_class(class, &scenario.metrics).clone());
             let timestamp = sampled.truncate_to_second();
             pod.metrics.frozen = Some(Frozen { timestamp, containers });
-            self.told.freshly_frozen.push(ordinal);
+            self.published.freshly_frozen.push(ordinal);
             self.mark(ordinal);
         }
     }
@@ -315,7 +319,7 @@ impl World {
     fn newly_aged(&mut self, timestamp: Time) -> Vec<u32> {
         let mut aged = Vec::new();
         let pods = &self.pods;
-        self.told.freshly_frozen.retain(|ordinal| {
+        self.published.freshly_frozen.retain(|ordinal| {
             let frozen = pods.get(ordinal).and_then(|pod| pod.metrics.frozen.as_ref());
             match frozen {
                 Some(frozen) if frozen.timestamp == timestamp => true,
@@ -336,28 +340,28 @@ fn wanted_sample(
     usage: &mut Usage,
     scenario: &Scenario,
     timestamp: Time,
-) -> Option<pods::Told> {
+) -> Option<pods::Published> {
     let class = pod.metrics.class?;
     match &pod.metrics.frozen {
         None => {
             let containers = usage.of_class(class, &scenario.metrics).clone();
-            Some(pods::Told { timestamp: None, containers })
+            Some(pods::Published { timestamp: None, containers })
         }
-        Some(frozen) => Some(pods::Told {
+        Some(frozen) => Some(pods::Published {
             timestamp: (frozen.timestamp != timestamp).then_some(frozen.timestamp),
             containers: without(frozen.containers.as_ref()?, &pod.metrics.hidden),
         }),
     }
 }
 
-/// Tells a pod's sample if it is another one than what was told.
-fn tell_sample(
+/// Publishes a pod's sample if it differs from the published one.
+fn publish_sample(
     pod: &mut SimPod,
-    wanted: Option<pods::Told>,
-    told: &mut Told,
+    wanted: Option<pods::Published>,
+    published: &mut Published,
     change: &mut PodMetricsChange,
 ) {
-    let same = match (&pod.metrics.told, &wanted) {
+    let same = match (&pod.metrics.published, &wanted) {
         (None, None) => true,
         (Some(old), Some(new)) => {
             old.timestamp == new.timestamp
@@ -370,14 +374,14 @@ fn tell_sample(
         match &wanted {
             Some(sample) => change.set.push(Sample {
                 pod: pod.name.clone(),
-                template: told.templates[0].clone(),
+                template: published.templates[0].clone(),
                 timestamp: sample.timestamp,
                 containers: sample.containers.clone(),
             }),
             None => change.delete.push(pod.name.clone()),
         }
     }
-    told.following += usize::from(follows(wanted.as_ref()));
-    told.following -= usize::from(follows(pod.metrics.told.as_ref()));
-    pod.metrics.told = wanted;
+    published.following += usize::from(follows(wanted.as_ref()));
+    published.following -= usize::from(follows(pod.metrics.published.as_ref()));
+    pod.metrics.published = wanted;
 }

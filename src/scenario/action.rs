@@ -1,4 +1,4 @@
-//! What happens in a scenario, and when.
+//! The events of a scenario's timeline, and the actions that they perform.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ pub enum PodSet {
     Ordinals(Vec<(u32, u32)>),
 }
 
-/// Something that happens at a time.
+/// An entry of the timeline.
 #[derive(Clone, Debug)]
-pub struct Happening {
-    /// When.
+pub struct TimelineEvent {
+    /// When it begins.
     pub at: Time,
-    /// For how long, for what can end.
+    /// How long it lasts, if the action can end. None: until the end of the scenario.
     pub lasts: Option<Span>,
-    /// What.
-    pub what: What,
+    /// What it does.
+    pub action: Action,
     /// Line in the file, from 1.
     pub line: usize,
 }
 
-/// What can happen.
+/// What an entry of the timeline does.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum Action {
     /// Pods lose readiness (and get it back when it ends).
     PodsUnready(PodSet),
     /// Pods go to phase Failed and are replaced, as evicted ones are.
@@ -87,69 +87,69 @@ pub enum What {
     RestartController,
 }
 
-impl What {
-    /// Its name in a scenario's file.
+impl Action {
+    /// The name of the action's field in a scenario file.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            What::PodsUnready(_) => "podsUnready",
-            What::PodsStuckTerminating(_) => "podsStuckTerminating",
-            What::PodsFailed(_) => "podsFailed",
-            What::PodsSucceeded(_) => "podsSucceeded",
-            What::PodsDeleted(_) => "podsDeleted",
-            What::MetricsMissing(_) => "metricsMissing",
-            What::ContainerMetricsMissing(..) => "containerMetricsMissing",
-            What::ResourceMissing(..) => "resourceMissing",
-            What::MetricsStale(_) => "metricsStale",
-            What::MetricsError(_) => "metricsError",
-            What::MetricsEmpty => "metricsEmpty",
-            What::MetricsSlow(_) => "metricsSlow",
-            What::MetricError(..) => "metricError",
-            What::MetricEmpty(_) => "metricEmpty",
-            What::MetricMissing(..) => "metricMissing",
-            What::GetScaleError(_) => "getScaleError",
-            What::UpdateScaleError(_) => "updateScaleError",
-            What::UpdateStatusError(_) => "updateStatusError",
-            What::RollingUpdate(_) => "rollingUpdate",
-            What::TargetDeleted => "targetDeleted",
-            What::Scale(_) | What::ScaleOther(..) => "scale",
-            What::EditHpa(..) => "editHpa",
-            What::DeleteHpa(_) => "deleteHpa",
-            What::CreateHpa(_) => "createHpa",
-            What::RestartController => "restartController",
+            Action::PodsUnready(_) => "podsUnready",
+            Action::PodsStuckTerminating(_) => "podsStuckTerminating",
+            Action::PodsFailed(_) => "podsFailed",
+            Action::PodsSucceeded(_) => "podsSucceeded",
+            Action::PodsDeleted(_) => "podsDeleted",
+            Action::MetricsMissing(_) => "metricsMissing",
+            Action::ContainerMetricsMissing(..) => "containerMetricsMissing",
+            Action::ResourceMissing(..) => "resourceMissing",
+            Action::MetricsStale(_) => "metricsStale",
+            Action::MetricsError(_) => "metricsError",
+            Action::MetricsEmpty => "metricsEmpty",
+            Action::MetricsSlow(_) => "metricsSlow",
+            Action::MetricError(..) => "metricError",
+            Action::MetricEmpty(_) => "metricEmpty",
+            Action::MetricMissing(..) => "metricMissing",
+            Action::GetScaleError(_) => "getScaleError",
+            Action::UpdateScaleError(_) => "updateScaleError",
+            Action::UpdateStatusError(_) => "updateStatusError",
+            Action::RollingUpdate(_) => "rollingUpdate",
+            Action::TargetDeleted => "targetDeleted",
+            Action::Scale(_) | Action::ScaleOther(..) => "scale",
+            Action::EditHpa(..) => "editHpa",
+            Action::DeleteHpa(_) => "deleteHpa",
+            Action::CreateHpa(_) => "createHpa",
+            Action::RestartController => "restartController",
         }
     }
 
-    /// Whether it is a state of things, which comes to an end, rather than an act.
+    /// Returns true if the action lasts for some time, false if it happens once.
     #[must_use]
     pub fn can_end(&self) -> bool {
         match self {
-            What::PodsUnready(_)
-            | What::PodsStuckTerminating(_)
-            | What::MetricsMissing(_)
-            | What::ContainerMetricsMissing(..)
-            | What::ResourceMissing(..)
-            | What::MetricsStale(_)
-            | What::MetricError(..)
-            | What::MetricEmpty(_)
-            | What::MetricMissing(..)
-            | What::MetricsError(_)
-            | What::MetricsEmpty
-            | What::MetricsSlow(_)
-            | What::GetScaleError(_)
-            | What::UpdateScaleError(_)
-            | What::UpdateStatusError(_)
-            | What::TargetDeleted => true,
-            What::PodsFailed(_)
-            | What::PodsSucceeded(_)
-            | What::PodsDeleted(_)
-            | What::RollingUpdate(_)
-            | What::Scale(_)
-            | What::ScaleOther(..)
-            | What::EditHpa(..)
-            | What::DeleteHpa(_)
-            | What::CreateHpa(_)
-            | What::RestartController => false,
+            Action::PodsUnready(_)
+            | Action::PodsStuckTerminating(_)
+            | Action::MetricsMissing(_)
+            | Action::ContainerMetricsMissing(..)
+            | Action::ResourceMissing(..)
+            | Action::MetricsStale(_)
+            | Action::MetricError(..)
+            | Action::MetricEmpty(_)
+            | Action::MetricMissing(..)
+            | Action::MetricsError(_)
+            | Action::MetricsEmpty
+            | Action::MetricsSlow(_)
+            | Action::GetScaleError(_)
+            | Action::UpdateScaleError(_)
+            | Action::UpdateStatusError(_)
+            | Action::TargetDeleted => true,
+            Action::PodsFailed(_)
+            | Action::PodsSucceeded(_)
+            | Action::PodsDeleted(_)
+            | Action::RollingUpdate(_)
+            | Action::Scale(_)
+            | Action::ScaleOther(..)
+            | Action::EditHpa(..)
+            | Action::DeleteHpa(_)
+            | Action::CreateHpa(_)
+            | Action::RestartController => false,
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::scenario::error::suggest;
 use crate::scenario::expect_file::{
     AtLeastAtMost, AtMost, Between, Bounds, Condition, Expect as Typed,
 };
-use crate::scenario::file::File;
-use crate::scenario::meant::{
+use crate::scenario::raw::ScenarioFile;
+use crate::scenario::resolved::{
     Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
 };
 use crate::scenario::scalars::ScalarOr;
@@ -24,14 +24,14 @@ const WHATS: [&str; 7] =
 
 /// More reconciles than this there can't be: those of the period, and those that edits and
 /// restarts cause.
-pub(super) fn most_ticks(file: &File, until: Option<Time>, period: Span) -> Option<usize> {
+pub(super) fn most_ticks(file: &ScenarioFile, until: Option<Time>, period: Span) -> Option<usize> {
     let periods = until?.since_start().0.checked_div(period.0)?;
     let of_one = usize::try_from(periods).ok()? + 1 + file.timeline.len();
     Some(of_one.saturating_mul(file.hpas.len().max(1)))
 }
 
-pub(super) fn lower(
-    file: &File,
+pub(super) fn resolve(
+    file: &ScenarioFile,
     hpas: &Hpas,
     at: At<'_>,
     (until, most_ticks): (Option<Time>, Option<usize>),

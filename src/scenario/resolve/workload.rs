@@ -10,14 +10,14 @@ use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
-use crate::scenario::file::{self, Startup as TypedStartup, Workload as TypedWorkload};
-use crate::scenario::meant::{ScaleDownOrder, Startup, Workload};
+use crate::scenario::raw::{self, Startup as TypedStartup, Workload as TypedWorkload};
+use crate::scenario::resolved::{ScaleDownOrder, Startup, Workload};
 use crate::scenario::scalars::{DurationOrNever, Entries, QuantityText};
 
 /// The age of the first pods, unless the scenario says otherwise.
 pub(in crate::scenario) const AGE: Span = Span::from_mins(60);
 
-pub(super) fn lower(
+pub(super) fn resolve(
     typed: &TypedWorkload,
     at: At<'_>,
     target: Option<&Target>,
@@ -58,9 +58,9 @@ pub(super) fn lower(
         startup,
         status_replicas: typed.status_replicas,
         scale_down_order: match typed.scale_down_order {
-            None | Some(file::ScaleDownOrder::ReplicaSet) => ScaleDownOrder::ReplicaSet,
-            Some(file::ScaleDownOrder::Newest) => ScaleDownOrder::Newest,
-            Some(file::ScaleDownOrder::Oldest) => ScaleDownOrder::Oldest,
+            None | Some(raw::ScaleDownOrder::ReplicaSet) => ScaleDownOrder::ReplicaSet,
+            Some(raw::ScaleDownOrder::Newest) => ScaleDownOrder::Newest,
+            Some(raw::ScaleDownOrder::Oldest) => ScaleDownOrder::Oldest,
         },
         termination,
     })
@@ -148,7 +148,7 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
 }
 
 /// A container that is neither an init container nor a sidecar.
-pub(super) fn container(typed: &file::Container, at: At<'_>, problems: &mut Problems) -> Container {
+pub(super) fn container(typed: &raw::Container, at: At<'_>, problems: &mut Problems) -> Container {
     let requests = requests(&typed.requests, at.key("requests"), problems);
     Container { name: typed.name.as_str().into(), requests, sidecar: false }
 }
