@@ -54,6 +54,8 @@ struct Check {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
+    /// Can run here, but has to be built first.
+    Unbuilt,
     Warning,
     Missing,
 }
@@ -124,6 +126,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 fn show(text: &mut String, check: &Check, fill: usize) {
     let (word, style) = match check.state {
         State::Ok => ("ok     ", GOOD),
+        State::Unbuilt => ("unbuilt", WARN),
         State::Warning => ("warning", WARN),
         State::Missing => ("missing", BAD),
     };
@@ -273,6 +276,7 @@ fn loopback() -> Option<Check> {
 
 /// A program of upstream's code, built or not.
 fn program(what: build::What, name: &str, release: Release) -> Check {
+    let builds = format!("`kube-lockstep run --engine {name} --release {release}`");
     let name = format!("{name} {release}");
     if !build::supports(what, release) {
         let all: Vec<String> = build::supported(what).map(|it| it.to_string()).collect();
@@ -285,11 +289,10 @@ fn program(what: build::What, name: &str, release: Release) -> Check {
             Check::new(State::Ok, name, format!("built, {}", size(bytes)))
         }
         Ok(None) => match build::cache_folder().map(|folder| can_be_written(&folder)) {
-            Ok(Ok(())) => {
-                Check::new(State::Ok, name, "not built yet: the first run builds it (minutes)")
-            }
+            Ok(Ok(())) => Check::new(State::Unbuilt, name, "not built yet")
+                .hint(format!("{builds} builds it, which takes minutes")),
             Ok(Err(_)) => {
-                Check::new(State::Missing, name, "not built yet, and can't be: see above")
+                Check::new(State::Missing, name, "not built yet, and cannot be built: see above")
             }
             Err(error) => Check::missing(name, error),
         },

@@ -135,7 +135,23 @@ fn a_cache_that_cannot_be_written_is_told_with_what_can_be_done() {
         shown.contains("missing  cache folder      FOLDER/doubles.yaml/cache can't be written"),
         "{shown}"
     );
-    assert!(shown.contains("missing  upstream 1.37     not built yet, and can't be"), "{shown}");
+    assert!(shown.contains("missing  upstream 1.37     not built yet, and cannot be"), "{shown}");
+}
+
+#[test]
+fn doctor_does_not_call_an_engine_ok_that_is_not_built() {
+    let cache = tempfile::tempdir().expect("a folder can be made");
+    let go = fake_go("");
+    let doctor = kube_lockstep(&["doctor"])
+        .env("KUBE_LOCKSTEP_CACHE", cache.path())
+        .env("PATH", path_with(go.path()))
+        .assert()
+        .code(0);
+    let shown = stdout(&doctor);
+    assert!(shown.contains("unbuilt  upstream 1.37     not built yet\n"), "{shown}");
+    assert!(shown.contains("unbuilt  embedded 1.37     not built yet\n"), "{shown}");
+    let builds = "`kube-lockstep run --engine upstream --release 1.37` builds it";
+    assert!(shown.contains(builds), "{shown}");
 }
 
 /// An engine that dies when it is first started, and then only waits for its input to end.
