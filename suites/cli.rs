@@ -598,13 +598,13 @@ current-context: production
         "{wrong}"
     );
     let other = run(&["--engine", "embedded", "--context", "staging"], 2);
-    assert!(other.contains("--context is of --engine kubeconfig"), "{other}");
+    assert!(other.contains("--context requires --engine kubeconfig"), "{other}");
     let fast = run(&["--engine", "kubeconfig", "--context", "staging", "--speed", "2"], 2);
     assert!(fast.contains("it follows from the cluster's sync period"), "{fast}");
     for flag in [["--speed", "3"], ["--longest", "10m"]] {
         let timeless = ["run", "tolerance", "--engine", "recorded", flag[0], flag[1]];
         let timeless = stderr(&kube_lockstep(&timeless).assert().code(2));
-        let what = format!("{} is of real clusters, and no such engine is named", flag[0]);
+        let what = format!("{} requires a wall-clock engine", flag[0]);
         assert!(timeless.contains(&what), "{timeless}");
     }
     let gone = run(&["--engine", "kubeconfig", "--context", "staging", "--yes"], 3);

@@ -206,7 +206,7 @@ fn what_does_not_belong_together_is_refused() {
 
     let other = of(1, 2).replace(&format!("\"version\":\"{VERSION}\""), "\"version\":\"0.0.9\"");
     let text = refused(&[of(2, 2), other]);
-    assert_eq!(text, format!("2.json is of kube-lockstep 0.0.9, and this is {VERSION}"));
+    assert_eq!(text, format!("2.json was written by kube-lockstep 0.0.9, and this is {VERSION}"));
 
     let whole = results(few, "1.37", None);
     let text = refused(&[whole.clone(), of(1, 2)]);

@@ -54,7 +54,7 @@ impl OfContext {
             there => format!("there are {}", there.join(", ")),
         };
         let Some(context) = &self.context else {
-            let what = "a cluster of somebody's is only touched when its context is named";
+            let what = "an existing cluster requires an explicit context";
             return Err(Failure::usage(what).hint(format!("--context NAME; {list}")));
         };
         if !there.contains(context) {
@@ -121,14 +121,14 @@ impl OfGiven {
         ];
         match named.iter().find(|(given, _)| *given) {
             Some((_, flag)) if !self.is_named() => {
-                let what = format!("{flag} is of a cluster that is there, and none is named");
+                let what = format!("{flag} requires an existing cluster, and --context names none");
                 let hint = format!(
                     "add --context NAME, with --engine kubeconfig or kind, or leave out {flag}"
                 );
                 Err(Failure::usage(what).hint(hint))
             }
             Some((_, flag)) => {
-                let what = format!("{flag} is of --engine kubeconfig, and that is not the engine");
+                let what = format!("{flag} requires --engine kubeconfig");
                 Err(Failure::usage(what).hint(format!("add it, or leave out {flag}")))
             }
             None => Ok(None),
@@ -162,7 +162,7 @@ impl OfGiven {
             return Ok(());
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            let what = "nothing was made there: nobody has agreed to it";
+            let what = "nothing was created on the cluster: the run was not confirmed";
             return Err(Failure::usage(what).hint("--yes agrees"));
         }
         tell("Go on? [y/N] ");
@@ -273,10 +273,10 @@ mod tests {
         };
         let hint = |failure: Failure| failure.hint.unwrap_or_default();
         let unnamed = of("/nowhere", None).open(false).expect_err("no context is named");
-        assert!(unnamed.what.starts_with("--kubeconfig is of a cluster"), "{unnamed}");
+        assert!(unnamed.what.starts_with("--kubeconfig requires an existing cluster"), "{unnamed}");
         assert!(hint(unnamed).starts_with("add --context NAME, with --engine kubeconfig or kind"));
         let other = of("/nowhere", Some("staging")).open(false).expect_err("another engine");
-        assert!(other.what.starts_with("--context is of --engine kubeconfig"), "{other}");
+        assert!(other.what.starts_with("--context requires --engine kubeconfig"), "{other}");
         let missing = of("/nowhere", Some("staging")).open(true).expect_err("there is no file");
         assert!(hint(missing).contains("--kubeconfig FILE"));
     }

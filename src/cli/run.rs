@@ -85,8 +85,8 @@ impl Args {
     fn without_pace(&self) -> Result<(), Failure> {
         let named = [(self.speed.is_some(), "--speed"), (self.longest.is_some(), "--longest")];
         let Some((_, flag)) = named.into_iter().find(|(given, _)| *given) else { return Ok(()) };
-        let what = format!("{flag} is of real clusters, and no such engine is named");
-        Err(Failure::usage(what).hint("--engine embedded, image, k3s and kind take one"))
+        let what = format!("{flag} requires a wall-clock engine");
+        Err(Failure::usage(what).hint("add --engine embedded, image, k3s or kind"))
     }
 }
 
@@ -252,8 +252,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     }
     let boxed = matches!(engine, EngineChoice::Image | EngineChoice::K3s | EngineChoice::Kind);
     if args.image.is_some() && !boxed {
-        let what = "--image is of new clusters in containers, and no such engine is named";
-        return Err(Failure::usage(what).hint("--engine image, k3s and kind take one"));
+        let what = "--image requires an engine that creates clusters in containers";
+        return Err(Failure::usage(what).hint("add --engine image, k3s or kind"));
     }
     if engine.cluster().is_none() {
         args.without_pace()?;

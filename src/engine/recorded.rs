@@ -118,7 +118,8 @@ impl Engine for Recorded {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
                 why: format!(
-                    "the recorded trace of {id} is stale: it is of {}, the scenario is now {}",
+                    "the recorded trace of {id} is stale: it was recorded for scenario hash {}, \
+                     and the hash is now {}",
                     trace.hash, scenario.hash
                 ),
                 hint: "record it again: `ci/record` (needs Go)".to_owned(),

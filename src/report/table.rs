@@ -180,7 +180,7 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
         let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
         let whose = scenario.other_targets.get(target.wrapping_sub(1));
         let whose = whose.map(|target| format!(" {}", target.name)).unwrap_or_default();
-        (before, *at, format!("{at}: somebody scales{whose} to {replicas}"))
+        (before, *at, format!("{at}: manual scale{whose} to {replicas}"))
     });
     let mut seen = BTreeSet::new();
     let answers = run.trace.api.iter().filter_map(|(after, answer)| {

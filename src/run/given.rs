@@ -36,7 +36,7 @@ pub(super) fn run_all(
     let (Some(given), [(release, part)]) = (&plan.given, parts) else {
         return Err(EngineError::Unavailable {
             engine: name,
-            why: "a cluster is of one release, and has to be named".to_owned(),
+            why: "a cluster runs one release, and the cluster must be named".to_owned(),
             hint: "name its context".to_owned(),
         });
     };

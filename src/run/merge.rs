@@ -123,7 +123,7 @@ pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
     if theirs == ours {
         return Ok(());
     }
-    let what = format!("{file} is of kube-lockstep {theirs}, and this is {ours}");
+    let what = format!("{file} was written by kube-lockstep {theirs}, and this is {ours}");
     Err(refused(what, "results are merged by the version that has made all of them"))
 }
 
@@ -137,7 +137,7 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
             (program.clone(), checkout.clone(), *time_limit, words.clone())
         };
         if how(&end.setting) != how(&other.setting) {
-            let what = format!("{one} and {two} are of runs on different programs");
+            let what = format!("{one} and {two} come from runs of different programs");
             let hint =
                 "--program, --upstream-path, --controller and --time-limit have to be the same";
             return Err(refused(what, hint));

@@ -258,5 +258,9 @@ fn clusters_in_containers_say_what_to_do_where_there_is_no_docker() {
 #[test]
 fn an_image_is_of_clusters_in_containers_only() {
     let run = kube_lockstep(&["run", "--engine", "embedded", "--image", "none"]).assert().code(2);
-    assert!(stderr(&run).contains("--image is of new clusters in containers"), "{}", stderr(&run));
+    assert!(
+        stderr(&run).contains("--image requires an engine that creates clusters in containers"),
+        "{}",
+        stderr(&run)
+    );
 }

@@ -103,8 +103,7 @@ pub(super) fn put_back(place: &Arc<Place>) -> Result<(), Failed> {
     })?;
     let (code, outcome) = ended(child)?;
     assert_eq!((code, &outcome["verdict"]), (Some(3), &json!("inconclusive")), "{outcome}");
-    let what =
-        "somebody has pointed APIService v1beta1.metrics.k8s.io to kube-system/metrics-server";
+    let what = "APIService v1beta1.metrics.k8s.io was changed to kube-system/metrics-server";
     assert!(outcome.to_string().contains(what), "{outcome}");
     place.is_clean()?;
     assert_eq!(place.metrics_server()?, theirs);

@@ -172,11 +172,11 @@ pub(super) async fn displaced(client: &Client, groups: &[&str]) -> Option<String
         // An API server that does not answer is seen by others.
         let there = apis.get_opt(&name).await.ok()?;
         let Some(api) = there else {
-            return Some(format!("somebody has removed APIService {name} meanwhile"));
+            return Some(format!("APIService {name} was removed during the run"));
         };
         let service = service(api);
         if !service.starts_with(&format!("{NAMESPACE}/")) {
-            return Some(format!("somebody has pointed APIService {name} to {service} meanwhile"));
+            return Some(format!("APIService {name} was changed to {service} during the run"));
         }
     }
     None
