@@ -104,7 +104,7 @@ fn model(criterion: &mut Criterion) {
             simulation.apply(change, Time::ZERO);
         }
         let decision = simulation.sync(Time::ZERO).expect("the first tick");
-        simulation.settle(&decision.observation, decision.end);
+        simulation.commit(&decision.observation, decision.end);
         group.bench_function(BenchmarkId::from_parameter(pods), |bencher| {
             bencher.iter_custom(|count| {
                 // The changes of a tick, fresh timestamps, are the world's work and not the
@@ -118,7 +118,7 @@ fn model(criterion: &mut Criterion) {
                 let begin = Instant::now();
                 for _ in 0..count {
                     assert!(simulation.sync_into(at, &mut decision), "a tick");
-                    simulation.settle(&decision.observation, decision.end);
+                    simulation.commit(&decision.observation, decision.end);
                     std::hint::black_box(&decision);
                     at = simulation.next_sync().expect("a next tick");
                 }

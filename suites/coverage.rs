@@ -221,7 +221,7 @@ fn fixtures(wanted: Option<&str>) -> BTreeMap<String, Vec<String>> {
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
     let scenarios = paths.map(|path| (support::load(&path), path));
     // The document is about the newest release.
-    let of_today = scenarios.filter(|(scenario, _)| scenario.lacking(release).is_none());
+    let of_today = scenarios.filter(|(scenario, _)| scenario.unsupported_on(release).is_none());
     let seen = of_today.map(|(scenario, path)| {
         let mut run = free_run(&scenario, release);
         as_recorded(&mut run, &scenario, release);

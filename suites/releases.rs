@@ -83,7 +83,7 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
         let scenario = support::load(&path);
         for pair in releases.windows(2) {
             let &[from, to] = pair else { continue };
-            if scenario.lacking(from).is_some() || scenario.lacking(to).is_some() {
+            if scenario.unsupported_on(from).is_some() || scenario.unsupported_on(to).is_some() {
                 continue;
             }
             let trace = |release| {

@@ -87,7 +87,7 @@ fn compare(
     (from, to): (Release, Release),
 ) -> Result<Compared, Failure> {
     // What can't happen on one of them is not run on the other.
-    if let Some(why) = scenario.lacking(from).or_else(|| scenario.lacking(to)) {
+    if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
         return Ok(Compared::Not(NotCompared { why, unknown: false }));
     }
     let mut seen = Vec::with_capacity(2);

@@ -305,7 +305,7 @@ fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
     let traces = fixtures.traces();
     // One that needs what the release does not have has no trace, and needs none.
     let counts = |fixture: &&Fixture| {
-        fixture.parse().is_ok_and(|scenario| scenario.lacking(release).is_none())
+        fixture.parse().is_ok_and(|scenario| scenario.unsupported_on(release).is_none())
     };
     let all: Vec<&Fixture> = fixtures.all().iter().filter(counts).collect();
     let has = |id: &str| matches!(traces.find(id, release), Ok(Some(_)));

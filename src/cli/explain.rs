@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
     let index = index(args, &run)?;
-    if scenario.lacking(release).is_some() {
+    if scenario.unsupported_on(release).is_some() {
         show(&table::other_release(&scenario, release, columns()))?;
     }
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());

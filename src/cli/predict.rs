@@ -37,7 +37,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release;
     let run = free_run(&scenario, release);
     // What is expected of other releases is not expected here.
-    let spoken_of = scenario.releases.contains(release) && scenario.lacking(release).is_none();
+    let spoken_of =
+        scenario.releases.contains(release) && scenario.unsupported_on(release).is_none();
     // Nor is anything where the run ends early.
     let whole = run.unplayable.is_none();
     let expected = if spoken_of && whole { scenario.expect.as_slice() } else { &[] };
@@ -58,7 +59,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             show(&text)?;
         }
         Format::Json => {
-            let skipped = scenario.lacking(release);
+            let skipped = scenario.unsupported_on(release);
             unless_closed(json::free_run(&mut io::stdout(), &run, &unmet, skipped.as_deref()))?;
         }
     }

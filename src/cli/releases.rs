@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     for release in Release::supported().rev() {
         let kept = read.iter().filter(|(id, _)| matches!(traces.read(id, release), Ok(Some(_))));
         let runs = read.iter().filter(|(id, scenario)| {
-            scenario.as_ref().is_some_and(|it| it.lacking(release).is_none())
+            scenario.as_ref().is_some_and(|it| it.unsupported_on(release).is_none())
                 && matches!(traces.find(id, release), Ok(Some(_)))
         });
         rows.push(Row {

@@ -46,7 +46,7 @@ impl Upstreams {
         scenario: &Arc<Scenario>,
         release: Release,
     ) -> Result<Seen, Failure> {
-        if let Some(why) = scenario.lacking(release) {
+        if let Some(why) = scenario.unsupported_on(release) {
             return Ok(Seen::Lacking(why));
         }
         match self.recorded(scenario, release)? {

@@ -1,7 +1,7 @@
-//! The reference model as an engine: a cluster of the world's objects with the model's controller.
+//! The reference model as an engine: a cluster of simulated objects with the model's controller.
 //!
-//! [`Simulation`] is also the predictor of a lockstep run: there, what an engine was seen to do is
-//! what happens to its cluster, not what the model would have done.
+//! [`Simulation`] is also the predictor of a lockstep run. There its cluster follows the engine:
+//! the engine's observed writes are committed to it, not the model's own decisions.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text, with_group};
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::{self, ApiVersion, Controller, Decision, Input, Turn};
+use crate::model::hpa::{self, ApiVersion, Controller, Decision, Input, WorkItemResult};
 use crate::model::observation::Observation;
 use crate::model::rules::{MissingScale, Release, Rules};
 use crate::model::time::Time;
@@ -28,49 +28,49 @@ pub struct Simulation {
     controller: Controller,
     rules: Rules,
     gates: FeatureGates,
-    /// The HPAs that there can be.
+    /// Every HPA that exists at some time of the scenario.
     hpas: Vec<Served>,
     targets: Vec<Target>,
     kinds: Vec<Kind>,
-    /// Several reconciles may be due, or under way, at once.
-    turns: bool,
+    /// Whether several reconciles can be due, or in progress, at the same time.
+    concurrent: bool,
 }
 
-/// An HPA that the controller may be asked to reconcile.
+/// An HPA of the scenario.
 #[derive(Clone, Debug)]
 struct Served {
     key: Arc<str>,
     name: Arc<str>,
-    /// Whether the next write of the status changes the spec, too: on its way to the storage, v1
-    /// loses what it could still say when it came.
+    /// Whether the next write of the status also changes the spec, because the conversion to the
+    /// storage version `autoscaling/v1` loses a part of the spec that it could still read.
     lossy: Cell<bool>,
-    /// The spec that was mapped last, and to what.
+    /// The spec whose target was mapped to a resource last, and the result.
     mapped: Option<(Arc<HpaSpec>, Mapped)>,
 }
 
-/// Where the scale of a target is, or why that is not known.
-type Mapped = Result<Place, String>;
+/// The scale of a target, or the error of the mapping from kind to resource.
+type Mapped = Result<ScaleLocation, String>;
 
-/// Where a scale is.
+/// The resource of a scale.
 #[derive(Clone, Debug)]
-struct Place {
-    /// The resource with its group, as it is asked for.
+struct ScaleLocation {
+    /// The resource with its group, as the controller requests it.
     asked: Arc<str>,
-    /// The resources that it may be found among. None: there is no such scale.
+    /// The resources that can hold the object. Empty: the API server has no such scale.
     found: Vec<Arc<str>>,
 }
 
-/// A kind that the API server has, and its resource with its group.
+/// A kind that the API server serves, and its resource with its group.
 #[derive(Clone, Debug)]
 struct Kind {
     group: String,
     kind: String,
     resource: Arc<str>,
-    /// Whether it has a scale.
+    /// Whether it has the scale subresource.
     scales: bool,
 }
 
-/// An object that has a scale.
+/// An object with the scale subresource.
 #[derive(Clone, Debug)]
 struct Target {
     group: String,
@@ -116,21 +116,21 @@ impl Simulation {
             hpas: hpas.collect(),
             targets: targets.collect(),
             kinds: kinds.collect(),
-            turns: scenario.takes_turns(),
+            concurrent: scenario.takes_turns(),
         }
     }
 
-    /// The same with a controller whose clock does not stand still during a reconcile.
+    /// Makes the controller use a clock that advances during a reconcile.
     #[must_use]
-    pub fn with_a_clock_that_moves(mut self) -> Simulation {
-        self.controller = self.controller.with_a_clock_that_moves();
+    pub fn with_wall_clock(mut self) -> Simulation {
+        self.controller = self.controller.with_wall_clock();
         self
     }
 
-    /// Applies a change; the controller hears of it as its informers would tell it.
+    /// Applies a change and notifies the controller as its informers would.
     ///
     /// # Panics
-    /// If a pod names a template that was not defined before: the world always defines it.
+    /// If a pod names a template that was not defined before; the world always defines it first.
     pub fn apply(&mut self, change: &Change, now: Time) -> Option<ApiAnswer> {
         let of = change.hpa_name().and_then(|name| self.hpas.iter().find(|hpa| *hpa.name == *name));
         let name = of.map(|hpa| hpa.name.clone());
@@ -146,8 +146,8 @@ impl Simulation {
                 hpa::drop_zero_totals(spec);
             }
             hpa::drop_disabled_fields(spec, old, &gates);
-            // Defaults are those of the version in which it is given; the others come when the
-            // object is read from the storage.
+            // Admission applies the defaults of the submitted version; the remaining ones are
+            // applied when the object is read from storage.
             if version == ApiVersion::V2 {
                 hpa::set_defaults(spec);
             }
@@ -164,7 +164,7 @@ impl Simulation {
             if rules.stored_as_v1 {
                 hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
                 if !rules.serves_v2 {
-                    // The controller reads it as v1, too.
+                    // The controller reads it as v1 as well.
                     let once = spec.clone();
                     hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
                     lossy.set(once != *spec);
@@ -190,7 +190,7 @@ impl Simulation {
             }
         }
         if matches!(change, Change::RestartController) {
-            // The new controller lists them by name.
+            // The new controller lists the HPAs by name.
             let there = self.cluster.hpas();
             let served = there.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
             let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
@@ -199,53 +199,52 @@ impl Simulation {
         answer.map(|answer| api_answer(answer, now))
     }
 
-    /// When the controller next reconciles, or goes on with a reconcile that waits.
+    /// When the controller next starts a reconcile or resumes a blocked one.
     #[must_use]
     pub fn next_sync(&self) -> Option<Time> {
         let next = self.controller.next_sync();
-        if !self.turns {
+        if !self.concurrent {
             return next;
         }
-        let go_on = self.controller.next_to_go_on().map(|(at, _)| at);
-        next.into_iter().chain(go_on).min()
+        let resume = self.controller.next_to_resume().map(|(at, _)| at);
+        next.into_iter().chain(resume).min()
     }
 
-    /// Whether the reconcile of an HPA waits; without a name, whether any does.
+    /// Returns true if the reconcile of this HPA is blocked; without a name, if any is.
     #[must_use]
-    pub fn is_waiting(&self, hpa: Option<&str>) -> bool {
+    pub fn is_blocked(&self, hpa: Option<&str>) -> bool {
         let key = hpa.and_then(|name| self.hpas.iter().find(|served| *served.name == *name));
-        self.controller.is_waiting(key.map(|served| &*served.key))
+        self.controller.is_blocked(key.map(|served| &*served.key))
     }
 
-    /// Whether the controller's informer resyncs at this very instant.
+    /// Returns true if the controller's informer resyncs at exactly this time.
     #[must_use]
     pub fn resyncs_at(&self, instant: Time) -> bool {
         self.controller.resyncs_at(instant)
     }
 
-    /// A reconcile that is due a little later is due by this instant: real clocks are not exact.
-    pub fn hurry(&mut self, now: Time) {
+    /// Makes the pending reconciles due at `now` unless one already is: on a real clock, a
+    /// reconcile can begin a little before its predicted time.
+    pub fn mark_ready(&mut self, now: Time) {
         if self.next_sync().is_some_and(|due| due <= now) {
             return;
         }
         for served in &self.hpas {
-            self.controller.hurry(&served.key, now);
+            self.controller.mark_ready(&served.key, now);
         }
     }
 
-    /// Lets one reconcile that is due at this instant take its turn. Nothing if there is nothing to
-    /// reconcile, or if it waits. The cluster is not changed by it: see
-    /// [`Simulation::settle`].
+    /// Runs one reconcile that is due at `now`. Returns `None` if there is nothing to reconcile or
+    /// if the reconcile is blocked. Does not change the cluster: see [`Simulation::commit`].
     pub fn sync(&mut self, now: Time) -> Option<Decision> {
         let mut decision = Decision::default();
         self.sync_into(now, &mut decision).then_some(decision)
     }
 
-    /// [`Simulation::sync`] for callers who keep no decision: this one is overwritten. False:
-    /// nothing was decided.
+    /// [`Simulation::sync`] into a decision that is reused. Returns false if there is no decision.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
-        let goes_on = self.turns && self.goes_on(now);
-        let index = if goes_on { self.going_on() } else { self.up_next(now) };
+        let resumes = self.concurrent && self.resumes(now);
+        let index = if resumes { self.resuming() } else { self.peek(now) };
         let Some(served) = self.hpas.get_mut(index) else { return false };
         let hpa = self.cluster.hpa(&served.name);
         if let Some(hpa) = hpa
@@ -300,38 +299,42 @@ impl Simulation {
             update_status: faults.update_status.as_ref(),
             slow_metrics: faults.slow_metrics,
         };
-        match (self.turns, goes_on) {
+        match (self.concurrent, resumes) {
             (false, _) => self.controller.sync_into(&input, decision),
-            (true, false) => self.controller.begin_into(&input, decision) == Turn::Decided,
-            (true, true) => self.controller.go_on_into(&input, decision) == Turn::Decided,
+            (true, false) => {
+                self.controller.process_into(&input, decision) == WorkItemResult::Reconciled
+            }
+            (true, true) => {
+                self.controller.resume_into(&input, decision) == WorkItemResult::Reconciled
+            }
         }
     }
 
-    /// Whether the wait of a reconcile is over: those go before what begins.
-    fn goes_on(&self, now: Time) -> bool {
-        self.controller.next_to_go_on().is_some_and(|(at, _)| at <= now)
+    /// Returns true if a blocked reconcile can resume; it does so before a new one begins.
+    fn resumes(&self, now: Time) -> bool {
+        self.controller.next_to_resume().is_some_and(|(at, _)| at <= now)
     }
 
-    /// The HPA whose reconcile goes on next.
-    fn going_on(&self) -> usize {
-        let key = self.controller.next_to_go_on().map(|(_, key)| key);
+    /// The index of the HPA whose reconcile resumes next.
+    fn resuming(&self) -> usize {
+        let key = self.controller.next_to_resume().map(|(_, key)| key);
         let served = |hpa: &Served| key.is_some_and(|key| same_text(&hpa.key, key));
         self.hpas.iter().position(served).unwrap_or(usize::MAX)
     }
 
-    /// The HPA whose turn it is.
-    fn up_next(&mut self, now: Time) -> usize {
+    /// The index of the HPA that is reconciled next.
+    fn peek(&mut self, now: Time) -> usize {
         if self.hpas.len() == 1 {
             return 0;
         }
-        let Some(key) = self.controller.up_next(now) else { return usize::MAX };
+        let Some(key) = self.controller.peek(now) else { return usize::MAX };
         self.hpas.iter().position(|hpa| same_text(&hpa.key, key)).unwrap_or(usize::MAX)
     }
 
-    /// Lets what a reconcile wrote come about: the scale and the HPA's status.
-    /// `end` is when the reconcile ended: its last write is the status. Gives the target (by its
-    /// index) whose size was written, and the size.
-    pub fn settle(&mut self, tick: &Observation, end: Time) -> Option<(usize, i32)> {
+    /// Commits the writes of a reconcile to the cluster: the scale and the HPA's status. `end` is
+    /// the end of the reconcile, when the status is written. Returns the index of the target that
+    /// was scaled, and its new replicas.
+    pub fn commit(&mut self, tick: &Observation, end: Time) -> Option<(usize, i32)> {
         let scaled = tick.scaled_to().and_then(|replicas| {
             let target = self.target_of(&tick.hpa)?;
             let Target { resource, name, .. } = &self.targets[target];
@@ -343,7 +346,7 @@ impl Simulation {
         {
             let mut status = write.status.clone();
             if !self.rules.scale_times_are_whole {
-                // It is shown in whole seconds, and kept as it is.
+                // The API shows it in whole seconds, but stores it exactly.
                 let old = self.cluster.hpa(&served.name).map(|hpa| hpa.status.last_scale_time);
                 let rescaled = tick.scaled_to().is_some();
                 status.last_scale_time = if rescaled { Some(end) } else { old.flatten() };
@@ -356,13 +359,13 @@ impl Simulation {
         scaled
     }
 
-    /// Whether there is such a pod in the cluster.
+    /// Returns true if the cluster has a pod of this name.
     #[must_use]
     pub fn has_pod(&self, name: &str) -> bool {
         self.cluster.pods().iter().any(|pod| *pod.name == *name)
     }
 
-    /// The target of an HPA as it is stored, by its index.
+    /// The index of the target of a stored HPA.
     #[must_use]
     pub fn target_of(&self, hpa: &str) -> Option<usize> {
         let reference = &self.cluster.hpa(hpa)?.spec.scale_target_ref;
@@ -374,7 +377,7 @@ impl Simulation {
         })
     }
 
-    /// The cluster as it is.
+    /// The cluster in its present state.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
@@ -386,17 +389,17 @@ fn group_of(target: &CrossVersionObjectReference) -> &str {
     version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Custom kinds that are no targets are not served.
+/// Maps a kind to its resource. Custom kinds are served only if they are targets.
 ///
 /// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
 fn map_to_resource(
     kinds: &[Kind],
     reference: &CrossVersionObjectReference,
     quoted: bool,
-) -> Result<Place, String> {
+) -> Result<ScaleLocation, String> {
     let (group, kind) = (group_of(reference), &reference.kind);
     let mut same = kinds.iter().filter(|known| known.group == group && known.kind == *kind);
-    let known = same.next().map(|known| Place {
+    let known = same.next().map(|known| ScaleLocation {
         asked: known.resource.clone(),
         found: known.scales.then(|| known.resource.clone()).into_iter().collect(),
     });
@@ -406,12 +409,12 @@ fn map_to_resource(
     })
 }
 
-/// Old releases ask the group `extensions` for the scale of any kind. It serves those of three:
-/// they are the same objects as in their own groups.
+/// Old releases request the scale of any kind in the group `extensions`. It serves the scales of
+/// three resources, which are the same objects as in their own groups.
 ///
 /// Upstream: client-go, kubernetes/typed/extensions/v1beta1/scale_expansion.go; apimachinery,
 /// pkg/api/meta, KindToResource (until Kubernetes 1.8)
-fn of_extensions(kinds: &[Kind], kind: &str) -> Place {
+fn of_extensions(kinds: &[Kind], kind: &str) -> ScaleLocation {
     const SERVED: [&str; 3] = ["deployments", "replicasets", "replicationcontrollers"];
     let singular = kind.to_lowercase();
     let plural = match singular.chars().last() {
@@ -425,10 +428,10 @@ fn of_extensions(kinds: &[Kind], kind: &str) -> Place {
         served && resource == plural && matches!(group, "" | "apps" | "extensions")
     };
     let found = kinds.iter().filter(own).map(|known| known.resource.clone()).collect();
-    Place { asked: format!("{plural}.extensions").into(), found }
+    ScaleLocation { asked: format!("{plural}.extensions").into(), found }
 }
 
-/// What the API server calls a scale that is not there, of a resource that is asked for so.
+/// How the API server names a missing scale that was requested as this resource.
 ///
 /// Upstream: pkg/registry, ScaleREST of each kind
 fn missing_scale(names: MissingScale, asked: &str) -> String {
@@ -494,11 +497,11 @@ struct ModelSession {
 }
 
 impl ModelSession {
-    /// Reconciles whatever is due by then.
+    /// Runs every reconcile that is due until then.
     fn reconcile(&mut self, until: Time, stepped: &mut Stepped) {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= until) {
             let Some(decision) = self.simulation.sync(due) else { continue };
-            self.simulation.settle(&decision.observation, decision.end);
+            self.simulation.commit(&decision.observation, decision.end);
             stepped.ticks.push(decision.observation);
         }
     }
@@ -521,7 +524,7 @@ impl Session for ModelSession {
         if self.answers.is_empty() {
             return Err(EngineError::Broken {
                 engine: NAME.into(),
-                why: "no step was handed over".to_owned(),
+                why: "no step was sent".to_owned(),
                 output: String::new(),
             });
         }

@@ -1,4 +1,5 @@
-//! The knobs of the kube-controller-manager that the HPA controller reads: flags and feature gates.
+//! The configuration of the kube-controller-manager that the HPA controller reads: flags and
+//! feature gates.
 
 use std::fmt;
 

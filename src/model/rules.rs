@@ -288,8 +288,8 @@ pub struct Rules {
     pub partial_failure_blocks_scale_down: bool,
     /// Whether the expressions of a selector are printed with their types.
     pub expressions_are_typed: bool,
-    /// Whether the size that counts is the one that is wanted, and not the one that there is.
-    pub wanted_size_counts: bool,
+    /// Whether the current replicas are `spec.replicas` of the scale, and not `status.replicas`.
+    pub uses_spec_replicas: bool,
     /// What comes of the average of an object's metric.
     pub object_average: ObjectAverage,
     /// Whether the size stays if a utilization, with all pods counted, would change it in the other
@@ -496,7 +496,7 @@ impl Rules {
                 no_metrics: "did not receive metrics for any ready pods",
                 no_metrics_for_average: "did not recieve metrics for any ready pods",
             },
-            wanted_size_counts: false,
+            uses_spec_replicas: false,
             object_average: ObjectAverage::Total,
             utilizations_keep_direction: false,
             error_of_metrics: ErrorOfMetrics::Ends,

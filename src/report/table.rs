@@ -99,7 +99,7 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 /// That the scenario does not speak of the release that it is played on.
 #[must_use]
 pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
-    let text = match scenario.lacking(release) {
+    let text = match scenario.unsupported_on(release) {
         Some(why) => format!(
             "{why}: `run` skips this scenario. Action follows is what the model's rules would make \
              of it; its expectations are not looked at"

@@ -68,7 +68,7 @@ impl Default for Pace {
 
 /// The scenario at that pace, or why it can't be played.
 fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, String> {
-    if let Some(why) = scenario.lacking(release) {
+    if let Some(why) = scenario.unsupported_on(release) {
         return Err(why);
     }
     let on_a_cluster = |why: String| format!("on a real cluster: {why}");

@@ -120,7 +120,7 @@ fn play(
     period: Span,
     pace: Pace,
 ) -> Result<Scenario, String> {
-    if let Some(why) = scenario.lacking(release) {
+    if let Some(why) = scenario.unsupported_on(release) {
         return Err(why);
     }
     let there = |why: String| format!("on this cluster: {why}");

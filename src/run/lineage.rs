@@ -39,7 +39,7 @@ impl Lineage {
 
     /// Goes on as if a reconcile came at an instant. Also one of an HPA that is gone is done then.
     pub(super) fn pass(&mut self, at: Time) -> Option<Decision> {
-        self.simulation.hurry(at);
+        self.simulation.mark_ready(at);
         let mut decision = self.simulation.sync(at)?;
         self.recorder.record(&mut decision.observation.events, at);
         Some(decision)

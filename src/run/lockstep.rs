@@ -155,10 +155,10 @@ impl<'a> Lockstep<'a> {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             // Of several reconciles at one instant, each sees what the one before it wrote.
             if let Some(Decision { observation, end, .. }) = decisions.last() {
-                self.simulation.settle(observation, *end);
+                self.simulation.commit(observation, *end);
             }
             let decision = self.simulation.sync(due);
-            if self.simulation.is_waiting(None) && due > self.now && self.simulation.resyncs_at(due)
+            if self.simulation.is_blocked(None) && due > self.now && self.simulation.resyncs_at(due)
             {
                 self.unplayable = Some(format!(
                     "the controller's informer resyncs at the very instant {due} at which one \
@@ -205,7 +205,7 @@ impl<'a> Lockstep<'a> {
     fn collision(&self, event: &Change) -> Option<String> {
         let hpa = event.hpa_name();
         let restart = matches!(event, Change::RestartController);
-        let collides = (restart || hpa.is_some()) && self.simulation.is_waiting(hpa);
+        let collides = (restart || hpa.is_some()) && self.simulation.is_blocked(hpa);
         collides.then(|| {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
             format!(
@@ -283,7 +283,7 @@ impl<'a> Lockstep<'a> {
 
     /// Lets a tick come about, as observed.
     fn settle(&mut self, tick: &Observation, end: Time) {
-        if let Some((target, replicas)) = self.simulation.settle(tick, end) {
+        if let Some((target, replicas)) = self.simulation.commit(tick, end) {
             self.world.scaled(tick.end(), target, replicas);
         }
     }
@@ -382,7 +382,7 @@ pub fn run_watched(
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let mut outcome = unfinished(scenario, &name, release);
     let trace = outcome.trace.clone();
-    if let Some(why) = scenario.lacking(release) {
+    if let Some(why) = scenario.unsupported_on(release) {
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }

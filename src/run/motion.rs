@@ -210,7 +210,7 @@ until: 1m
             Arc::new(crate::scenario::parse("x.yaml", TEXT, &none).expect("it makes sense"));
         let rules = Rules::of(Release::V1_37);
         let recorder = Recorder::new(&rules);
-        let simulation = Simulation::new(&scenario, rules).with_a_clock_that_moves();
+        let simulation = Simulation::new(&scenario, rules).with_wall_clock();
         let lineage = Lineage { simulation, recorder };
         let mut before = [lineage.clone(), lineage.clone(), lineage];
         let mut world = World::new(&scenario);
@@ -303,7 +303,7 @@ until: 1m
         let write = ScaleWrite { resource, name, replicas: 7, error: None };
         let tick = Observation { scale_writes: vec![write], ..seen(Some((2, 2))) };
         for lineage in &mut lineages {
-            lineage.simulation.settle(&tick, Time::from_secs(10));
+            lineage.simulation.commit(&tick, Time::from_secs(10));
         }
         motion.after(&mut lineages, Some(&tick));
         assert_eq!(has(&lineages), (Some((7, 5)), 5));

@@ -122,7 +122,7 @@ pub(super) async fn follow<'k>(
     cluster.check()?;
     let rules = Rules::of(release);
     let recorder = Recorder::new(&rules);
-    let simulation = Simulation::new(scenario, rules).with_a_clock_that_moves();
+    let simulation = Simulation::new(scenario, rules).with_wall_clock();
     let lineage = Lineage { simulation, recorder };
     let mut wall = Wall {
         scenario,
@@ -452,7 +452,7 @@ impl Wall<'_> {
         self.due.came(due, (tick.began, tick.ended), stall);
         let index = findings.trace.ticks.len();
         self.events.push((Some(index), decision.observation.events.clone()));
-        let settled = self.lineages.each_mut().map(|it| it.simulation.settle(&seen, tick.ended));
+        let settled = self.lineages.each_mut().map(|it| it.simulation.commit(&seen, tick.ended));
         if let [Some((target, replicas)), ..] = settled {
             self.advanced = self.advanced.max(seen.at - self.late);
             self.world.scaled(self.advanced, target, replicas);

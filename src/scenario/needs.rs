@@ -39,7 +39,7 @@ impl Scenario {
 
     /// What the scenario needs and the release does not have, as a reason not to run it there.
     #[must_use]
-    pub fn lacking(&self, release: Release) -> Option<String> {
+    pub fn unsupported_on(&self, release: Release) -> Option<String> {
         let rules = Rules::of(release);
         let mut gates = FeatureGates::of(&rules);
         let unknown = |(name, on): (&String, &bool)| match gates.set(name, *on) {

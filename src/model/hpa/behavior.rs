@@ -61,7 +61,7 @@ impl Reconcile<'_> {
         min_replicas: i32,
     ) -> i32 {
         // Upstream: horizontal.go, maybeInitScaleDownStabilizationWindow
-        let down_window = go_i32(self.knobs.flags.downscale_stabilization.as_secs_f64());
+        let down_window = go_i32(self.config.flags.downscale_stabilization.as_secs_f64());
         let mut arg = NormalizationArg {
             scale_up: Direction::of(behavior.scale_up.as_ref(), 0),
             scale_down: Direction::of(behavior.scale_down.as_ref(), down_window),
@@ -70,13 +70,13 @@ impl Reconcile<'_> {
             current_replicas,
             desired_replicas: prenormalized_desired_replicas,
         };
-        let (stabilized, why) = match self.knobs.rules.behavior_windows {
+        let (stabilized, why) = match self.config.rules.behavior_windows {
             BehaviorWindows::Clamp => self.stabilize_recommendation_with_behaviors(&arg),
             BehaviorWindows::Replace => self.replace_recommendation_with_behaviors(&arg),
         };
         arg.desired_replicas = stabilized;
         self.set_stabilized(stabilized != prenormalized_desired_replicas, why);
-        let netted = self.knobs.rules.changes_are_netted;
+        let netted = self.config.rules.changes_are_netted;
         let past = Past { memory: self.memory, now: self.now, netted };
         let limits = convert_desired_replicas_with_behavior_rate(&past, &arg);
         self.set_limited(stabilized, limits)

@@ -97,7 +97,7 @@ impl Reconcile<'_> {
     ) -> Result<Computed, Text> {
         let specs = &self.hpa.spec.metrics;
         let scaling = Scaling {
-            current_replicas: self.size(scale),
+            current_replicas: self.current_replicas(scale),
             status_replicas: scale.status_replicas,
             selector,
         };
@@ -117,11 +117,11 @@ impl Reconcile<'_> {
                 Err(failure) => {
                     self.status.add_metric(MetricStatus::Empty);
                     invalid_metrics_count += 1;
-                    if self.knobs.rules.error_of_metrics == ErrorOfMetrics::Ends {
+                    if self.config.rules.error_of_metrics == ErrorOfMetrics::Ends {
                         self.set_metric_condition(&failure);
                         return Err(failure.wrapped.into());
                     }
-                    if self.knobs.rules.error_of_metrics == ErrorOfMetrics::Last {
+                    if self.config.rules.error_of_metrics == ErrorOfMetrics::Last {
                         self.set_metric_condition(&failure);
                         first = Some(failure);
                     } else {
@@ -131,7 +131,7 @@ impl Reconcile<'_> {
             }
         }
         if let Some(failure) = &first {
-            let (invalid, which) = match self.knobs.rules.error_of_metrics {
+            let (invalid, which) = match self.config.rules.error_of_metrics {
                 ErrorOfMetrics::First => ("invalid", "first error is"),
                 ErrorOfMetrics::Last | ErrorOfMetrics::Ends => ("Invalid", "last error was"),
             };
@@ -142,13 +142,13 @@ impl Reconcile<'_> {
             );
             computed.error = Some(text.into());
         }
-        let would_scale_down = self.knobs.rules.partial_failure_blocks_scale_down
+        let would_scale_down = self.config.rules.partial_failure_blocks_scale_down
             && invalid_metrics_count > 0
-            && computed.replicas < self.size(scale);
+            && computed.replicas < self.current_replicas(scale);
         if invalid_metrics_count >= specs.len() || would_scale_down {
             return Err(self.no_valid_metric(first, computed.error));
         }
-        if !self.knobs.rules.partial_failure_is_returned {
+        if !self.config.rules.partial_failure_is_returned {
             computed.error = None;
         }
         self.valid_metric_found(computed.metric);
@@ -157,7 +157,7 @@ impl Reconcile<'_> {
 
     /// The condition that names the winning metric: its message is mostly that of the last tick.
     fn valid_metric_found(&mut self, metric: Option<usize>) {
-        let (spec, rules) = (&self.hpa.spec, self.knobs.rules);
+        let (spec, rules) = (&self.hpa.spec, self.config.rules);
         let cache = &mut self.memory.cache.valid_metric;
         let known =
             cache.take().filter(|(of, winner, _)| Arc::ptr_eq(of, spec) && *winner == metric);
@@ -180,7 +180,7 @@ impl Reconcile<'_> {
     fn no_valid_metric(&mut self, first: Option<MetricFailure>, error: Option<Text>) -> Text {
         // Without any metric upstream sets an empty condition; the API server always fills in one.
         if let Some(failure) = first
-            && self.knobs.rules.error_of_metrics == ErrorOfMetrics::First
+            && self.config.rules.error_of_metrics == ErrorOfMetrics::First
         {
             self.set_metric_condition(&failure);
         }
@@ -190,7 +190,7 @@ impl Reconcile<'_> {
     /// Tells in the condition that a metric failed.
     fn set_metric_condition(&mut self, MetricFailure { reason, error, .. }: &MetricFailure) {
         let message = format_args!("the HPA was unable to compute the replica count: {error}");
-        self.set_inactive(reason, message, self.knobs.rules.metric_messages_are_formats);
+        self.set_inactive(reason, message, self.config.rules.metric_messages_are_formats);
     }
 
     /// Upstream: horizontal.go, computeReplicasForMetric
@@ -262,7 +262,7 @@ impl Reconcile<'_> {
         let ResourceMetricSource { name, target } = source;
         let computed = self.compute_status_for_resource_metric_generic(name, None, target, scaling);
         let usage = computed.map_err(|(bare, error)| {
-            let texts = self.knobs.rules.error_texts;
+            let texts = self.config.rules.error_texts;
             let wrapped = match texts.metric_is_named {
                 true => format!("failed to get {name} resource metric value: {error}"),
                 false => error.to_string(),
@@ -299,7 +299,7 @@ impl Reconcile<'_> {
         let computed =
             self.compute_status_for_resource_metric_generic(name, Some(container), target, scaling);
         let usage = computed.map_err(|(_, error)| {
-            let wrapped = match self.knobs.rules.error_texts.metric_is_named {
+            let wrapped = match self.config.rules.error_texts.metric_is_named {
                 true => format!("failed to get {container} container metric value: {error}"),
                 false => error.to_string(),
             };
@@ -339,7 +339,7 @@ impl Reconcile<'_> {
             tolerances,
             selector: scaling.selector,
         };
-        let ErrorTexts { average, no_target, .. } = self.knobs.rules.error_texts;
+        let ErrorTexts { average, no_target, .. } = self.config.rules.error_texts;
         let named = |what: &str, error: String| {
             let text = format!("failed to get {name} {what}: {error}");
             (Text::from(error), Text::from(text))
@@ -381,7 +381,7 @@ impl Reconcile<'_> {
     /// Upstream: horizontal.go, buildQuantity
     fn build_quantity(&self, resource: &str, raw_proposal: i64) -> Quantity {
         let format = match resource {
-            "memory" => self.knobs.rules.memory_status_format,
+            "memory" => self.config.rules.memory_status_format,
             _ => Format::DecimalSI,
         };
         let quantity = Quantity::from_milli(raw_proposal, format);
@@ -394,13 +394,13 @@ impl Reconcile<'_> {
 
     /// Upstream: horizontal.go, tolerancesForHpa
     pub(super) fn tolerances_for_hpa(&self) -> Tolerances {
-        let tolerance = self.knobs.flags.tolerance;
-        let within = self.knobs.rules.within_tolerance;
+        let tolerance = self.config.flags.tolerance;
+        let within = self.config.rules.within_tolerance;
         let mut tolerances = Tolerances { scale_down: tolerance, scale_up: tolerance, within };
         let Some(behavior) = &self.hpa.spec.behavior else {
             return tolerances;
         };
-        if !self.knobs.gates.enabled(Gate::HpaConfigurableTolerance) {
+        if !self.config.gates.enabled(Gate::HpaConfigurableTolerance) {
             return tolerances;
         }
         let down = behavior.scale_down.as_ref().and_then(|rules| rules.tolerance.as_ref());

@@ -35,7 +35,7 @@ impl<'a> Reconcile<'a> {
         let proposal = computed.map_err(|error| {
             // Of a selector that can't be used, each release speaks as today.
             let selected = metric_selector(&source.metric).is_ok();
-            let what = if selected { self.knobs.rules.error_texts.pods_metric } else { "pods" };
+            let what = if selected { self.config.rules.error_texts.pods_metric } else { "pods" };
             let wrapped = format!("failed to get {what} metric value: {error}");
             self.unable_to_compute("FailedGetPodsMetric", error.into(), wrapped)
         })?;
@@ -61,7 +61,7 @@ impl<'a> Reconcile<'a> {
         self.derive_target(Target::AverageValue(target.milli()));
         let name = &source.metric.name;
         let mut groups = Groups::default();
-        let got = match self.knobs.rules.metrics_from {
+        let got = match self.config.rules.metrics_from {
             MetricsFrom::Heapster => self.get_raw_metric_of_heapster(query, name, &mut groups),
             MetricsFrom::Apis => self.get_raw_metric(query, name, &selector, &mut groups),
         };
@@ -89,7 +89,7 @@ impl<'a> Reconcile<'a> {
         };
         let selector = metric_selector(metric).map_err(|error| failed(self, error, ""))?;
         let (value, average_value) = (&target.value, &target.average_value);
-        let type_ = match self.knobs.rules.object_average {
+        let type_ = match self.config.rules.object_average {
             ObjectAverage::Total => MetricTargetType::Value,
             ObjectAverage::ByNone | ObjectAverage::ByReplicas => target.type_,
         };
@@ -109,7 +109,7 @@ impl<'a> Reconcile<'a> {
         };
         self.derive_proposal(&proposal);
         let (value, average_value) = current(&proposal.usage);
-        let named = value.is_some() || self.knobs.rules.object_average_names_object;
+        let named = value.is_some() || self.config.rules.object_average_names_object;
         let described_object = match named {
             true => described_object.clone(),
             false => Default::default(),
@@ -144,7 +144,7 @@ impl<'a> Reconcile<'a> {
         selector: &Selector,
     ) -> Result<Proposal, String> {
         let total = self.get_metric_on_object(source, selector)?;
-        let by_none = self.knobs.rules.object_average == ObjectAverage::ByNone;
+        let by_none = self.config.rules.object_average == ObjectAverage::ByNone;
         let replicas = if by_none { 0 } else { query.status_replicas };
         let mut proposal = per_pod(query, total, target_average_usage, replicas);
         if proposal.path == Path::Total {
@@ -164,7 +164,7 @@ impl<'a> Reconcile<'a> {
         self.get_object_metric(name, object, selector).map_err(|error| {
             let CrossVersionObjectReference { kind, name: of, .. } = object;
             let namespace = &self.hpa.namespace;
-            match self.knobs.rules.object_error {
+            match self.config.rules.object_error {
                 ObjectError::InOrder => {
                     format!("unable to get metric {name} on {kind} {namespace}/{of}: {error}")
                 }
@@ -189,7 +189,7 @@ impl<'a> Reconcile<'a> {
         let query = self.custom_query(scaling);
         self.derive_metric(name, Source::External, query.tolerances);
         let failed = |reconcile: &mut Reconcile<'_>, error: String, detail: String| {
-            let wrapped = match reconcile.knobs.rules.error_texts.metric_is_named {
+            let wrapped = match reconcile.config.rules.error_texts.metric_is_named {
                 true => format!("failed to get {name} external metric value: {detail}{error}"),
                 false => format!("{detail}{error}"),
             };
@@ -226,7 +226,7 @@ impl<'a> Reconcile<'a> {
         target_usage: i64,
     ) -> Result<Proposal, String> {
         let values = self.get_external_values(metric)?;
-        let capped = self.knobs.rules.value_is_capped;
+        let capped = self.config.rules.value_is_capped;
         let mut total = 0_i64;
         for value in &values {
             if capped && *value > 0 && total > i64::MAX - value {
@@ -237,7 +237,7 @@ impl<'a> Reconcile<'a> {
         }
         let mut usage = whole(total, target_usage);
         usage.series = u32::try_from(values.len()).ok();
-        let rules = self.knobs.rules;
+        let rules = self.config.rules;
         if rules.external_counts_pods_first && rules.values_are_per_ready_pod {
             self.ready_pods(query)?;
         }
@@ -252,7 +252,7 @@ impl<'a> Reconcile<'a> {
         target_usage_per_pod: i64,
     ) -> Result<Proposal, String> {
         let values = self.get_external_values(metric)?;
-        let capped = self.knobs.rules.external_average_is_capped;
+        let capped = self.config.rules.external_average_is_capped;
         let mut total = 0_i64;
         for value in &values {
             total = total.wrapping_add(*value);
@@ -279,7 +279,7 @@ impl<'a> Reconcile<'a> {
         let selector = metric_selector(metric)?;
         self.get_external_metric(&metric.name, &selector).map_err(|error| {
             let (namespace, name) = (&self.hpa.namespace, &metric.name);
-            let typed = self.knobs.rules.expressions_are_typed;
+            let typed = self.config.rules.expressions_are_typed;
             let selector = GoSelector { selector: metric.selector.as_ref(), typed };
             format!("unable to get external metric {namespace}/{name}/{selector}: {error}")
         })
@@ -307,7 +307,7 @@ impl<'a> Reconcile<'a> {
             let replicas = query.current_replicas;
             return Ok(Proposal { replicas, usage, path: Path::WithinTolerance });
         }
-        if !self.knobs.rules.values_are_per_ready_pod {
+        if !self.config.rules.values_are_per_ready_pod {
             let replicas = go_i32((ratio * f64::from(query.current_replicas)).ceil());
             return Ok(Proposal { replicas, usage, path: Path::Replicas });
         }
@@ -315,7 +315,7 @@ impl<'a> Reconcile<'a> {
         if let Some(metric) = self.metric() {
             metric.pods = PodCounts { ready, ..PodCounts::default() };
         }
-        let capped = self.knobs.rules.value_is_capped;
+        let capped = self.config.rules.value_is_capped;
         let replicas = to_i32((ratio * f64::from(ready)).ceil(), capped);
         Ok(Proposal { replicas, usage, path: Path::Ready })
     }

@@ -63,7 +63,7 @@ impl Reconcile<'_> {
     /// Whether the size changes to that one, by windows that are held against `timestamp`, the time
     /// of the metric that won. The condition tells of them, whether or not a change is wanted.
     pub(super) fn should_scale(&mut self, current: i32, desired: i32, timestamp: Time) -> bool {
-        let flags = self.knobs.flags;
+        let flags = self.config.flags;
         let last_scale_time = self.hpa.status.last_scale_time;
         let within = |window| last_scale_time.is_some_and(|last| last + window >= timestamp);
         let (up, down) = (within(flags.upscale_delay), within(flags.downscale_delay));

@@ -55,7 +55,7 @@ impl<'a> Reconcile<'a> {
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match metrics {
             Err(error) => {
-                let error = match self.knobs.rules.metrics_from {
+                let error = match self.config.rules.metrics_from {
                     MetricsFrom::Heapster => {
                         format!("failed to get pod resource metrics: {}", error.message)
                     }
@@ -64,7 +64,7 @@ impl<'a> Reconcile<'a> {
                 Err(format!("{unable}: {error}"))
             }
             Ok(_) if groups.items == 0 => {
-                let named = self.knobs.rules.error_texts.metrics_api_is_named;
+                let named = self.config.rules.error_texts.metrics_api_is_named;
                 let from = if named { RESOURCE_API } else { "heapster" };
                 Err(format!("{unable}: {}", no_metrics(from)))
             }
@@ -80,7 +80,7 @@ impl<'a> Reconcile<'a> {
     /// Upstream: metrics/client.go, getContainerMetrics, up to Kubernetes 1.32
     fn without_container(&self, query: &Query<'_>, metrics: &[PodMetrics]) -> Option<String> {
         let container = query.container?;
-        if !self.knobs.rules.container_metrics_must_exist {
+        if !self.config.rules.container_metrics_must_exist {
             return None;
         }
         let mut matcher = Matcher::new(&query.selector.selector);
@@ -143,7 +143,7 @@ impl<'a> Reconcile<'a> {
         object: &CrossVersionObjectReference,
         metric_selector: &Selector,
     ) -> Result<i64, String> {
-        if self.knobs.rules.metrics_from == MetricsFrom::Heapster {
+        if self.config.rules.metrics_from == MetricsFrom::Heapster {
             return Err("object metrics are not yet supported".to_owned());
         }
         let version = object.api_version.as_deref().unwrap_or_default();
@@ -208,7 +208,7 @@ impl<'a> Reconcile<'a> {
     }
 
     fn unable_to_fetch(&self, api: &str, error: &str) -> String {
-        let api = if self.knobs.rules.error_texts.metrics_api_is_named { api } else { "API" };
+        let api = if self.config.rules.error_texts.metrics_api_is_named { api } else { "API" };
         format!("unable to fetch metrics from {api}: {error}")
     }
 }

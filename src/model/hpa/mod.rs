@@ -59,11 +59,11 @@ pub use validation::{
     FieldError, FieldErrorType, admit, drop_disabled_fields, invalid_message, validate,
     validate_update,
 };
-pub use waiting::Turn;
+pub use waiting::WorkItemResult;
 
 use by_key::ByKey;
 use queue::Queue;
-use reconcile::{Knobs, Reconcile};
+use reconcile::{ControllerConfig, Reconcile};
 use resync::Resync;
 use selectors::{HpaSelectorStore, ParsedSelector};
 use waiting::Waiting;
@@ -79,7 +79,7 @@ pub struct Controller {
     flags: Flags,
     gates: FeatureGates,
     /// Time passes during a reconcile, if only a little.
-    clock_moves: bool,
+    wall_clock: bool,
     queue: Queue,
     resync: Resync,
     /// Until when resyncs have been looked at.
@@ -180,7 +180,7 @@ impl Controller {
             rules,
             flags,
             gates,
-            clock_moves: false,
+            wall_clock: false,
             queue: Queue::new(rules.waiting_is_sorted),
             resync: Resync::running(flags.sync_period),
             resynced: Time::ZERO,
@@ -192,8 +192,8 @@ impl Controller {
 
     /// The same with a clock that does not stand still during a reconcile.
     #[must_use]
-    pub fn with_a_clock_that_moves(self) -> Controller {
-        Controller { clock_moves: true, ..self }
+    pub fn with_wall_clock(self) -> Controller {
+        Controller { wall_clock: true, ..self }
     }
 
     /// An HPA has appeared.
@@ -235,9 +235,9 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, Run
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
-        let clock_moves = self.clock_moves;
+        let wall_clock = self.wall_clock;
         *self = Controller::new(self.rules, self.flags, self.gates);
-        self.clock_moves = clock_moves;
+        self.wall_clock = wall_clock;
         self.queue = Queue::starting_at(now + CACHE_SYNC_POLL, self.rules.waiting_is_sorted);
         self.resync = Resync::started(now, self.flags.sync_period);
         self.resynced = now;
@@ -260,14 +260,14 @@ impl Controller {
     }
 
     /// A key that waits is ready by that instant: for callers that saw it processed.
-    pub fn hurry(&mut self, key: &str, now: Time) {
-        self.queue.hurry(key, now);
+    pub fn mark_ready(&mut self, key: &str, now: Time) {
+        self.queue.mark_ready(key, now);
     }
 
     /// The key that is processed first at that instant, if one is due by then.
-    pub fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
+    pub fn peek(&mut self, now: Time) -> Option<&Arc<str>> {
         self.resync_until(now);
-        self.queue.up_next(now)
+        self.queue.peek(now)
     }
 
     /// The key that is processed next, and when.
@@ -308,14 +308,14 @@ impl Controller {
         };
         let memory = self.memory.get_or_default(&key);
         decision.clear();
-        let knobs = Knobs {
+        let config = ControllerConfig {
             rules: &self.rules,
             flags: &self.flags,
             gates: &self.gates,
-            clock_moves: self.clock_moves,
+            wall_clock: self.wall_clock,
         };
         let selectors = &mut self.selectors;
-        let mut reconcile = Reconcile::new(knobs, memory, selectors, &key, (input, hpa), decision);
+        let mut reconcile = Reconcile::new(config, memory, selectors, &key, (input, hpa), decision);
         let (end, succeeded) = reconcile.run();
         drop(reconcile);
         decision.end = end;

@@ -44,7 +44,7 @@ impl Reconcile<'_> {
         prenormalized_desired_replicas: i32,
         min_replicas: i32,
     ) -> i32 {
-        let stabilized = match self.knobs.rules.windows {
+        let stabilized = match self.config.rules.windows {
             Windows::Forbidden => prenormalized_desired_replicas,
             Windows::Recommendations => {
                 let stabilized = self.stabilize_recommendation(prenormalized_desired_replicas);
@@ -54,13 +54,13 @@ impl Reconcile<'_> {
             }
         };
         let max_replicas = self.hpa.spec.max_replicas;
-        let limits = match self.knobs.rules.size_limits {
+        let limits = match self.config.rules.size_limits {
             SizeLimits::Range => convert_desired_replicas_with_rules(
                 current_replicas,
                 stabilized,
                 min_replicas,
                 max_replicas,
-                self.knobs.rules.error_texts.too_few_is_explained,
+                self.config.rules.error_texts.too_few_is_explained,
             ),
             order => {
                 let range = (min_replicas, max_replicas);
@@ -91,7 +91,7 @@ impl Reconcile<'_> {
     /// Upstream: horizontal.go, stabilizeRecommendation
     fn stabilize_recommendation(&mut self, prenormalized_desired_replicas: i32) -> i32 {
         let now = self.now;
-        let window = self.knobs.flags.downscale_stabilization;
+        let window = self.config.flags.downscale_stabilization;
         let cutoff = now - window;
         // Without a branch on what differs from entry to entry: this is the model's longest loop
         // besides the pods.

@@ -52,10 +52,10 @@ impl Queue {
     pub(super) fn add(&mut self, key: Arc<str>, now: Time) {
         // What has waited until now is before it, even if no worker was free to take it.
         self.wake(now);
-        self.make_ready(key, now);
+        self.push_ready(key, now);
     }
 
-    fn make_ready(&mut self, key: Arc<str>, now: Time) {
+    fn push_ready(&mut self, key: Arc<str>, now: Time) {
         if let Some((_, again)) = self.processing.iter_mut().find(|(it, _)| same_text(it, &key)) {
             *again = true;
             return;
@@ -131,7 +131,7 @@ impl Queue {
     }
 
     /// A key that waits does so no longer than until that instant.
-    pub(super) fn hurry(&mut self, key: &str, by: Time) {
+    pub(super) fn mark_ready(&mut self, key: &str, by: Time) {
         if let Some(index) = self.waiting.iter().position(|(_, queued)| same_text(queued, key))
             && self.waiting[index].0 > by
         {
@@ -183,7 +183,7 @@ impl Queue {
     }
 
     /// The key that [`Queue::get`] would take.
-    pub(super) fn up_next(&mut self, now: Time) -> Option<&Arc<str>> {
+    pub(super) fn peek(&mut self, now: Time) -> Option<&Arc<str>> {
         if self.workers_start.is_some_and(|start| start > now) {
             return None;
         }
@@ -202,7 +202,7 @@ impl Queue {
     fn wake(&mut self, now: Time) {
         while self.waiting.first().is_some_and(|(at, _)| *at <= now) {
             let (at, key) = self.pop_waiting();
-            self.make_ready(key, at);
+            self.push_ready(key, at);
         }
     }
 

@@ -21,16 +21,16 @@ const RETRY_WAIT: Span = Span::from_millis(10);
 
 /// How the controller is set up.
 #[derive(Clone, Copy)]
-pub(super) struct Knobs<'a> {
+pub(super) struct ControllerConfig<'a> {
     pub(super) rules: &'a Rules,
     pub(super) flags: &'a Flags,
     pub(super) gates: &'a FeatureGates,
-    pub(super) clock_moves: bool,
+    pub(super) wall_clock: bool,
 }
 
 /// One reconcile, as it goes on.
 pub(super) struct Reconcile<'a> {
-    pub(super) knobs: Knobs<'a>,
+    pub(super) config: ControllerConfig<'a>,
     pub(super) memory: &'a mut Memory,
     pub(super) selectors: &'a mut HpaSelectorStore,
     pub(super) key: &'a str,
@@ -72,7 +72,7 @@ struct Desired {
 impl<'a> Reconcile<'a> {
     #[inline]
     pub(super) fn new(
-        knobs: Knobs<'a>,
+        config: ControllerConfig<'a>,
         memory: &'a mut Memory,
         selectors: &'a mut HpaSelectorStore,
         key: &'a str,
@@ -86,7 +86,7 @@ impl<'a> Reconcile<'a> {
         }
         derivation.at = input.now;
         Reconcile {
-            knobs,
+            config,
             memory,
             selectors,
             key,
@@ -154,8 +154,8 @@ impl<'a> Reconcile<'a> {
             "SucceededGetScale",
             format_args!("the HPA controller was able to get the target's current scale"),
         );
-        let current_replicas = self.size(scale);
-        if self.knobs.rules.windows == Windows::Recommendations {
+        let current_replicas = self.current_replicas(scale);
+        if self.config.rules.windows == Windows::Recommendations {
             self.record_initial_recommendation(current_replicas);
         }
         let min_replicas = self.hpa.spec.min_replicas.unwrap_or(1);
@@ -184,7 +184,7 @@ impl<'a> Reconcile<'a> {
     /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
     fn get_scale(&mut self) -> Result<&'a Scale, Text> {
         // By its kind alone, a scale is looked for without a version or a mapping.
-        let mapped = !self.knobs.rules.scales_of_extensions;
+        let mapped = !self.config.rules.scales_of_extensions;
         if mapped && let Err(error) = self.target().api_version.clone() {
             let text = format!("invalid API version in scale target reference: {error}");
             return Err(self.failed_get_scale(error.into(), text));
@@ -201,8 +201,8 @@ impl<'a> Reconcile<'a> {
     }
 
     /// The size that counts.
-    pub(super) fn size(&self, scale: &Scale) -> i32 {
-        match self.knobs.rules.wanted_size_counts {
+    pub(super) fn current_replicas(&self, scale: &Scale) -> i32 {
+        match self.config.rules.uses_spec_replicas {
             true => scale.replicas,
             false => scale.status_replicas,
         }
@@ -258,12 +258,12 @@ impl<'a> Reconcile<'a> {
             ),
         );
         self.derivation.error = Some(error);
-        if !self.knobs.rules.has_conditions {
+        if !self.config.rules.has_conditions {
             return text.into();
         }
         let written = self.update_status_if_needed();
         if let Err(error) = written
-            && self.knobs.rules.scale_failure_tells_status_error
+            && self.config.rules.scale_failure_tells_status_error
         {
             self.handle_error(error);
         }
@@ -275,7 +275,7 @@ impl<'a> Reconcile<'a> {
         if self.memory.recommendations.is_empty() {
             // A real clock is read again later in the reconcile, and a window of no time has then
             // passed already.
-            let earlier = Span(i64::from(self.knobs.clock_moves));
+            let earlier = Span(i64::from(self.config.wall_clock));
             self.memory.recommendations.push(TimestampedRecommendation {
                 recommendation: current_replicas,
                 timestamp: self.now - earlier,
@@ -300,14 +300,14 @@ impl<'a> Reconcile<'a> {
         min_replicas: i32,
         desired: &mut Desired,
     ) -> Result<(), Text> {
-        let current_replicas = self.size(scale);
+        let current_replicas = self.current_replicas(scale);
         let max_replicas = self.hpa.spec.max_replicas;
-        let told = self.knobs.rules.at_zero == AtZero::DisabledUnlessScaledToZero;
-        let zero_enabled = self.knobs.gates.enabled(Gate::HpaScaleToZero);
+        let told = self.config.rules.at_zero == AtZero::DisabledUnlessScaledToZero;
+        let zero_enabled = self.config.gates.enabled(Gate::HpaScaleToZero);
         let scaled_to_zero = told && zero_enabled && self.get_scaled_to_zero_condition_status();
         if scale.replicas == 0 {
             // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
-            let computed = match self.knobs.rules.at_zero {
+            let computed = match self.config.rules.at_zero {
                 AtZero::Disabled => false,
                 AtZero::DisabledUnlessMinIsZero => min_replicas == 0,
                 AtZero::DisabledUnlessScaledToZero => {
@@ -351,7 +351,7 @@ impl<'a> Reconcile<'a> {
         scaled_to_zero: bool,
         desired: &mut Desired,
     ) -> Result<(), Text> {
-        let current_replicas = self.size(scale);
+        let current_replicas = self.current_replicas(scale);
         let began = self.now;
         self.derivation.branch = Branch::NoMetrics;
         let computed = match self.compute_replicas_for_metrics(scale) {
@@ -375,7 +375,7 @@ impl<'a> Reconcile<'a> {
             let metric = metric.and_then(|index| self.hpa.spec.metrics.get(index));
             desired.reason = match metric {
                 Some(metric) => {
-                    let name = MetricName { metric, rules: self.knobs.rules };
+                    let name = MetricName { metric, rules: self.config.rules };
                     format!("{name} above target").into()
                 }
                 None => " above target".into(),
@@ -402,7 +402,7 @@ impl<'a> Reconcile<'a> {
                 desired.reason = "Current number of replicas below Spec.MinReplicas".into();
             }
         }
-        desired.rescale = match self.knobs.rules.windows {
+        desired.rescale = match self.config.rules.windows {
             Windows::Forbidden => self.should_scale(current_replicas, desired.replicas, timestamp),
             Windows::Recommendations => desired.replicas != current_replicas,
         };
@@ -438,7 +438,7 @@ impl<'a> Reconcile<'a> {
                 "FailedUpdateScale",
                 format_args!("the HPA controller was unable to update the target scale: {error}"),
             );
-            if self.knobs.rules.has_conditions {
+            if self.config.rules.has_conditions {
                 self.set_current_replicas_and_metrics_in_status(current_replicas);
                 if let Err(error) = self.update_status_if_needed() {
                     self.handle_error(error);
@@ -457,11 +457,11 @@ impl<'a> Reconcile<'a> {
         let message = format!("New size: {replicas}; reason: {reason}");
         self.event(EventType::Normal, "SuccessfulRescale", message.into());
         self.store_scale_event(current_replicas, *replicas);
-        if self.knobs.rules.at_zero != AtZero::DisabledUnlessScaledToZero {
+        if self.config.rules.at_zero != AtZero::DisabledUnlessScaledToZero {
             return Ok(());
         }
         let to_zero = current_replicas > 0 && *replicas == 0 && min_replicas == 0;
-        if !self.knobs.gates.enabled(Gate::HpaScaleToZero) {
+        if !self.config.gates.enabled(Gate::HpaScaleToZero) {
             self.remove_condition(ConditionType::ScaledToZero);
         } else if to_zero && self.has_object_or_external_metrics() {
             let message = format_args!("the HPA controller scaled the workload to zero");
@@ -475,7 +475,7 @@ impl<'a> Reconcile<'a> {
 
     /// Updates the scale, and reads it anew after each refusal; a conflict is tried again.
     fn update_scale(&mut self, replicas: i32) -> Result<(), Arc<str>> {
-        let attempts = self.knobs.rules.scale_update_attempts;
+        let attempts = self.config.rules.scale_update_attempts;
         let mut attempt = 1;
         loop {
             let refused = self.input.update_scale;

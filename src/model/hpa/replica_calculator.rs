@@ -49,7 +49,7 @@ impl<'a> Reconcile<'a> {
         query: &Query<'_>,
         target_utilization: i32,
     ) -> Result<Proposal, String> {
-        let rules = self.knobs.rules;
+        let rules = self.config.rules;
         let fallback = match rules.missing_pods_count_their_target {
             true => i64::from(target_utilization.max(100)),
             false => 100,
@@ -115,7 +115,7 @@ impl<'a> Reconcile<'a> {
         target_usage: i64,
         groups: &Groups<'_>,
     ) -> Result<Proposal, String> {
-        self.some_metrics_left(groups, self.knobs.rules.error_texts.no_metrics_for_average)?;
+        self.some_metrics_left(groups, self.config.rules.error_texts.no_metrics_for_average)?;
         let sums = Sums {
             total: groups
                 .ready_value
@@ -129,8 +129,8 @@ impl<'a> Reconcile<'a> {
         let low = (low_value, Filled::Target);
         let how = How {
             low,
-            zeros_at_target: self.knobs.rules.zeros_at_target,
-            keeps_direction: self.knobs.rules.averages_keep_direction,
+            zeros_at_target: self.config.rules.zeros_at_target,
+            keeps_direction: self.config.rules.averages_keep_direction,
         };
         replicas(query, groups, usage, how, |(missing, unready), filled_value| {
             let mut sums = sums;
@@ -152,17 +152,17 @@ impl<'a> Reconcile<'a> {
         fallback_utilization: Option<i64>,
         groups: &mut Groups<'a>,
     ) {
-        let flags = self.knobs.flags;
+        let flags = self.config.flags;
         let grouping = Grouping {
             resource: query.resource,
             container: query.container,
-            container_must_exist: self.knobs.rules.container_must_exist,
-            sidecars: self.knobs.rules.sidecars_count,
-            pending_is_unready: self.knobs.rules.pending_is_unready,
-            unready: self.knobs.rules.unready,
-            terminating_is_ignored: self.knobs.rules.terminating_is_ignored,
-            ignored_pods_are_measured: self.knobs.rules.ignored_pods_are_measured,
-            pod_level_resources: self.knobs.gates.enabled(Gate::PodLevelResources),
+            container_must_exist: self.config.rules.container_must_exist,
+            sidecars: self.config.rules.sidecars_count,
+            pending_is_unready: self.config.rules.pending_is_unready,
+            unready: self.config.rules.unready,
+            terminating_is_ignored: self.config.rules.terminating_is_ignored,
+            ignored_pods_are_measured: self.config.rules.ignored_pods_are_measured,
+            pod_level_resources: self.config.gates.enabled(Gate::PodLevelResources),
             selector: &query.selector.selector,
             pods: self.input.pods,
             metrics,

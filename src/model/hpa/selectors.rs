@@ -147,7 +147,7 @@ impl Reconcile<'_> {
             Ok(parsed) => parsed,
             Err(error) => return Err(self.invalid_selector("InvalidSelector", error)),
         };
-        let rules = self.knobs.rules;
+        let rules = self.config.rules;
         if !self.selectors.put_if_present(self.key, &parsed) && rules.deletion_ends_reconcile {
             let (namespace, name) = (&self.hpa.namespace, &self.hpa.name);
             let error = format!("HPA {namespace}/{name} was deleted during reconciliation");
@@ -159,7 +159,7 @@ impl Reconcile<'_> {
         let hpas = self.selectors.hpas_matching_pods(
             &self.hpa.namespace,
             self.input.pods,
-            (&parsed.selector, !self.knobs.gates.enabled(Gate::HpaOptimizedSelectorStore)),
+            (&parsed.selector, !self.config.gates.enabled(Gate::HpaOptimizedSelectorStore)),
         );
         if hpas.len() > 1 {
             let hpas = hpas.join(" ");
@@ -180,7 +180,7 @@ impl Reconcile<'_> {
     fn invalid_selector(&mut self, reason: &'static str, error: String) -> Text {
         let error = Text::from(error);
         self.event(EventType::Warning, reason, error.clone());
-        let is_format = self.knobs.rules.selector_messages_are_formats;
+        let is_format = self.config.rules.selector_messages_are_formats;
         self.set_inactive(reason, format_args!("{error}"), is_format);
         match is_format {
             true => without_arguments(error.as_str()).into(),

@@ -174,7 +174,7 @@ impl Reconcile<'_> {
         reason: &'static str,
         message: fmt::Arguments<'_>,
     ) {
-        if !self.knobs.rules.has_conditions {
+        if !self.config.rules.has_conditions {
             return;
         }
         let condition = self.status.condition(type_, status, reason, self.now);
@@ -209,7 +209,7 @@ impl Reconcile<'_> {
         reason: &'static str,
         message: &Text,
     ) {
-        if self.knobs.rules.has_conditions {
+        if self.config.rules.has_conditions {
             self.status.set_text(type_, status, reason, message, self.now);
         }
     }
@@ -230,7 +230,7 @@ impl Reconcile<'_> {
     pub(super) fn set_current_replicas_and_metrics_in_status(&mut self, current_replicas: i32) {
         let desired_replicas = self.status.desired_replicas;
         self.set_status(current_replicas, desired_replicas, false);
-        self.status.metrics_set = !self.knobs.rules.failure_keeps_metrics;
+        self.status.metrics_set = !self.config.rules.failure_keeps_metrics;
     }
 
     /// Upstream: horizontal.go, setStatus
@@ -245,7 +245,7 @@ impl Reconcile<'_> {
         self.status.desired_replicas = desired_replicas;
         self.status.metrics_set = true;
         let generation = self.hpa.generation;
-        let generations = self.knobs.gates.enabled(Gate::HpaGeneration);
+        let generations = self.config.gates.enabled(Gate::HpaGeneration);
         self.status.observed_generation = generations.then_some(generation);
         if rescale {
             self.status.last_scale_time = Some(self.now);
@@ -256,12 +256,12 @@ impl Reconcile<'_> {
     ///
     /// Upstream: horizontal.go, updateStatusIfNeeded
     pub(super) fn update_status_if_needed(&mut self) -> Result<(), Text> {
-        if self.knobs.rules.absent_totals_are_zero {
+        if self.config.rules.absent_totals_are_zero {
             self.status.metrics.iter_mut().for_each(|metric| {
                 metrics_through_v1(std::slice::from_mut(metric.to_mut()));
             });
         }
-        let always = self.knobs.rules.status_is_always_written;
+        let always = self.config.rules.status_is_always_written;
         if !always && self.status.semantic_deep_equal(&self.hpa.status) {
             return Ok(());
         }
@@ -272,10 +272,10 @@ impl Reconcile<'_> {
     fn update_status(&mut self) -> Result<(), Text> {
         let refused = self.input.update_status;
         let mut status = self.status.store(&self.hpa.status);
-        if self.knobs.rules.stored_as_v1 && (refused.is_none() || !self.knobs.rules.serves_v2) {
+        if self.config.rules.stored_as_v1 && (refused.is_none() || !self.config.rules.serves_v2) {
             metrics_through_v1(&mut status.current_metrics);
         }
-        if !self.knobs.rules.serves_v2 {
+        if !self.config.rules.serves_v2 {
             // Older versions write a size of zero.
             status.current_replicas.get_or_insert(0);
         }

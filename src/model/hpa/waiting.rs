@@ -7,21 +7,21 @@
 
 use std::sync::Arc;
 
-use super::reconcile::{Knobs, Reconcile, is_conflict};
+use super::reconcile::{ControllerConfig, Reconcile, is_conflict};
 use super::selectors::HpaSelectorStore;
 use super::{Controller, Decision, Input};
 use crate::model::api::{ApiError, CustomMetrics, Hpa, Pod, PodMetrics, Scale};
 use crate::model::time::{Span, Time};
 
-/// What came of a turn.
+/// The result of processing one item of the work queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
-    /// There was nothing to reconcile.
-    Nothing,
-    /// The reconcile waits.
-    Waits,
-    /// The reconcile is over.
-    Decided,
+pub enum WorkItemResult {
+    /// There was no item, or its HPA does not exist.
+    Skipped,
+    /// The reconcile is blocked: it waits for an answer or for its next attempt.
+    Blocked,
+    /// The reconcile ended.
+    Reconciled,
 }
 
 /// A reconcile that waits.
@@ -88,10 +88,10 @@ impl Seen {
 
 impl Controller {
     /// Lets the key that is due take its turn: as [`Controller::sync_into`], but a reconcile that
-    /// waits is put aside until [`Controller::go_on_into`].
-    pub fn begin_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> Turn {
+    /// waits is put aside until [`Controller::resume_into`].
+    pub fn process_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> WorkItemResult {
         self.resync_until(input.now);
-        let Some(key) = self.queue.get(input.now) else { return Turn::Nothing };
+        let Some(key) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
         let may_wait = input.slow_metrics.is_some() || input.update_scale.is_some_and(is_conflict);
         match input.hpa.filter(|_| may_wait) {
             Some(hpa) => {
@@ -100,15 +100,15 @@ impl Controller {
                 let waiting = Waiting { key, hpa, selectors, seen, until: input.now };
                 self.work_out(waiting, decision)
             }
-            None if self.reconcile_key(key, input, decision) => Turn::Decided,
-            None => Turn::Nothing,
+            None if self.reconcile_key(key, input, decision) => WorkItemResult::Reconciled,
+            None => WorkItemResult::Skipped,
         }
     }
 
-    /// Goes on with the reconcile whose wait is over, see [`Controller::next_to_go_on`].
-    pub fn go_on_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> Turn {
+    /// Goes on with the reconcile whose wait is over, see [`Controller::next_to_resume`].
+    pub fn resume_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> WorkItemResult {
         self.resync_until(input.now);
-        let Some(index) = self.first_to_go_on() else { return Turn::Nothing };
+        let Some(index) = self.first_to_resume() else { return WorkItemResult::Skipped };
         let mut waiting = self.waiting.remove(index);
         waiting.seen.push(Seen::of(input));
         self.work_out(waiting, decision)
@@ -116,37 +116,37 @@ impl Controller {
 
     /// The reconcile whose wait is over next, and when. Of several, the first one by key.
     #[must_use]
-    pub fn next_to_go_on(&self) -> Option<(Time, &Arc<str>)> {
-        let waiting = &self.waiting[self.first_to_go_on()?];
+    pub fn next_to_resume(&self) -> Option<(Time, &Arc<str>)> {
+        let waiting = &self.waiting[self.first_to_resume()?];
         Some((waiting.until, &waiting.key))
     }
 
     /// Whether an HPA's reconcile waits; without a key, whether any does.
     #[must_use]
-    pub fn is_waiting(&self, key: Option<&str>) -> bool {
+    pub fn is_blocked(&self, key: Option<&str>) -> bool {
         self.waiting.iter().any(|waiting| key.is_none_or(|key| *waiting.key == *key))
     }
 
-    fn first_to_go_on(&self) -> Option<usize> {
+    fn first_to_resume(&self) -> Option<usize> {
         let waiting = |index: &usize| (self.waiting[*index].until, &self.waiting[*index].key);
         (0..self.waiting.len()).min_by(|a, b| waiting(a).cmp(&waiting(b)))
     }
 
-    fn work_out(&mut self, mut waiting: Waiting, decision: &mut Decision) -> Turn {
+    fn work_out(&mut self, mut waiting: Waiting, decision: &mut Decision) -> WorkItemResult {
         let inputs: Vec<Input<'_>> =
             waiting.seen.iter().map(|seen| seen.input(&waiting.hpa)).collect();
         let key = waiting.key.clone();
         let mut memory = self.memory.get_or_default(&key).clone();
         let mut selectors = waiting.selectors.clone();
         decision.clear();
-        let knobs = Knobs {
+        let config = ControllerConfig {
             rules: &self.rules,
             flags: &self.flags,
             gates: &self.gates,
-            clock_moves: self.clock_moves,
+            wall_clock: self.wall_clock,
         };
         let of = (&inputs[0], &waiting.hpa);
-        let mut reconcile = Reconcile::new(knobs, &mut memory, &mut selectors, &key, of, decision);
+        let mut reconcile = Reconcile::new(config, &mut memory, &mut selectors, &key, of, decision);
         reconcile.later = &inputs[1..];
         let (end, succeeded) = reconcile.run();
         let waits_until = reconcile.waits_until;
@@ -162,7 +162,7 @@ impl Controller {
             }
             waiting.until = until;
             self.waiting.push(waiting);
-            return Turn::Waits;
+            return WorkItemResult::Blocked;
         }
         *self.memory.get_or_default(&key) = memory;
         decision.end = end;
@@ -172,7 +172,7 @@ impl Controller {
         if !began {
             self.queue.done(&key, end, self.workers());
         }
-        Turn::Decided
+        WorkItemResult::Reconciled
     }
 
     /// The informer's resyncs up to an instant. Where each reconcile queues the next one, only

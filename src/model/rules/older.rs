@@ -211,7 +211,7 @@ pub(super) const OLDER: [Change; 50] = [
         13,
         "the size that is wanted counts, no longer the one that there is (1.13.12)",
         "https://github.com/kubernetes/kubernetes/pull/79035",
-        |rules| rules.wanted_size_counts = true,
+        |rules| rules.uses_spec_replicas = true,
     ),
     change(
         14,
