@@ -1,16 +1,18 @@
-//! `docs/coverage.md`: every rule of the algorithm has fixtures in which it can be seen at work; and
-//! `docs/upstream-findings.md`: so does every finding about upstream.
+//! Each rule of the algorithm has fixtures that show it, and so does each finding about upstream.
 //!
-//! A row of its tables names a rule, what can be seen of it, and fixtures. What can be seen is text
-//! that `kube-lockstep explain FIXTURE --tick N` shows, besides the answers of the API server and
-//! the branches that the fuzzer counts. What was asked, answered and written (scale, status, events,
-//! errors) is upstream's own, from its recorded trace; how it came about, and the branches, are the
-//! model's word. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails
-//! with all there is of a fixture.
+//! `suites/rules.yaml` lists the rules with their evidence, and a fixture names the rules that it
+//! shows in its `covers:`. `docs/coverage.md` is generated from both: `UPDATE_DOCS=1 cargo test
+//! --test coverage`. The findings stand in `docs/upstream-findings.md`.
+//!
+//! Evidence is text that `kube-lockstep explain FIXTURE --tick N` shows, besides the answers of the
+//! API server and the branches that the fuzzer counts. Queries, answers and writes (scale, status,
+//! events, errors) are upstream's own, from its recorded trace; derivations and branches are the
+//! model's. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails with all the text of a fixture.
 
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use kube_lockstep::engine::recorded::{self, Traces};
 use kube_lockstep::fuzz::Coverage;
@@ -20,129 +22,79 @@ use kube_lockstep::report::explain;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::trace::{ApiOutcome, Trace};
+use serde::Deserialize;
 
-/// The document.
-const DOCUMENT: &str = "docs/coverage.md";
+/// The rules.
+const RULES: &str = "suites/rules.yaml";
 
-/// The sections that rules are numbered by, and how many each has: a row that is lost, or a table
-/// that is not read any more, must be noticed. Who adds a rule counts it here.
-const SECTIONS: &[(&str, usize)] = &[
-    ("1.1", 9),
-    ("1.2", 39),
-    ("1.3", 9),
-    ("1.4", 24),
-    ("1.5", 39),
-    ("1.6.1", 16),
-    ("1.6.2", 18),
-    ("1.6.3", 9),
-    ("1.6.4", 33),
-    ("1.6.5", 54),
-    ("1.7", 15),
-    ("1.9", 12),
-    ("1.10", 31),
-    ("1.11", 5),
-    ("1.12", 6),
-    ("Practice", 10),
-];
-
-/// How many findings there are.
-const FINDINGS_ROWS: usize = 30;
-
-/// One row.
-#[derive(Clone, Debug)]
-struct Rule {
-    line: usize,
-    section: String,
-    text: String,
-    /// What is seen at one tick after another: texts that are there all at once.
-    evidence: Vec<Vec<String>>,
-    fixtures: Vec<String>,
-}
+/// The page that is generated from them and the fixtures.
+const PAGE: &str = "docs/coverage.md";
 
 /// Findings about upstream, in a table of six columns.
 const FINDINGS: &str = "docs/upstream-findings.md";
 
-/// What is wrong with the table of findings, and how many rows it has.
-fn check_findings(
-    document: &str,
-    fixtures: &BTreeMap<String, Vec<String>>,
-) -> (Vec<String>, usize) {
-    let (mut wrong, mut rows) = (Vec::new(), 0);
-    for (index, line) in document.lines().enumerate() {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, finding, happens, says, link, evidence, fixture, _] = cells.as_slice() else {
-            continue;
-        };
-        if *finding == "finding" || finding.starts_with("---") {
-            continue;
-        }
-        rows += 1;
-        let place = format!("{FINDINGS}:{}", index + 1);
-        if [finding, happens, says].iter().any(|cell| cell.is_empty()) {
-            wrong.push(format!("{place}: an empty cell"));
-        }
-        if !link.starts_with('[') || !link.contains("](https://github.com/kubernetes/") {
-            wrong.push(format!("{place}: no link to upstream: {link}"));
-        }
-        let [fixture] = spans(fixture).try_into().unwrap_or_else(|_| [String::new()]);
-        let evidence = steps(evidence);
-        if evidence.iter().any(Vec::is_empty) {
-            wrong.push(format!("{place}: no evidence"));
-        }
-        match fixtures.get(&fixture).map(|seen| is_seen(&evidence, seen)) {
-            None => wrong.push(format!("{place}: there is no fixture {fixture}")),
-            Some(Err(missing)) => wrong.push(format!("{place}: {fixture} does not show {missing}")),
-            Some(Ok(())) => {}
-        }
-    }
-    (wrong, rows)
+/// `suites/rules.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    sections: Vec<Section>,
+    /// Behaviour that no fixture shows, and why.
+    uncovered: Vec<String>,
 }
 
-/// The texts of a cell, by step.
-fn steps(cell: &str) -> Vec<Vec<String>> {
-    cell.split("`, then `").map(spans).collect()
+/// Rules about one subject. Their ids begin with the id of the section.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    id: String,
+    title: String,
+    rules: Vec<Rule>,
 }
 
-/// The rows of all tables of three columns, and what is wrong with them.
-fn parse(document: &str) -> (Vec<Rule>, Vec<String>) {
-    let (mut rules, mut wrong) = (Vec::new(), Vec::new());
-    let mut section = String::new();
-    for (index, line) in document.lines().enumerate() {
-        if let Some(title) = line.strip_prefix("## ") {
-            section = title.split(' ').next().unwrap_or_default().to_owned();
-        }
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, text, evidence, fixtures, _] = cells.as_slice() else { continue };
-        if *text == "rule" || text.starts_with("---") {
-            continue;
-        }
-        let rule = Rule {
-            line: index + 1,
-            section: section.clone(),
-            text: (*text).to_owned(),
-            evidence: steps(evidence),
-            fixtures: spans(fixtures),
-        };
-        if rule.fixtures.is_empty() || rule.evidence.iter().any(Vec::is_empty) {
-            wrong.push(format!("{DOCUMENT}:{}: no fixture or no evidence: {text}", rule.line));
-        }
-        rules.push(rule);
-    }
-    (rules, wrong)
+/// A rule.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    id: String,
+    rule: String,
+    /// The steps that are seen one after another.
+    evidence: Vec<EvidenceStep>,
 }
 
-/// The code spans of a cell; one that is cut by the split between steps counts, too.
-fn spans(cell: &str) -> Vec<String> {
-    let cell = cell.trim().trim_matches('`');
-    if cell.is_empty() {
-        return Vec::new();
+/// Texts that are found together, at one tick or in one answer of the API server.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum EvidenceStep {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl EvidenceStep {
+    fn texts(&self) -> &[String] {
+        match self {
+            EvidenceStep::One(text) => std::slice::from_ref(text),
+            EvidenceStep::Several(texts) => texts,
+        }
     }
-    let parts = cell.split('`').enumerate();
-    parts.filter(|(index, _)| index % 2 == 0).map(|(_, span)| span.to_owned()).collect()
+}
+
+/// A fixture that runs on the newest release.
+struct Fixture {
+    covers: Vec<String>,
+    /// The text of each step, in order.
+    steps: Vec<String>,
+}
+
+type Fixtures = BTreeMap<String, Fixture>;
+
+fn read_rules(text: &str) -> Result<Rules, String> {
+    let value: serde_json::Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 /// All that can be seen of a fixture: the text of each step, in order.
 fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
+    let newest = Release::newest().to_string();
     let mut steps = Vec::new();
     for (ticks, answer) in &run.trace.api {
         let what = match &answer.outcome {
@@ -156,7 +108,7 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
         steps.push((*ticks, format!("the API server {what}, t={}", answer.at)));
     }
     for (index, tick) in run.ticks.iter().enumerate() {
-        let text = explain::tick(scenario, run, index, "1.37", usize::from(u16::MAX));
+        let text = explain::tick(scenario, run, index, &newest, usize::from(u16::MAX));
         let text = anstream::adapter::strip_str(&text.expect("there is that tick")).to_string();
         // The head of the text has the requirement, which proves nothing.
         let (_, text) = text.split_once("\ntick ").expect("a tick has a number");
@@ -178,9 +130,10 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
 }
 
 /// Whether each group of texts is found in a step, one after another.
-fn is_seen(evidence: &[Vec<String>], steps: &[String]) -> Result<(), String> {
+fn is_seen<T: AsRef<[String]>>(evidence: &[T], steps: &[String]) -> Result<(), String> {
     let mut rest = steps.iter();
     for texts in evidence {
+        let texts = texts.as_ref();
         if !rest.any(|step| texts.iter().all(|text| contains(step, text))) {
             return Err(format!("`{}`", texts.join("` + `")));
         }
@@ -214,118 +167,245 @@ fn as_recorded(run: &mut FreeRun, scenario: &Scenario, release: Release) {
     run.trace.api = trace.api;
 }
 
-/// All fixtures, or the one that is wanted, with what can be seen of them.
-fn fixtures(wanted: Option<&str>) -> BTreeMap<String, Vec<String>> {
+/// All fixtures, or one of them.
+fn fixtures(wanted: Option<&str>) -> Fixtures {
     let release = Release::newest();
     let paths = support::fixtures().into_iter();
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
-    let scenarios = paths.map(|path| (support::load(&path), path));
-    // The document is about the newest release.
-    let of_today = scenarios.filter(|(scenario, _)| scenario.unsupported_on(release).is_none());
-    let seen = of_today.map(|(scenario, path)| {
+    let scenarios = paths.map(|path| support::load(&path));
+    // The rules are those of the newest release.
+    let current = scenarios.filter(|scenario| scenario.unsupported_on(release).is_none());
+    let seen = current.map(|scenario| {
         let mut run = free_run(&scenario, release);
         as_recorded(&mut run, &scenario, release);
-        (support::id_of(&path), evidence_of(&scenario, &run))
+        let steps = evidence_of(&scenario, &run);
+        (scenario.id.clone(), Fixture { covers: scenario.covers.clone(), steps })
     });
     seen.collect()
 }
 
-/// What is wrong with a document.
-fn check(document: &str, fixtures: &BTreeMap<String, Vec<String>>) -> Vec<String> {
-    let (rules, mut wrong) = parse(document);
-    let mut named = BTreeSet::new();
-    for rule in &rules {
-        let place = format!("{DOCUMENT}:{}", rule.line);
-        for fixture in &rule.fixtures {
-            named.insert(fixture.as_str());
-            match fixtures.get(fixture) {
-                None => wrong.push(format!("{place}: there is no fixture {fixture}")),
-                Some(steps) => {
-                    if let Err(missing) = is_seen(&rule.evidence, steps) {
-                        let text = &rule.text;
-                        wrong.push(format!("{place}: {fixture} does not show {missing}: {text}"));
-                    }
+/// The problems of the rules and of the fixtures that cover them.
+fn check(rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut known = BTreeSet::new();
+    for section in &rules.sections {
+        for rule in &section.rules {
+            let id = &rule.id;
+            if id.strip_prefix(&section.id).is_none_or(|rest| !rest.starts_with('.')) {
+                problems.push(format!("{RULES}: {id} does not begin with {}.", section.id));
+            }
+            if !known.insert(id) {
+                problems.push(format!("{RULES}: {id} is there twice"));
+            }
+            let texts = rule.evidence.iter().map(EvidenceStep::texts);
+            if rule.evidence.is_empty()
+                || texts.into_iter().any(|texts| texts.iter().all(|text| text.is_empty()))
+            {
+                problems.push(format!("{RULES}: {id} has no evidence, or an empty step"));
+            }
+            let mut covering = fixtures.iter().filter(|(_, fixture)| fixture.covers.contains(id));
+            let mut covered = false;
+            for (name, fixture) in covering.by_ref() {
+                covered = true;
+                let steps: Vec<_> = rule.evidence.iter().map(EvidenceStep::texts).collect();
+                if let Err(missing) = is_seen(&steps, &fixture.steps) {
+                    problems.push(format!("{name} covers {id}, but does not show {missing}"));
                 }
+            }
+            if !covered {
+                problems.push(format!("{RULES}: no fixture covers {id}"));
             }
         }
     }
-    for fixture in fixtures.keys().filter(|fixture| !named.contains(fixture.as_str())) {
-        wrong.push(format!("{fixture} stands for no rule of {DOCUMENT}"));
-    }
-    for (section, expected) in SECTIONS {
-        let count = rules.iter().filter(|rule| rule.section == *section).count();
-        if count != *expected {
-            wrong.push(format!("{DOCUMENT}: section {section} has {count} rules, not {expected}"));
+    for (name, fixture) in fixtures {
+        if fixture.covers.is_empty() {
+            problems.push(format!("{name} covers no rule: add `covers:` with ids of {RULES}"));
+        }
+        for id in fixture.covers.iter().filter(|id| !known.contains(id)) {
+            problems.push(format!("{name} covers {id}, which is not in {RULES}"));
         }
     }
-    for rule in &rules {
-        if !SECTIONS.iter().any(|(section, _)| *section == rule.section) {
-            let place = format!("{DOCUMENT}:{}", rule.line);
-            wrong.push(format!("{place}: no section {} is counted", rule.section));
+    problems
+}
+
+/// The page of all rules.
+fn page(rules: &Rules, fixtures: &Fixtures) -> String {
+    let mut out = format!(
+        "# Rules and fixtures\n\n\
+         The rules of the HPA controller's algorithm as of Kubernetes {}, the evidence of each, and \
+         the fixtures that show it.\n\n\
+         This page is generated from [suites/rules.yaml](../suites/rules.yaml) and from `covers:` in \
+         the fixtures: `UPDATE_DOCS=1 cargo test --test coverage`. The same test checks that each \
+         rule has a fixture, and that each fixture shows the evidence of its rules.\n\n\
+         Evidence is text of `kube-lockstep explain FIXTURE --tick N`, text of the API server's \
+         answers, or the name of a branch as `kube-lockstep fuzz` counts them (`paths:Second`). Texts \
+         with a plus sign between them are found together, texts after *then* at a later tick; a \
+         star stands for any text. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` shows all the \
+         text of a fixture.\n",
+        Release::newest(),
+    );
+    let span = |text: &String| format!("`{}`", text.replace('|', "\\|"));
+    for section in &rules.sections {
+        let _ = write!(out, "\n## {}\n", section.title);
+        out.push_str("| id | rule | evidence | fixtures |\n|---|---|---|---|\n");
+        for Rule { id, rule, evidence } in &section.rules {
+            let together =
+                |step: &EvidenceStep| step.texts().iter().map(span).collect::<Vec<_>>().join(" + ");
+            let evidence: Vec<_> = evidence.iter().map(together).collect();
+            let covering = fixtures.iter().filter(|(_, fixture)| fixture.covers.contains(id));
+            let covering: Vec<_> = covering.map(|(name, _)| span(name)).collect();
+            let (evidence, covering) = (evidence.join(", then "), covering.join(", "));
+            let _ = writeln!(out, "| `{id}` | {rule} | {evidence} | {covering} |");
         }
     }
-    wrong
+    out.push_str("\n## Without a fixture\n\n");
+    for text in &rules.uncovered {
+        let _ = writeln!(out, "- {text}");
+    }
+    out
 }
 
 #[test]
-fn every_rule_is_seen_in_its_fixtures() {
+fn each_rule_is_shown_by_its_fixtures() {
     let wanted = std::env::var("SHOW_EVIDENCE").ok();
     let fixtures = fixtures(wanted.as_deref());
     if let Some(id) = wanted {
-        panic!("{}", fixtures.get(&id).map_or("no such fixture".to_owned(), |all| all.join("\n")));
+        let steps = fixtures.get(&id).map(|fixture| fixture.steps.join("\n"));
+        panic!("{}", steps.unwrap_or_else(|| "there is no such fixture".to_owned()));
     }
-    let read = |document: &str| {
-        let path = support::repository().join(document);
-        std::fs::read_to_string(path).expect("the document can be read")
+    let read = |name: &str| {
+        let path = support::repository().join(name);
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
     };
-    let mut wrong = check(&read(DOCUMENT), &fixtures);
-    let (findings, rows) = check_findings(&read(FINDINGS), &fixtures);
-    wrong.extend(findings);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(rows, FINDINGS_ROWS, "{FINDINGS}: its rows");
+    let rules = read_rules(&read(RULES)).unwrap_or_else(|error| panic!("{RULES}: {error}"));
+    let mut problems = check(&rules, &fixtures);
+    problems.extend(check_findings(&read(FINDINGS), &fixtures));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    let page = page(&rules, &fixtures);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(support::repository().join(PAGE), &page).expect("the page can be written");
+    }
+    assert!(read(PAGE) == page, "{PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
 }
 
-/// What the test above is there to find, it finds.
-#[test]
-fn what_is_wrong_is_found() {
-    let seen = |steps: &[&str]| steps.iter().map(|step| (*step).to_owned()).collect::<Vec<_>>();
-    let fixtures = BTreeMap::from([
-        ("a/one".to_owned(), seen(&["size 1", "size 2 and more", "size 3"])),
-        ("a/two".to_owned(), seen(&["size 1"])),
-    ]);
-    let first = |row: &str| {
-        let document = format!("## 1.5 Title\n| rule | seen | fixtures |\n|---|---|---|\n{row}\n");
-        check(&document, &fixtures).into_iter().next().expect("a wrong number of rules, at least")
-    };
-    let fine = "| it is | `size 2` + `more` | `a/one` |\n| too | `size` | `a/two` |";
-    assert!(first(fine).contains("has 0 rules, not"), "{}", first(fine));
-    let steps = "| it is | `1`, then `size*more`, then `3` | `a/one` |\n| it | `size` | `a/two` |";
-    assert!(first(steps).contains("has 0 rules, not"), "{}", first(steps));
-    for (row, finds) in [
-        ("| a rule | `size 2` | |", "no fixture or no evidence"),
-        ("| a rule | | `a/one` |", "no fixture or no evidence"),
-        ("| a rule | `size 2` | `a/three` |", "there is no fixture a/three"),
-        ("| a rule | `size 2` | `a/one`, `a/two` |", "a/two does not show `size 2`"),
-        ("| a rule | `size 1` + `size 2` | `a/one` |", "does not show `size 1` + `size 2`"),
-        ("| a rule | `size 3`, then `size 2` | `a/one` |", "does not show `size 2`"),
-        ("| a rule | `more*2` | `a/one` |", "does not show `more*2`"),
-        ("| a rule | `size 2` | `a/one` |", "a/two stands for no rule"),
-    ] {
-        assert!(first(row).contains(finds), "{row}: {}", first(row));
+/// The problems of the table of findings.
+fn check_findings(document: &str, fixtures: &Fixtures) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut rows = 0;
+    let rows_of_table = document.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
+    for (index, line) in rows_of_table {
+        let place = format!("{FINDINGS}:{}", index + 1);
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, finding, happens, says, link, evidence, fixture, _] = cells.as_slice() else {
+            problems.push(format!("{place}: a row has six cells"));
+            continue;
+        };
+        if *finding == "finding" || finding.starts_with("---") {
+            continue;
+        }
+        rows += 1;
+        if [finding, happens, says].iter().any(|cell| cell.is_empty()) {
+            problems.push(format!("{place}: an empty cell"));
+        }
+        if !link.starts_with('[') || !link.contains("](https://github.com/kubernetes/") {
+            problems.push(format!("{place}: no link to upstream: {link}"));
+        }
+        let [fixture] = spans(fixture).try_into().unwrap_or_else(|_| [String::new()]);
+        let evidence: Vec<_> = evidence.split("`, then `").map(spans).collect();
+        if evidence.iter().any(Vec::is_empty) {
+            problems.push(format!("{place}: no evidence"));
+        }
+        match fixtures.get(&fixture).map(|fixture| is_seen(&evidence, &fixture.steps)) {
+            None => problems.push(format!("{place}: there is no fixture {fixture}")),
+            Some(Err(missing)) => {
+                problems.push(format!("{place}: {fixture} does not show {missing}"));
+            }
+            Some(Ok(())) => {}
+        }
     }
-    let finding = |row: &str| check_findings(row, &fixtures);
+    if rows == 0 {
+        problems.push(format!("{FINDINGS}: it has no findings"));
+    }
+    problems
+}
+
+/// The code spans of a cell; one that is cut by the split between steps counts, too.
+fn spans(cell: &str) -> Vec<String> {
+    let cell = cell.trim().trim_matches('`');
+    if cell.is_empty() {
+        return Vec::new();
+    }
+    let parts = cell.split('`').enumerate();
+    parts.filter(|(index, _)| index % 2 == 0).map(|(_, span)| span.to_owned()).collect()
+}
+
+/// Fixtures in which these texts are seen.
+fn fixtures_with(steps: &[(&str, &[&str], &[&str])]) -> Fixtures {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let fixture = |&(name, covers, steps): &(&str, &[&str], &[&str])| {
+        (name.to_owned(), Fixture { covers: owned(covers), steps: owned(steps) })
+    };
+    steps.iter().map(fixture).collect()
+}
+
+#[test]
+fn problems_of_rules_are_found() {
+    let rules = |rules: &str| {
+        let text = format!("sections: [{{id: a, title: A, rules: [{rules}]}}]\nuncovered: []\n");
+        read_rules(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    };
+    let seen = ["size 1", "size 2 and more", "size 3"];
+    let problems = |rule: &str, covers: &[&str]| {
+        check(&rules(rule), &fixtures_with(&[("a/one", covers, &seen)])).join("; ")
+    };
+    let with =
+        |evidence: &str| problems(&format!("{{id: a.b, rule: R, evidence: {evidence}}}"), &["a.b"]);
+    for evidence in ["[[size 2, more]]", "['1', 'size*more', '3']"] {
+        assert_eq!(with(evidence), "");
+    }
+    for (evidence, finds) in [
+        ("[]", "a.b has no evidence"),
+        ("[[]]", "a.b has no evidence"),
+        ("['']", "a.b has no evidence"),
+        ("[size 4]", "a/one covers a.b, but does not show `size 4`"),
+        ("[[size 1, size 2]]", "does not show `size 1` + `size 2`"),
+        ("[size 3, size 2]", "does not show `size 2`"),
+        ("['more*2']", "does not show `more*2`"),
+    ] {
+        assert!(with(evidence).contains(finds), "{evidence}: {}", with(evidence));
+    }
+    let rule = "{id: a.b, rule: R, evidence: [size]}";
+    for (rule, covers, finds) in [
+        (rule, [].as_slice(), "no fixture covers a.b"),
+        (rule, &[], "a/one covers no rule"),
+        (rule, &["a.b", "a.c"], "a/one covers a.c, which is not in"),
+        ("{id: b.b, rule: R, evidence: [size]}", &["b.b"], "b.b does not begin with a."),
+        (&format!("{rule}, {rule}"), &["a.b"], "a.b is there twice"),
+    ] {
+        let problems = problems(rule, covers);
+        assert!(problems.contains(finds), "{rule}: {problems}");
+    }
+}
+
+#[test]
+fn problems_of_findings_are_found() {
+    let fixtures = fixtures_with(&[("a/two", &[], &["size 1"])]);
     let link = "[#1](https://github.com/kubernetes/kubernetes/issues/1)";
     let row = |link: &str, seen: &str, fixture: &str| {
-        finding(&format!("| it is | so | says so | {link} | {seen} | {fixture} |"))
+        let row = format!("| it is | so | says so | {link} | {seen} | {fixture} |");
+        check_findings(&row, &fixtures).join("; ")
     };
-    assert_eq!(row(link, "`size 1`", "`a/two`"), (Vec::new(), 1));
-    for (wrong, finds) in [
-        (finding(&format!("| it is | so | | {link} | `size 1` | `a/two` |")), "an empty cell"),
+    assert_eq!(row(link, "`size 1`", "`a/two`"), "");
+    let check = |document: &str| check_findings(document, &fixtures).join("; ");
+    for (problems, finds) in [
+        (check(&format!("| it is | so | | {link} | `size 1` | `a/two` |")), "an empty cell"),
+        (check("| it is | so |"), "a row has six cells"),
+        (check("no table"), "it has no findings"),
         (row("[#1](https://example.com)", "`size 1`", "`a/two`"), "no link to upstream"),
         (row(link, "", "`a/two`"), "no evidence"),
         (row(link, "`size 2`", "`a/two`"), "a/two does not show `size 2`"),
         (row(link, "`size 1`", "`a/three`"), "there is no fixture a/three"),
     ] {
-        assert!(wrong.0.concat().contains(finds), "{wrong:?}");
+        assert!(problems.contains(finds), "{problems}");
     }
 }

@@ -10,7 +10,7 @@ use super::resolved::Scenario;
 use super::to_raw;
 
 /// Fields that do not affect a run: texts for people, and conditions that are checked afterwards.
-const NOT_HASHED: [&str; 4] = ["requirement", "upstream", "releases", "expect"];
+const NOT_HASHED: [&str; 5] = ["requirement", "upstream", "covers", "releases", "expect"];
 
 /// 16 hexadecimal digits.
 pub(super) fn of(scenario: &Scenario) -> String {

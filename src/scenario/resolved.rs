@@ -24,6 +24,8 @@ pub struct Scenario {
     pub requirement: String,
     /// A link to the source, KEP or issue; empty if the file has none.
     pub upstream: String,
+    /// The ids of the rules that it shows.
+    pub covers: Vec<String>,
     /// The releases on which it holds.
     pub releases: ReleaseRange,
     /// Flags of the kube-controller-manager; today's defaults where none are given.

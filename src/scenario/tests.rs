@@ -89,6 +89,7 @@ fn everything_is_read() {
     assert_eq!(scenario.flags.concurrent_syncs, 1);
     assert!(!scenario.gate_overrides["HPAScaleToZero"]);
     assert_eq!(scenario.releases.to_string(), "1.30 - 1.37");
+    assert_eq!(scenario.covers, ["limits.maximum", "limits.minimum"]);
     assert_eq!(scenario.workload.scale_down_order, ScaleDownOrder::Newest);
     assert_eq!(scenario.workload.startup.ready, None);
     let [cpu, memory] = scenario.metrics.resources.as_slice() else { panic!("two resources") };

@@ -39,6 +39,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         kind: "Scenario".to_owned(),
         requirement: scenario.requirement.clone(),
         upstream: (!scenario.upstream.is_empty()).then(|| scenario.upstream.clone()),
+        covers: scenario.covers.clone(),
         releases: (!scenario.releases.is_all())
             .then(|| ReleasesText(scenario.releases.to_string())),
         controller: (controller != Controller::default()).then_some(controller),

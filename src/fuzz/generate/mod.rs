@@ -58,6 +58,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         id,
         requirement: format!("Model and upstream agree (seed {seed}, scenario {index})."),
         upstream: String::new(),
+        covers: Vec::new(),
         releases: ReleaseRange::default(),
         flags: draft.flags,
         flags_given: draft.flags.differing(&Flags::default()),

@@ -96,6 +96,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         path: path.to_owned(),
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
         releases: releases.unwrap_or_default(),
         flags,
         flags_given,

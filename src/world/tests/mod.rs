@@ -41,6 +41,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         path: "test.yaml".to_owned(),
         requirement: String::new(),
         upstream: String::new(),
+        covers: Vec::new(),
         releases: ReleaseRange::default(),
         flags: Flags::default(),
         flags_given: Vec::new(),
