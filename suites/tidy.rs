@@ -60,7 +60,6 @@ const FUNCTION_LINES: usize = 70;
 const KNOWN_LONG_FUNCTIONS: &[&str] = &[
     "by",
     "follow",
-    "happening",
     "plan",
     "play_all",
     "predict",
@@ -69,7 +68,6 @@ const KNOWN_LONG_FUNCTIONS: &[&str] = &[
     "tick",
     "try_start",
     "validate_spec",
-    "what",
 ];
 
 /// Functions that still take tuples apart in their signature, by name; once for each parameter. An

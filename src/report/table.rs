@@ -192,12 +192,13 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let restarts =
         restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
     let told = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
-    let happenings = scenario.timeline.iter().filter(|it| !is_an_act(&it.action)).flat_map(|it| {
-        let name = it.action.name();
-        let end = it.lasts.map(|span| it.at + span);
-        let end = end.map(|end| (end, format!("{end}: {name} ends")));
-        std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
-    });
+    let happenings =
+        scenario.timeline.iter().filter(|it| !has_own_row(&it.action)).flat_map(|it| {
+            let name = it.action.name();
+            let end = it.lasts.map(|span| it.at + span);
+            let end = end.map(|end| (end, format!("{end}: {name} ends")));
+            std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
+        });
     let happenings = happenings
         .filter(|(at, _)| *at <= told)
         .map(|(at, text)| (run.ticks.partition_point(|tick| tick.observation.at < at), at, text));
@@ -206,17 +207,9 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     notes
 }
 
-/// Whether somebody does it, and what came of it is told.
-fn is_an_act(what: &Action) -> bool {
-    matches!(
-        what,
-        Action::Scale(_)
-            | Action::ScaleOther(..)
-            | Action::EditHpa(..)
-            | Action::DeleteHpa(_)
-            | Action::CreateHpa(_)
-            | Action::RestartController
-    )
+/// Whether the report shows its outcome: a new size, an answer of the API server, a restart.
+fn has_own_row(action: &Action) -> bool {
+    matches!(action, Action::Scale(_)) || action.is_api_event()
 }
 
 /// An answer of the API server. That the HPA is created in the beginning is no news.

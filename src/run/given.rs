@@ -95,7 +95,7 @@ fn groups<'a>(scenarios: impl Iterator<Item = &'a Arc<Scenario>>) -> Vec<&'stati
     for scenario in scenarios {
         texts.extend(scenario.hpas.iter().map(|hpa| hpa.manifest.to_string()));
         texts.extend(scenario.timeline.iter().filter_map(|happening| match &happening.action {
-            Action::EditHpa(_, patch) => Some(patch.to_string()),
+            Action::EditHpa(patch) => Some(patch.to_string()),
             _ => None,
         }));
     }

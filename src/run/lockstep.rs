@@ -252,7 +252,8 @@ impl<'a> Lockstep<'a> {
                 // It happened before the reconcile at which it is told.
                 let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
                 let happened = past
-                    .filter(|it| is_scaled(&it.action, target, replicas))
+                    .filter(|it| matches!(it.action, Action::Scale(to) if to == replicas))
+                    .filter(|it| self.scenario.target_of(it) == target)
                     .map(|happening| happening.at);
                 let at = happened.max().or(otherwise);
                 self.outside.extend(at.map(|at| ExternalScale { at, target, replicas }));
@@ -295,15 +296,6 @@ impl<'a> Lockstep<'a> {
             let first = hpas.iter().find(|hpa| hpa.name == tick.hpa);
             first.map_or(0, |hpa| hpa.target)
         })
-    }
-}
-
-/// Whether it is that somebody gives that target that size.
-fn is_scaled(what: &Action, target: usize, replicas: i32) -> bool {
-    match what {
-        Action::Scale(to) => (target, replicas) == (0, *to),
-        Action::ScaleOther(of, to) => (target, replicas) == (of + 1, *to),
-        _ => false,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each error gets the position of the innermost node it arose at. Serde stops at the first error,
 //! so a file with a misspelt field shows that one alone; what lowering finds is shown all at once.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 
 use serde::de::value::StrDeserializer;
@@ -13,6 +14,7 @@ use serde::de::{
 
 use super::error::{Problem, elsewhere, suggest};
 use super::node::{Key, Kind, Node, Scalar, shorten};
+use super::text::FormCheck;
 
 /// The name of a newtype whose visitor gets a scalar as it was written, also if it is a number.
 pub(super) const AS_WRITTEN: &str = "\0as written";
@@ -34,12 +36,30 @@ pub(super) enum Nulls {
     Absent,
 }
 
+/// A decoded value, with the texts in it that were malformed. Each of those has a harmless value.
+pub(super) struct Decoded<T> {
+    pub(super) value: T,
+    pub(super) malformed: Vec<Problem>,
+}
+
 /// Reads a tree as a type.
 pub(super) fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Problem> {
-    T::deserialize(Decoder { node, nulls }).map_err(|fault| {
+    let Decoded { value, malformed } = decode_all(node, nulls)?;
+    malformed.into_iter().next().map_or(Ok(value), Err)
+}
+
+/// Reads a tree as a type, and goes on after malformed texts.
+pub(super) fn decode_all<T: DeserializeOwned>(
+    node: &Node,
+    nulls: Nulls,
+) -> Result<Decoded<T>, Problem> {
+    let malformed = RefCell::default();
+    let decoder = Decoder { node, nulls, malformed: &malformed };
+    let value = T::deserialize(decoder).map_err(|fault| {
         let (line, column) = fault.at.unwrap_or((node.line, node.column));
         Problem { file: None, line, column, what: fault.what, hint: fault.hint }
-    })
+    })?;
+    Ok(Decoded { value, malformed: malformed.into_inner() })
 }
 
 /// How a field is written that can't be left out.
@@ -90,8 +110,13 @@ impl std::fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 impl serde::de::Error for Fault {
+    /// A second line is the hint.
     fn custom<T: Display>(message: T) -> Fault {
-        Fault::new(message.to_string(), None)
+        let message = message.to_string();
+        match message.split_once('\n') {
+            Some((what, hint)) => Fault::new(what.to_owned(), Some(hint.to_owned())),
+            None => Fault::new(message, None),
+        }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
@@ -200,6 +225,7 @@ fn shape_hint(expected: &str, node: &Node) -> Option<String> {
 struct Decoder<'n> {
     node: &'n Node,
     nulls: Nulls,
+    malformed: &'n RefCell<Vec<Problem>>,
 }
 
 impl<'n> Decoder<'n> {
@@ -227,12 +253,31 @@ impl<'n> Decoder<'n> {
     }
 
     fn list<V: Visitor<'n>>(self, items: &'n [Node], visitor: V) -> Result<V::Value, Fault> {
-        self.here(visitor.visit_seq(Items { rest: items.iter(), nulls: self.nulls }))
+        self.here(visitor.visit_seq(Items { rest: items.iter(), parent: self }))
     }
 
     fn map<V: Visitor<'n>>(self, of: &'n [(Key, Node)], visitor: V) -> Result<V::Value, Fault> {
-        let access = Entries { rest: of.iter(), value: None, nulls: self.nulls };
-        self.here(visitor.visit_map(access))
+        self.here(visitor.visit_map(Entries { rest: of.iter(), value: None, parent: self }))
+    }
+
+    /// A text of a form. A malformed one is reported, and its visitor gets a harmless one.
+    fn text<V: Visitor<'n>>(
+        self,
+        form: &FormCheck,
+        text: &str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let Err(malformed) = (form.check)(text) else {
+            return self.here(visitor.visit_str(text));
+        };
+        self.malformed.borrow_mut().push(Problem {
+            file: None,
+            line: self.node.line,
+            column: self.node.column,
+            what: malformed.what,
+            hint: malformed.hint,
+        });
+        self.here(visitor.visit_str(form.fallback))
     }
 }
 
@@ -320,6 +365,12 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
+        if let Some(form) = FormCheck::named(name) {
+            return match &self.node.kind {
+                Kind::Scalar { text, .. } if !self.node.is_null() => self.text(form, text, visitor),
+                _ => Err(self.mismatch(&visitor)),
+            };
+        }
         match &self.node.kind {
             Kind::Scalar { text, .. } if name == AS_WRITTEN && !self.node.is_null() => {
                 self.here(visitor.visit_str(text))
@@ -376,7 +427,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
 struct Items<'n> {
     rest: std::slice::Iter<'n, Node>,
-    nulls: Nulls,
+    parent: Decoder<'n>,
 }
 
 impl<'n> SeqAccess<'n> for Items<'n> {
@@ -386,7 +437,7 @@ impl<'n> SeqAccess<'n> for Items<'n> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, Fault> {
-        let decoder = self.rest.next().map(|node| Decoder { node, nulls: self.nulls });
+        let decoder = self.rest.next().map(|node| Decoder { node, ..self.parent });
         decoder.map(|decoder| decoder.here(seed.deserialize(decoder))).transpose()
     }
 }
@@ -394,7 +445,7 @@ impl<'n> SeqAccess<'n> for Items<'n> {
 struct Entries<'n> {
     rest: std::slice::Iter<'n, (Key, Node)>,
     value: Option<&'n Node>,
-    nulls: Nulls,
+    parent: Decoder<'n>,
 }
 
 impl<'n> MapAccess<'n> for Entries<'n> {
@@ -412,7 +463,7 @@ impl<'n> MapAccess<'n> for Entries<'n> {
 
     fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
-        let decoder = Decoder { node, nulls: self.nulls };
+        let decoder = Decoder { node, ..self.parent };
         decoder.here(seed.deserialize(decoder))
     }
 }

@@ -30,6 +30,7 @@ pub mod resolved;
 mod scalars;
 mod schema;
 mod speed;
+mod text;
 mod to_raw;
 mod write;
 mod yaml;

@@ -112,7 +112,7 @@ impl Scenario {
     /// The specs of all HPAs and of their edits, as far as they are told.
     fn specs(&self) -> impl Iterator<Item = &Value> {
         let edits = self.timeline.iter().filter_map(|happening| match &happening.action {
-            Action::EditHpa(_, edit) => Some(edit),
+            Action::EditHpa(edit) => Some(edit),
             _ => None,
         });
         let manifests = self.hpas.iter().map(|hpa| &hpa.manifest);

@@ -10,14 +10,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::action::{AnyTimelineEvent, TimelineEvent};
 use super::decode::MANIFEST;
 use super::expect_file::Expect;
-use super::manifest::Patch;
 use super::manifest_older::AnyVersion;
 pub(super) use super::metrics_file::*;
-use super::scalars::{
-    Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ShareText,
-};
+use super::resolved::Container;
+use super::scalars::{Duration, DurationOrNever, Entries, ReleasesText};
+use super::text::{Amount, As, ByName};
+use crate::model::api::Requests;
 use crate::model::flags::Gate;
 use crate::model::rules::{Dependent, Release};
 
@@ -73,6 +74,7 @@ pub(super) struct ScenarioFile {
     pub(super) metrics: Option<Metrics>,
     /// What happens, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<AnyTimelineEvent>")]
     pub(super) timeline: Vec<TimelineEvent>,
     /// When the scenario ends: reconciles up to and including this time count.
     pub(super) until: Duration,
@@ -185,8 +187,8 @@ pub(super) struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resources: Option<PodResources>,
     /// What the pods' runtime class needs besides, for instance `cpu: 100m`.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) overhead: Entries<QuantityText>,
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub(super) overhead: Requests,
     /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
     pub(super) labels: Entries<String>,
@@ -255,11 +257,11 @@ pub(super) struct OtherPods {
     #[schemars(length(min = 1))]
     pub(super) container: Option<String>,
     /// What it requests of each resource. Default: nothing.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) requests: Entries<QuantityText>,
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub(super) requests: Requests,
     /// What it uses, all the time: `cpu`, `memory`. Default: metrics.k8s.io has no entry of them.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) usage: Entries<QuantityText>,
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub(super) usage: Requests,
     /// Their phase. Default Running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) phase: Option<Phase>,
@@ -308,18 +310,6 @@ pub(super) enum Readiness {
     Absent,
 }
 
-/// A container and its requests.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a container (a map)")]
-pub(super) struct Container {
-    /// Its name.
-    #[schemars(length(min = 1))]
-    pub(super) name: String,
-    /// What it requests of each resource, for instance `cpu: 500m`.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) requests: Entries<QuantityText>,
-}
-
 /// An init container and its requests.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an init container (a map)")]
@@ -328,8 +318,8 @@ pub(super) struct InitContainer {
     #[schemars(length(min = 1))]
     pub(super) name: String,
     /// What it requests of each resource, for instance `cpu: 500m`.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) requests: Entries<QuantityText>,
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub(super) requests: Requests,
     /// `Always`: it is a sidecar, which runs as long as the pod does. Default: it ends before the
     /// containers start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -349,8 +339,8 @@ pub(super) enum RestartPolicy {
 #[serde(expecting = "a map, for instance {requests: {cpu: \"2\"}}")]
 pub(super) struct PodResources {
     /// What a pod requests of each resource, for instance `cpu: 500m`.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) requests: Entries<QuantityText>,
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub(super) requests: Requests,
 }
 
 /// How a new pod comes up.
@@ -379,214 +369,4 @@ pub(super) enum ScaleDownOrder {
     Newest,
     /// The oldest.
     Oldest,
-}
-
-/// Something that happens: `at`, maybe `for`, and exactly one other field.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "something that happens, for instance {at: 60s, scale: 7}")]
-#[schemars(extend("oneOf" = [
-    {"required": ["podsUnready"]},
-    {"required": ["podsFailed"], "properties": {"for": false}},
-    {"required": ["podsSucceeded"], "properties": {"for": false}},
-    {"required": ["podsDeleted"], "properties": {"for": false}},
-    {"required": ["podsStuckTerminating"]},
-    {"required": ["metricsMissing"]},
-    {"required": ["metricsStale"]},
-    {"required": ["metricsError"]},
-    {"required": ["metricsEmpty"]},
-    {"required": ["metricsSlow"]},
-    {"required": ["containerMetricsMissing"]},
-    {"required": ["resourceMissing"]},
-    {"required": ["metricError"]},
-    {"required": ["metricEmpty"]},
-    {"required": ["metricMissing"]},
-    {"required": ["getScaleError"]},
-    {"required": ["updateScaleError"]},
-    {"required": ["updateStatusError"]},
-    {"required": ["rollingUpdate"], "properties": {"for": false}},
-    {"required": ["targetDeleted"]},
-    {"required": ["scale"], "properties": {"for": false}},
-    {"required": ["editHpa"], "properties": {"for": false}},
-    {"required": ["deleteHpa"], "properties": {"for": false}},
-    {"required": ["createHpa"], "properties": {"for": false}},
-    {"required": ["restartController"], "properties": {"for": false}},
-]))]
-pub(super) struct TimelineEvent {
-    /// When, from the start.
-    pub(super) at: Duration,
-    /// For how long. Default: until the end of the scenario.
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
-    pub(super) for_: Option<Duration>,
-    /// Which HPA is edited, deleted or created, by its name. Needed if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hpa: Option<String>,
-    /// Which target is scaled, by its name. Default: the workload.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) target: Option<String>,
-    /// Pods lose readiness, and get it back when it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pods_unready: Option<PodSetText>,
-    /// Pods go to phase Failed and are replaced, as evicted ones are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pods_failed: Option<PodSetText>,
-    /// Pods go to phase Succeeded and are replaced, as those whose containers have ended well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pods_succeeded: Option<PodSetText>,
-    /// Pods are deleted, and replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pods_deleted: Option<PodSetText>,
-    /// Pods are deleted but held by a finalizer: Terminating until it ends. They are replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pods_stuck_terminating: Option<PodSetText>,
-    /// Pods have no entry in metrics.k8s.io.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics_missing: Option<PodSetText>,
-    /// The samples of pods in metrics.k8s.io stay as they were, with their timestamps; also when
-    /// the pods go.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics_stale: Option<PodSetText>,
-    /// metrics.k8s.io answers with an error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics_error: Option<ApiError>,
-    /// metrics.k8s.io answers with an empty list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics_empty: Option<Empty>,
-    /// Each query of metrics.k8s.io and of the custom and external metrics APIs is answered only
-    /// after so long, with what there is by then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics_slow: Option<Duration>,
-    /// One container of pods has no usage; the entry of the pod stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) container_metrics_missing: Option<ContainerOfPods>,
-    /// One resource of pods is not reported; the entry of the pod stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) resource_missing: Option<ResourceOfPods>,
-    /// Queries of one custom or external metric are answered with an error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metric_error: Option<MetricError>,
-    /// Queries of one custom or external metric, by its name, are answered with an empty list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metric_empty: Option<String>,
-    /// Pods have no value of one of `metrics.pods`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metric_missing: Option<MetricOfPods>,
-    /// Reading the target's scale fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) get_scale_error: Option<ApiError>,
-    /// Writing the target's scale fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) update_scale_error: Option<ApiError>,
-    /// Writing the HPA's status fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) update_status_error: Option<ApiError>,
-    /// The pod template changes: all pods are replaced, a few at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rolling_update: Option<RollingUpdate>,
-    /// The workload is deleted with its pods; when it ends, it is created again, with the size of
-    /// the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) target_deleted: Option<Empty>,
-    /// Somebody scales the target to this size (`kubectl scale`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub(super) scale: Option<i32>,
-    /// Somebody edits the HPA: a JSON merge patch, for instance `{spec: {maxReplicas: 20}}`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_map")]
-    #[schemars(with = "Option<Patch>")]
-    pub(super) edit_hpa: Option<Value>,
-    /// Somebody deletes the HPA.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) delete_hpa: Option<Empty>,
-    /// Somebody creates the HPA again, from the scenario's manifest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) create_hpa: Option<Empty>,
-    /// The controller is restarted: what it had in memory is gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) restart_controller: Option<Empty>,
-}
-
-fn some_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    let expected = "a patch of the HPA, for instance {spec: {maxReplicas: 20}}";
-    Entries::<Value>::read(deserializer, expected).map(object).map(Some)
-}
-
-/// A rolling update.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a rolling update, for instance {maxSurge: 25%, maxUnavailable: 0}")]
-pub(super) struct RollingUpdate {
-    /// How many pods there may be above the size: a number, or percent of the size, rounded up.
-    /// Default 25%. Not of StatefulSets, which replace one pod at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) max_surge: Option<ShareText>,
-    /// How many pods may be missing from the size: a number, or percent of the size, rounded down.
-    /// Default 25%. Not of StatefulSets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) max_unavailable: Option<ShareText>,
-    /// The containers of the new pods with their requests. Default: as they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) containers: Vec<Container>,
-}
-
-/// An error answer of the API server.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "{code: …, reason: …, message: …}")]
-pub(super) struct ApiError {
-    /// The HTTP status code.
-    #[schemars(range(min = 400, max = 599))]
-    pub(super) code: u16,
-    /// The reason of the Status object. Default: the usual one for the code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// The message, which the controller quotes.
-    pub(super) message: String,
-}
-
-/// A container of some pods.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{pods: …, container: …}")]
-pub(super) struct ContainerOfPods {
-    /// Which pods.
-    pub(super) pods: PodSetText,
-    /// The container's name.
-    pub(super) container: String,
-}
-
-/// A resource of some pods.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{pods: …, resource: …}")]
-pub(super) struct ResourceOfPods {
-    /// Which pods.
-    pub(super) pods: PodSetText,
-    /// `cpu` or `memory`.
-    pub(super) resource: String,
-}
-
-/// An error answer for one metric.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "{metric: …, code: …, reason: …, message: …}")]
-pub(super) struct MetricError {
-    /// The metric's name.
-    pub(super) metric: String,
-    /// The HTTP status code.
-    #[schemars(range(min = 400, max = 599))]
-    pub(super) code: u16,
-    /// The reason of the Status object. Default: the usual one for the code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// The message, which the controller quotes.
-    pub(super) message: String,
-}
-
-/// A metric of some pods.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "{metric: …, pods: …}")]
-pub(super) struct MetricOfPods {
-    /// The metric's name, one of `metrics.pods`.
-    pub(super) metric: String,
-    /// Which pods.
-    pub(super) pods: PodSetText,
 }

@@ -4,10 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use super::action::{Action, PodSet, RollingUpdate, Share, Surge, TimelineEvent};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use super::action::{
+    Action, ActionScope, ContainerOfPods, Empty, MetricError, MetricOfPods, PodSet, ResourceOfPods,
+    RollingUpdate, Share, Surge, TimelineEvent,
+};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::other_pods::OtherPods;
-use crate::model::api::PodSpec;
+use super::text::{Amount, As, ByName};
+use crate::model::api::{self, PodSpec, Requests};
 use crate::model::flags::{Flag, Flags};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
@@ -111,6 +118,20 @@ impl Scenario {
         WITHOUT_SCALE.into_iter().filter(|kind| !custom(kind)).collect()
     }
 
+    /// The HPA that an event of the timeline is about, by its name.
+    #[must_use]
+    pub fn hpa_of<'a>(&'a self, event: &'a TimelineEvent) -> Option<&'a Arc<str>> {
+        event.hpa.as_ref().or_else(|| self.hpas.first().map(|hpa| &hpa.name))
+    }
+
+    /// The target that an event of the timeline is about, by its index in [`Scenario::targets`].
+    #[must_use]
+    pub fn target_of(&self, event: &TimelineEvent) -> usize {
+        let named =
+            |name: &Arc<str>| self.other_targets.iter().position(|target| target.name == *name);
+        event.target.as_ref().and_then(named).map_or(0, |other| other + 1)
+    }
+
     /// Whether several reconciles may be due, or under way, at the same time.
     #[must_use]
     pub fn takes_turns(&self) -> bool {
@@ -200,6 +221,27 @@ pub struct Workload {
     /// How long a deleted pod stays Terminating (it is not ready meanwhile and has no replacement
     /// to wait for). Zero: it is gone at once.
     pub termination: Span,
+}
+
+/// A container and its requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a container (a map)")]
+pub struct Container {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+    /// What it requests of each resource, for instance `cpu: 500m`.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub requests: Requests,
+}
+
+impl Container {
+    /// The container of a pod that has it.
+    #[must_use]
+    pub fn to_api(&self) -> api::Container {
+        let Container { name, requests } = self.clone();
+        api::Container { name, requests, sidecar: false }
+    }
 }
 
 impl Workload {

@@ -102,18 +102,6 @@ as_written! {
 }
 
 as_written! {
-    /// A number of pods, or percent of the size.
-    ShareText, "a number of pods, or percent such as 25%", json_schema!({
-        "title": "number or percent",
-        "description": "A number of pods, or percent of the size: 1, 25%.",
-        "type": ["string", "integer"],
-        "pattern": r"^[0-9]+%?$",
-        "minimum": 0,
-        "examples": ["25%", 1],
-    })
-}
-
-as_written! {
     /// A range of Kubernetes releases.
     ReleasesText, "a range of releases such as \">=1.23\"", json_schema!({
         "title": "releases",
@@ -133,14 +121,6 @@ as_written! {
         "enum": ["True", "False", true, false],
     })
 }
-
-/// Nothing more to say.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(deny_unknown_fields, expecting = "an empty map, {}")]
-#[schemars(description = "Nothing more to say: `{}`.")]
-pub(super) struct Empty {}
 
 /// A map in the order of the file.
 #[derive(Clone, PartialEq, Debug)]

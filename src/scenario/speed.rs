@@ -64,7 +64,7 @@ impl Scenario {
             speed.time(&mut happening.at);
             happening.lasts.iter_mut().for_each(|span| speed.span(span));
             match &mut happening.action {
-                Action::EditHpa(_, patch) => speed.seconds(patch)?,
+                Action::EditHpa(patch) => speed.seconds(patch)?,
                 Action::MetricsSlow(span) => speed.span(span),
                 _ => {}
             }

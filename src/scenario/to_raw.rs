@@ -9,17 +9,16 @@ use super::expect_file::{
     AtLeastAtMost, AtMost, Between, Bounds, Condition, Event, Expect, Number,
 };
 use super::raw::{
-    AnyManifest, ApiError, Container, ContainerOfPods, Controller, DescribedObject, Exception,
-    ExternalMetric, Flags, InitContainer, MetricError, MetricOfPods, Metrics, ObjectMetric,
-    OtherPods, OtherTarget, Phase, PodResources, PodsMetric, Point, Readiness, ResourceOfPods,
-    ResourceUsage, RestartPolicy, RollingUpdate, Sampling, ScaleDownOrder, ScenarioFile, Series,
-    Signal, SignalShape, Sine, Startup, TimelineEvent, Workload,
+    AnyManifest, Controller, DescribedObject, Exception, ExternalMetric, Flags, InitContainer,
+    Metrics, ObjectMetric, OtherPods, OtherTarget, Phase, PodResources, PodsMetric, Point,
+    Readiness, ResourceUsage, RestartPolicy, Sampling, ScaleDownOrder, ScenarioFile, Series,
+    Signal, SignalShape, Sine, Startup, Workload,
 };
 use super::resolve::{AGE, APP};
-use super::resolved::{self, Action, Expectation, NumberRange, Scenario, UsageSource, When};
+use super::resolved::{self, Container, Expectation, NumberRange, Scenario, UsageSource, When};
 use super::scalars::{
-    Duration, DurationOrNever, Empty, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
-    ShareText, StatusText,
+    Duration, DurationOrNever, Entries, PodSetText, QuantityText, ReleasesText, ScalarOr,
+    StatusText,
 };
 use crate::model::api;
 use crate::model::flags::{self, Flag};
@@ -55,7 +54,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         other_targets: scenario.other_targets.iter().map(other_target).collect(),
         other_pods: scenario.other_pods.iter().map(other_pods).collect(),
         metrics: (metrics != Metrics::default()).then_some(metrics),
-        timeline: scenario.timeline.iter().map(|it| happening(it, scenario)).collect(),
+        timeline: scenario.timeline.clone(),
         until: time(scenario.until),
         expect: scenario.expect.iter().map(|expected| expect(expected, scenario.until)).collect(),
     }
@@ -79,9 +78,9 @@ fn other_pods(meant: &resolved::OtherPods) -> OtherPods {
         name: meant.name.to_string(),
         count: (meant.count != 1).then_some(meant.count),
         labels: labels(&meant.labels),
-        container: (container.name != APP).then_some(container.name),
+        container: (&*container.name != APP).then(|| container.name.to_string()),
         requests: container.requests,
-        usage: Entries(usage.map(|(name, of)| (name.to_string(), quantity(of))).collect()),
+        usage: usage.cloned().collect(),
         phase: match meant.phase {
             api::PodPhase::Running => None,
             api::PodPhase::Pending => Some(Phase::Pending),
@@ -163,7 +162,7 @@ fn controller(scenario: &Scenario) -> Controller {
 fn workload(meant: &resolved::Workload) -> Workload {
     let init_container = |container: &api::Container| InitContainer {
         name: container.name.to_string(),
-        requests: requests(&container.requests),
+        requests: container.requests.clone(),
         restart_policy: container.sidecar.then_some(RestartPolicy::Always),
     };
     let pod_level = meant.spec.requests.as_ref();
@@ -178,8 +177,8 @@ fn workload(meant: &resolved::Workload) -> Workload {
         quota: meant.quota,
         containers: meant.spec.containers.iter().map(container).collect(),
         init_containers: meant.spec.init_containers.iter().map(init_container).collect(),
-        resources: pod_level.map(|of| PodResources { requests: requests(of) }),
-        overhead: requests(&meant.spec.overhead),
+        resources: pod_level.map(|of| PodResources { requests: of.clone() }),
+        overhead: meant.spec.overhead.clone(),
         labels: Entries(labels.into_iter().collect()),
         selector: (*meant.selector != *all).then(|| meant.selector.to_string()),
         age: unless(meant.age, AGE),
@@ -196,12 +195,7 @@ fn workload(meant: &resolved::Workload) -> Workload {
 }
 
 fn container(container: &api::Container) -> Container {
-    let name = container.name.to_string();
-    Container { name, requests: requests(&container.requests) }
-}
-
-fn requests(meant: &api::Requests) -> Entries<QuantityText> {
-    Entries(meant.iter().map(|(name, of)| (name.to_string(), quantity(of))).collect())
+    Container { name: container.name.clone(), requests: container.requests.clone() }
 }
 
 fn startup(meant: resolved::Startup) -> Startup {
@@ -335,81 +329,6 @@ fn signal(meant: &resolved::Signal) -> Signal {
         }
     }
     Signal(ScalarOr::Map(shape))
-}
-
-fn happening(meant: &resolved::TimelineEvent, scenario: &Scenario) -> TimelineEvent {
-    let mut typed = TimelineEvent {
-        at: time(meant.at),
-        for_: meant.lasts.map(span),
-        ..TimelineEvent::default()
-    };
-    let pods = |set: &resolved::PodSet| PodSetText(set.to_string());
-    let error = |error: &api::ApiError| ApiError {
-        code: error.code,
-        reason: Some(error.reason.clone()),
-        message: error.message.to_string(),
-    };
-    match &meant.action {
-        Action::PodsUnready(set) => typed.pods_unready = Some(pods(set)),
-        Action::PodsFailed(set) => typed.pods_failed = Some(pods(set)),
-        Action::PodsSucceeded(set) => typed.pods_succeeded = Some(pods(set)),
-        Action::PodsDeleted(set) => typed.pods_deleted = Some(pods(set)),
-        Action::PodsStuckTerminating(set) => typed.pods_stuck_terminating = Some(pods(set)),
-        Action::MetricsMissing(set) => typed.metrics_missing = Some(pods(set)),
-        Action::MetricsStale(set) => typed.metrics_stale = Some(pods(set)),
-        Action::ContainerMetricsMissing(set, container) => {
-            let container = container.to_string();
-            typed.container_metrics_missing = Some(ContainerOfPods { pods: pods(set), container });
-        }
-        Action::ResourceMissing(set, resource) => {
-            let resource = resource.to_string();
-            typed.resource_missing = Some(ResourceOfPods { pods: pods(set), resource });
-        }
-        Action::MetricsError(of) => typed.metrics_error = Some(error(of)),
-        Action::GetScaleError(of) => typed.get_scale_error = Some(error(of)),
-        Action::UpdateScaleError(of) => typed.update_scale_error = Some(error(of)),
-        Action::UpdateStatusError(of) => typed.update_status_error = Some(error(of)),
-        Action::MetricError(metric, of) => {
-            let ApiError { code, reason, message } = error(of);
-            let metric = metric.to_string();
-            typed.metric_error = Some(MetricError { metric, code, reason, message });
-        }
-        Action::MetricEmpty(metric) => typed.metric_empty = Some(metric.to_string()),
-        Action::MetricMissing(metric, set) => {
-            let metric = metric.to_string();
-            typed.metric_missing = Some(MetricOfPods { metric, pods: pods(set) });
-        }
-        Action::MetricsSlow(by) => typed.metrics_slow = Some(span(*by)),
-        Action::MetricsEmpty => typed.metrics_empty = Some(Empty {}),
-        Action::RollingUpdate(update) => {
-            let share = |share: resolved::Share| {
-                let usual = share == resolved::Share::Percent(25);
-                (!usual).then(|| ShareText(share.to_string()))
-            };
-            let containers = update.spec.iter().flat_map(|spec| &spec.containers);
-            typed.rolling_update = Some(RollingUpdate {
-                max_surge: update.surge.and_then(|surge| share(surge.max_surge)),
-                max_unavailable: update.surge.and_then(|surge| share(surge.max_unavailable)),
-                containers: containers.map(container).collect(),
-            });
-        }
-        Action::TargetDeleted => typed.target_deleted = Some(Empty {}),
-        Action::Scale(replicas) => typed.scale = Some(*replicas),
-        Action::ScaleOther(other, replicas) => {
-            typed.scale = Some(*replicas);
-            typed.target = scenario.other_targets.get(*other).map(|it| it.name.to_string());
-        }
-        Action::EditHpa(_, patch) => typed.edit_hpa = Some(patch.clone()),
-        Action::DeleteHpa(_) => typed.delete_hpa = Some(Empty {}),
-        Action::CreateHpa(_) => typed.create_hpa = Some(Empty {}),
-        Action::RestartController => typed.restart_controller = Some(Empty {}),
-    }
-    if let Action::EditHpa(hpa, _) | Action::DeleteHpa(hpa) | Action::CreateHpa(hpa) = &meant.action
-        && scenario.has_several_hpas()
-    {
-        typed.hpa = Some(hpa.to_string());
-    }
-    typed
 }
 
 fn expect(meant: &Expectation, until: Time) -> Expect {

@@ -119,8 +119,8 @@ impl World {
         let mut found = Disturbance::default();
         for &index in &self.disturbances {
             match &self.scenario.timeline[index].action {
-                Action::MetricError(name, error) if **name == *metric => {
-                    found.error = Some(error.clone());
+                Action::MetricError(answer) if *answer.metric == *metric => {
+                    found.error = Some(answer.error.clone());
                 }
                 Action::MetricEmpty(name) => found.empty |= **name == *metric,
                 _ => {}
@@ -135,7 +135,7 @@ impl SimPod {
     fn has_value(&self, metric: &str, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| {
             let what = &timeline[i].action;
-            matches!(what, Action::MetricMissing(name, _) if **name == *metric)
+            matches!(what, Action::MetricMissing(part) if *part.metric == *metric)
         };
         let runs = self.started.is_some() && self.ended.is_none() && !self.gone;
         runs && self.reports && !self.holds.iter().any(missing)

@@ -15,7 +15,7 @@ use super::simulation::{MAX_PODS, World};
 use crate::model::api::{ContainerMetrics, PodPhase, PodSpec};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Action, Scenario};
+use crate::scenario::resolved::Scenario;
 
 /// A pod of a cluster, as far as metrics depend on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub struct Mirror {
     /// By labels.
     templates: BTreeMap<BTreeMap<String, String>, Arc<str>>,
     new_templates: Vec<Change>,
-    left_out: Vec<&'static str>,
+    left_out: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,9 +65,9 @@ impl Mirror {
         own.workload.replicas = 0;
         own.workload.quota = None;
         own.workload.termination = Span::ZERO;
-        let mut left_out: Vec<&str> = Vec::new();
+        let mut left_out: Vec<String> = Vec::new();
         own.timeline.retain(|happening| {
-            let stays = is_of_metrics(&happening.action);
+            let stays = happening.action.is_of_metrics();
             let name = happening.action.name();
             if !stays && !left_out.contains(&name) {
                 left_out.push(name);
@@ -81,7 +81,7 @@ impl Mirror {
 
     /// What of the timeline does not happen here, by its names in the file, each once.
     #[must_use]
-    pub fn left_out(&self) -> &[&'static str] {
+    pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
@@ -186,23 +186,6 @@ impl Mirror {
         }
         changes
     }
-}
-
-/// Whether something happens to metrics, and not to what is the cluster's.
-fn is_of_metrics(what: &Action) -> bool {
-    matches!(
-        what,
-        Action::MetricsMissing(_)
-            | Action::ContainerMetricsMissing(..)
-            | Action::ResourceMissing(..)
-            | Action::MetricsStale(_)
-            | Action::MetricsError(_)
-            | Action::MetricsEmpty
-            | Action::MetricsSlow(_)
-            | Action::MetricError(..)
-            | Action::MetricEmpty(_)
-            | Action::MetricMissing(..)
-    )
 }
 
 fn is_of_answers(change: &Change) -> bool {

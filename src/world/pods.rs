@@ -185,8 +185,10 @@ impl SimPod {
     /// What it does not report: sorted, each once.
     pub(super) fn hidden(&self, timeline: &[TimelineEvent]) -> Vec<Hidden> {
         let hidden = |&i: &usize| match &timeline[i].action {
-            Action::ContainerMetricsMissing(_, name) => Some(Hidden::Container(name.clone())),
-            Action::ResourceMissing(_, name) => Some(Hidden::Resource(name.clone())),
+            Action::ContainerMetricsMissing(part) => {
+                Some(Hidden::Container(part.container.clone()))
+            }
+            Action::ResourceMissing(part) => Some(Hidden::Resource(part.resource.clone())),
             _ => None,
         };
         let mut hidden: Vec<Hidden> = self.holds.iter().filter_map(hidden).collect();

@@ -155,26 +155,23 @@ impl World {
                     let hpa = self.scenario.hpas.get(*index);
                     hpa.map(|hpa| Change::CreateHpa(hpa.manifest.clone()))
                 }
-                ApiEvent::Timeline(index) => {
-                    self.api_change(&self.scenario.timeline[*index].action)
-                }
+                ApiEvent::Timeline(index) => self.api_change(&self.scenario.timeline[*index]),
             });
             self.next_api += 1;
         }
         changes
     }
 
-    fn api_change(&self, what: &Action) -> Option<Change> {
-        Some(match what {
-            Action::EditHpa(name, patch) => {
-                Change::PatchHpa { name: name.clone(), patch: patch.clone() }
-            }
-            Action::DeleteHpa(name) => Change::DeleteHpa { name: name.clone() },
-            Action::CreateHpa(name) => {
-                let hpa = self.scenario.hpas.iter().find(|hpa| hpa.name == *name)?;
+    fn api_change(&self, event: &TimelineEvent) -> Option<Change> {
+        let name = self.scenario.hpa_of(event).cloned();
+        Some(match &event.action {
+            Action::EditHpa(patch) => Change::PatchHpa { name: name?, patch: patch.clone() },
+            Action::DeleteHpa(_) => Change::DeleteHpa { name: name? },
+            Action::CreateHpa(_) => {
+                let hpa = self.scenario.hpas.iter().find(|hpa| Some(&hpa.name) == name.as_ref())?;
                 Change::CreateHpa(hpa.manifest.clone())
             }
-            Action::RestartController => Change::RestartController,
+            Action::RestartController(_) => Change::RestartController,
             _ => return None,
         })
     }
@@ -230,8 +227,9 @@ impl World {
 
     /// Whether metrics.k8s.io answers with an empty list now.
     pub(super) fn metrics_are_empty(&self) -> bool {
-        let empty =
-            |&index: &usize| matches!(self.scenario.timeline[index].action, Action::MetricsEmpty);
+        let empty = |&index: &usize| {
+            matches!(self.scenario.timeline[index].action, Action::MetricsEmpty(_))
+        };
         self.scenario.metrics.resources.is_empty() || self.disturbances.iter().any(empty)
     }
 
@@ -275,103 +273,76 @@ impl World {
             let index = self.next_happening;
             self.next_happening += 1;
             stale |= matches!(happening.action, Action::MetricsStale(_));
-            let lasts = self.begin(index, &happening.action);
-            if let Some(span) = happening.lasts.filter(|_| lasts) {
+            self.begin(index, happening);
+            if let Some(span) = happening.lasts.filter(|_| happening.action.can_end()) {
                 self.queue.push(Reverse((happening.at + span, ScheduledEvent::End(index))));
             }
         }
         stale
     }
 
-    /// Begins one happening. True: it lasts.
-    fn begin(&mut self, index: usize, what: &Action) -> bool {
+    /// Begins an event of the timeline, by its index.
+    fn begin(&mut self, index: usize, event: &TimelineEvent) {
         let (now, termination) = (self.now, self.scenario.workload.termination);
-        match what {
-            Action::PodsUnready(set)
-            | Action::MetricsMissing(set)
-            | Action::ContainerMetricsMissing(set, _)
-            | Action::ResourceMissing(set, _)
-            | Action::MetricMissing(_, set)
-            | Action::MetricsStale(set) => {
-                self.apply_to_pods(index, set, |pod| pod.holds.push(index))
-            }
+        match &event.action {
             Action::PodsStuckTerminating(set) => self.apply_to_pods(index, set, |pod| {
                 pod.holds.push(index);
                 pod.delete(now, termination);
             }),
             Action::PodsFailed(set) => {
                 self.apply_to_pods(index, set, |pod| pod.end(PodPhase::Failed));
-                return false;
             }
             Action::PodsSucceeded(set) => {
                 self.apply_to_pods(index, set, |pod| pod.end(PodPhase::Succeeded));
-                return false;
             }
             Action::PodsDeleted(set) => {
                 self.apply_to_pods(index, set, |pod| pod.delete(now, termination));
-                return false;
             }
-            Action::MetricsError(_)
-            | Action::MetricError(..)
-            | Action::MetricEmpty(_)
-            | Action::GetScaleError(_)
-            | Action::UpdateScaleError(_)
-            | Action::UpdateStatusError(_)
-            | Action::MetricsSlow(_) => self.disturbances.push(index),
-            Action::MetricsEmpty => {
-                self.disturbances.push(index);
-                self.published.everything = true;
-            }
-            Action::RollingUpdate(update) => {
-                if !self.is_target_gone() {
-                    self.begin_update(update);
+            Action::RollingUpdate(update) if !self.is_target_gone() => self.begin_update(update),
+            Action::Scale(replicas) => self.scale_by_person(event, *replicas),
+            action => {
+                if let Some(set) = action.pods() {
+                    self.apply_to_pods(index, set, |pod| pod.holds.push(index));
+                } else if action.can_end() {
+                    self.disturbances.push(index);
                 }
-                return false;
-            }
-            Action::TargetDeleted => {
-                self.disturbances.push(index);
-                self.delete_target();
-            }
-            Action::Scale(replicas) => {
-                if !self.is_target_gone() {
-                    self.published.person |= self.replicas != *replicas;
-                    self.replicas = *replicas;
+                self.published.everything |= matches!(action, Action::MetricsEmpty(_));
+                if matches!(action, Action::TargetDeleted(_)) {
+                    self.delete_target();
                 }
-                return false;
             }
-            Action::ScaleOther(other, replicas) => {
-                if let Some(size) = self.others.get_mut(*other) {
-                    self.published.others[*other].person |= *size != *replicas;
-                    *size = *replicas;
-                }
-                return false;
-            }
-            Action::EditHpa(..)
-            | Action::DeleteHpa(_)
-            | Action::CreateHpa(_)
-            | Action::RestartController => return false,
         }
-        true
     }
 
-    /// A happening is over.
-    fn end(&mut self, index: usize) {
-        let scenario = self.scenario.clone();
-        match &scenario.timeline[index].action {
-            Action::PodsUnready(_)
-            | Action::PodsStuckTerminating(_)
-            | Action::MetricsMissing(_)
-            | Action::ContainerMetricsMissing(..)
-            | Action::ResourceMissing(..)
-            | Action::MetricMissing(..)
-            | Action::MetricsStale(_) => self.release(index),
-            what => {
-                self.disturbances.retain(|other| *other != index);
-                self.published.everything |= matches!(what, Action::MetricsEmpty);
-                if matches!(what, Action::TargetDeleted) {
-                    self.create_target();
+    /// A person writes `spec.replicas` of a target.
+    fn scale_by_person(&mut self, event: &TimelineEvent, replicas: i32) {
+        match self.scenario.target_of(event).checked_sub(1) {
+            None if self.is_target_gone() => {}
+            None => {
+                self.published.person |= self.replicas != replicas;
+                self.replicas = replicas;
+            }
+            Some(other) => {
+                if let Some(size) = self.others.get_mut(other) {
+                    self.published.others[other].person |= *size != replicas;
+                    *size = replicas;
                 }
             }
+        }
+    }
+
+    /// Ends an event of the timeline, by its index.
+    fn end(&mut self, index: usize) {
+        let scenario = self.scenario.clone();
+        let action = &scenario.timeline[index].action;
+        if action.pods().is_some() {
+            self.release(index);
+            return;
+        }
+        self.disturbances.retain(|other| *other != index);
+        self.published.everything |= matches!(action, Action::MetricsEmpty(_));
+        if matches!(action, Action::TargetDeleted(_)) {
+            self.create_target();
         }
     }
 
@@ -587,18 +558,5 @@ impl World {
         self.changed_pods.push(ordinal);
         self.mark(ordinal);
         ordinal
-    }
-}
-
-impl Action {
-    /// Whether it is done to the HPA or to the controller itself.
-    fn is_api_event(&self) -> bool {
-        matches!(
-            self,
-            Action::EditHpa(..)
-                | Action::DeleteHpa(_)
-                | Action::CreateHpa(_)
-                | Action::RestartController
-        )
     }
 }

@@ -9,8 +9,9 @@ use crate::scenario::resolved::Action;
 impl World {
     /// Whether the workload is deleted now.
     pub(super) fn is_target_gone(&self) -> bool {
-        let gone =
-            |&index: &usize| matches!(self.scenario.timeline[index].action, Action::TargetDeleted);
+        let gone = |&index: &usize| {
+            matches!(self.scenario.timeline[index].action, Action::TargetDeleted(_))
+        };
         self.disturbances.iter().any(gone)
     }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::pods::SimPod;
 use super::rollout::{Pods, Rollout, Size};
 use super::simulation::World;
-use crate::scenario::resolved::RollingUpdate;
+use crate::model::api::PodSpec;
+use crate::scenario::resolved::{Container, RollingUpdate};
 
 /// A rolling update under way.
 #[derive(Clone, Debug)]
@@ -30,13 +31,22 @@ impl World {
         };
         self.revision += 1;
         let name: Arc<str> = format!("t{}", self.revision).into();
-        let spec = update.spec.clone().unwrap_or_else(|| self.newest_spec.clone());
+        let spec = match update.containers.as_slice() {
+            [] => self.newest_spec.clone(),
+            containers => Arc::new(PodSpec {
+                containers: containers.iter().map(Container::to_api).collect(),
+                ..(*self.scenario.workload.spec).clone()
+            }),
+        };
         self.newest_spec = spec.clone();
         self.published.templates.push(name.clone());
         self.published.new_templates.push((name, spec));
-        self.update = Some(match update.surge {
-            Some(surge) => Update::Rolling(Rollout::new(before, self.revision, surge, replicas)),
-            None => Update::OneByOne,
+        self.update = Some(match self.scenario.workload.kind.as_str() {
+            "StatefulSet" => Update::OneByOne,
+            _ => {
+                let surge = update.surge();
+                Update::Rolling(Rollout::new(before, self.revision, surge, replicas))
+            }
         });
     }
 

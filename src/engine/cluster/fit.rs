@@ -60,9 +60,9 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
         Action::MetricsSlow(_) => {
             Some("after a slow answer the next reconcile follows a resync, which can't be seen")
         }
-        Action::RestartController => Some("the controller is that of all scenarios"),
+        Action::RestartController(_) => Some("the controller is that of all scenarios"),
         Action::RollingUpdate(_) => Some("rolling updates have their own order"),
-        Action::TargetDeleted => Some("a target that is deleted takes its pods with it"),
+        Action::TargetDeleted(_) => Some("a target that is deleted takes its pods with it"),
         Action::Scale(size) if *size > MOST_PODS => Some("too many pods"),
         Action::PodsFailed(_) if workload.kind == "StatefulSet" => {
             Some("a StatefulSet replaces pods that have failed")

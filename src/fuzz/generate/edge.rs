@@ -143,7 +143,7 @@ pub(super) fn happening(draft: &mut Draft) -> Option<TimelineEvent> {
     let at = Time(at.0 / 1_000_000 * 1_000_000);
     let pods = if draft.dice.percent(50) { PodSet::All } else { metrics::pods(draft) };
     let lasts = draft.dice.percent(30).then(|| Span::from_secs(draft.dice.between(30, 600)));
-    Some(TimelineEvent { at, lasts, action: Action::PodsUnready(pods), line: 0 })
+    Some(TimelineEvent { lasts, ..TimelineEvent::new(at, Action::PodsUnready(pods)) })
 }
 
 #[cfg(test)]

@@ -70,8 +70,13 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
     (hpas, targets)
 }
 
-fn target(draft: &mut Draft, number: usize) -> OtherTarget {
-    let name = format!("t{number}");
+/// The name of a target without pods.
+pub(super) fn target_name(number: u64) -> String {
+    format!("t{number}")
+}
+
+fn target(draft: &mut Draft, number: u64) -> OtherTarget {
+    let name = target_name(number);
     let (kind, group, version, resource) = draft.dice.pick(&KINDS);
     let own = format!("app={name}");
     let both = format!("app in ({},{name})", workload::NAME);

@@ -4,36 +4,43 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Draft, RESOURCES, behavior, edge, hpa, metrics, workload};
+use super::{Draft, RESOURCES, behavior, edge, hpa, metrics, several, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Action, RollingUpdate, Share, Surge, TimelineEvent};
+use crate::scenario::resolved::{
+    Action, Container, ContainerOfPods, Empty, MetricError, MetricOfPods, ResourceOfPods,
+    RollingUpdate, Share, TimelineEvent,
+};
 
-/// Draws something that happens.
-type Draw = fn(&mut Draft) -> Action;
+/// Draws an event, whose time is drawn afterwards.
+type Draw = fn(&mut Draft) -> TimelineEvent;
 
 pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     let most = if draft.ticks > 1000 { 30 } else { 5 };
     let mut happenings = Vec::new();
-    let themes: [(Area, u64, Draw); 3] =
-        [(Area::Pods, 30, of_pods), (Area::Errors, 20, of_errors), (Area::Edits, 25, of_people)];
+    let themes: [(Area, u64, Draw); 3] = [
+        (Area::Pods, 30, |draft| of_pods(draft).into()),
+        (Area::Errors, 20, |draft| of_errors(draft).into()),
+        (Area::Edits, 25, of_people),
+    ];
     for (area, elsewhere, what) in themes {
         if !draft.likely(area, elsewhere, 100) {
             continue;
         }
         for _ in 0..draft.dice.between(1, most) {
-            let what = what(draft);
+            let event = what(draft);
             let at = draft.instant();
-            let lasts = (what.can_end() && draft.dice.percent(85)).then(|| draft.span());
-            happenings.push(TimelineEvent { at, lasts, action: what, line: 0 });
+            let lasts = (event.action.can_end() && draft.dice.percent(85)).then(|| draft.span());
+            happenings.push(TimelineEvent { at, lasts, ..event });
         }
     }
     deletion(draft, &mut happenings);
     if draft.likely(Area::Edits, 2, 10) {
         let at = draft.instant();
         let lasts = draft.dice.percent(90).then(|| draft.span());
-        happenings.push(TimelineEvent { at, lasts, action: Action::TargetDeleted, line: 0 });
+        let deleted = TimelineEvent::new(at, Action::TargetDeleted(Empty {}));
+        happenings.push(TimelineEvent { lasts, ..deleted });
     }
     happenings.extend(edge::happening(draft));
     happenings.extend(between_attempts(draft));
@@ -55,9 +62,13 @@ fn of_pods(draft: &mut Draft) -> Action {
         5 => {
             let containers: Vec<Arc<str>> =
                 draft.containers.iter().map(|(name, _)| name.clone()).collect();
-            Action::ContainerMetricsMissing(set, draft.dice.pick(&containers))
+            let container = draft.dice.pick(&containers);
+            Action::ContainerMetricsMissing(ContainerOfPods { pods: set, container })
         }
-        6 => Action::ResourceMissing(set, Arc::from(draft.dice.pick(&RESOURCES))),
+        6 => {
+            let resource = Arc::from(draft.dice.pick(&RESOURCES));
+            Action::ResourceMissing(ResourceOfPods { pods: set, resource })
+        }
         7 => Action::PodsSucceeded(set),
         _ => Action::PodsUnready(set),
     }
@@ -74,15 +85,18 @@ fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     if none(max_surge) && none(max_unavailable) {
         max_unavailable = Share::Pods(1);
     }
-    let surge = (draft.kind.0 != "StatefulSet").then_some(Surge { max_surge, max_unavailable });
-    let spec = draft.dice.percent(40).then(|| {
-        let mut spec = draft.spec.clone();
-        for container in &mut spec.containers {
-            container.requests = workload::requests(draft).0;
+    // What is so by default is left out.
+    let one_by_one = draft.kind.0 == "StatefulSet";
+    let given = |share| (!one_by_one && share != Share::DEFAULT).then_some(share);
+    let (max_surge, max_unavailable) = (given(max_surge), given(max_unavailable));
+    let mut containers = Vec::new();
+    if draft.dice.percent(40) {
+        for container in draft.spec.clone().containers {
+            let requests = workload::requests(draft).0;
+            containers.push(Container { name: container.name, requests });
         }
-        Arc::new(spec)
-    });
-    RollingUpdate { surge, spec }
+    }
+    RollingUpdate { max_surge, max_unavailable, containers }
 }
 
 fn of_errors(draft: &mut Draft) -> Action {
@@ -97,12 +111,15 @@ fn of_errors(draft: &mut Draft) -> Action {
         let of_pods = name.starts_with("pods");
         return match draft.dice.below(4) {
             0 => Action::MetricEmpty(name),
-            1 if of_pods => Action::MetricMissing(name, metrics::pods(draft)),
-            _ => Action::MetricError(name, error),
+            1 if of_pods => {
+                let pods = metrics::pods(draft);
+                Action::MetricMissing(MetricOfPods { metric: name, pods })
+            }
+            _ => Action::MetricError(MetricError { metric: name, error }),
         };
     }
     match draft.dice.below(6) {
-        0 => Action::MetricsEmpty,
+        0 => Action::MetricsEmpty(Empty {}),
         1 => Action::GetScaleError(error),
         2 if draft.dice.percent(50) => Action::UpdateScaleError(conflict(error)),
         2 => Action::UpdateScaleError(error),
@@ -131,7 +148,7 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
     let mut happenings = Vec::new();
     let mut happen = |after: i64, lasts: Option<Span>, what: Action| {
         let at = (tick + Span::from_millis(after)).min(until);
-        happenings.push(TimelineEvent { at, lasts, action: what, line: 0 });
+        happenings.push(TimelineEvent { lasts, ..TimelineEvent::new(at, what) });
     };
     let slow = draft.dice.percent(70);
     if slow {
@@ -145,7 +162,11 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
         happen(0, lasts, Action::UpdateScaleError(refusal));
     }
     let after = draft.dice.pick(if slow { &[1, 50, 99] } else { &[1, 15, 40] });
-    happen(after, lasts, if gone { Action::TargetDeleted } else { Action::GetScaleError(refusal) });
+    happen(
+        after,
+        lasts,
+        if gone { Action::TargetDeleted(Empty {}) } else { Action::GetScaleError(refusal) },
+    );
     happenings
 }
 
@@ -171,28 +192,33 @@ fn error(draft: &mut Draft) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message }
 }
 
-fn of_people(draft: &mut Draft) -> Action {
+fn of_people(draft: &mut Draft) -> TimelineEvent {
     match draft.dice.below(10) {
         0 | 1 => {
             let size = draft.dice.size(draft.min - 1, draft.max.min(60) + 1).max(0);
             let size = draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]);
             match draft.others {
                 others if others > 0 && draft.dice.percent(50) => {
-                    Action::ScaleOther(draft.dice.below(others as u64) as usize, size)
+                    let name = several::target_name(draft.dice.below(others as u64));
+                    TimelineEvent { target: Some(name.into()), ..Action::Scale(size).into() }
                 }
-                _ => Action::Scale(size),
+                _ => Action::Scale(size).into(),
             }
         }
-        2 => Action::RestartController,
-        3 | 4 => Action::EditHpa(one_of(draft), refused(draft)),
-        _ => Action::EditHpa(one_of(draft), edit(draft)),
+        2 => Action::RestartController(Empty {}).into(),
+        kind => {
+            let hpa = one_of(draft);
+            let patch = if kind < 5 { refused(draft) } else { edit(draft) };
+            TimelineEvent { hpa, ..Action::EditHpa(patch).into() }
+        }
     }
 }
 
-/// One of the HPAs.
-fn one_of(draft: &mut Draft) -> Arc<str> {
+/// One of the HPAs, by its name if there are several.
+fn one_of(draft: &mut Draft) -> Option<Arc<str>> {
     let hpas = draft.hpas.clone();
-    draft.dice.pick(&hpas)
+    let hpa = draft.dice.pick(&hpas);
+    (hpas.len() > 1).then_some(hpa)
 }
 
 /// An edit that mostly is accepted.
@@ -283,38 +309,35 @@ fn deletion(draft: &mut Draft, happenings: &mut Vec<TimelineEvent>) {
     let hpa = one_of(draft);
     let at = draft.instant();
     let until = draft.until();
-    happenings.push(TimelineEvent {
-        at,
-        lasts: None,
-        action: Action::DeleteHpa(hpa.clone()),
-        line: 0,
-    });
+    let deleted = TimelineEvent::new(at, Action::DeleteHpa(Empty {}));
+    happenings.push(TimelineEvent { hpa: hpa.clone(), ..deleted });
     if draft.dice.percent(85) {
         let back = draft.dice.weighted(&[(2, Span::ZERO), (3, Span::from_secs(1))]);
         let back = if draft.dice.percent(40) { draft.span() } else { back };
         let at = Time((at + back).0.min(until.0));
-        happenings.push(TimelineEvent { at, lasts: None, action: Action::CreateHpa(hpa), line: 0 });
+        let created = TimelineEvent::new(at, Action::CreateHpa(Empty {}));
+        happenings.push(TimelineEvent { hpa, ..created });
     }
 }
 
 /// Leaves out what can't happen: edits of an HPA that is not there, restarts of a controller that
 /// has not yet started.
 fn possible(happenings: Vec<TimelineEvent>) -> Vec<TimelineEvent> {
-    let mut gone: Vec<Arc<str>> = Vec::new();
+    let mut gone: Vec<Option<Arc<str>>> = Vec::new();
     let mut restarted: Option<Time> = None;
     let keep = |happening: &TimelineEvent| match &happening.action {
-        Action::EditHpa(hpa, _) => !gone.contains(hpa),
-        Action::DeleteHpa(hpa) => {
-            let there = !gone.contains(hpa);
-            gone.extend(there.then(|| hpa.clone()));
+        Action::EditHpa(_) => !gone.contains(&happening.hpa),
+        Action::DeleteHpa(_) => {
+            let there = !gone.contains(&happening.hpa);
+            gone.extend(there.then(|| happening.hpa.clone()));
             there
         }
-        Action::CreateHpa(hpa) => {
+        Action::CreateHpa(_) => {
             let before = gone.len();
-            gone.retain(|other| other != hpa);
+            gone.retain(|other| *other != happening.hpa);
             gone.len() < before
         }
-        Action::RestartController => {
+        Action::RestartController(_) => {
             let apart = restarted.is_none_or(|at| happening.at - at >= Span::from_secs(1));
             restarted = if apart { Some(happening.at) } else { restarted };
             apart

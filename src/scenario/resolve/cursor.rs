@@ -76,12 +76,25 @@ impl<'n> At<'n> {
 }
 
 /// What was found wrong so far.
-#[derive(Default)]
-pub(super) struct Problems(Vec<Problem>);
+pub(super) struct Problems {
+    list: Vec<Problem>,
+    /// The number of malformed texts, which come first.
+    malformed: usize,
+}
 
 impl Problems {
+    /// Begins with texts that are malformed. Each has a harmless value, of which nothing else is
+    /// reported.
+    pub(super) fn new(malformed: Vec<Problem>) -> Problems {
+        Problems { malformed: malformed.len(), list: malformed }
+    }
+
     pub(super) fn add(&mut self, problem: Problem) {
-        self.0.push(problem);
+        let place = |problem: &Problem| (problem.file.is_none(), problem.line, problem.column);
+        let malformed = &self.list[..self.malformed];
+        if !malformed.iter().any(|text| place(text) == place(&problem)) {
+            self.list.push(problem);
+        }
     }
 
     /// Something wrong, without a hint.
@@ -95,22 +108,22 @@ impl Problems {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     /// Names the file of the problems from a number on.
     pub(super) fn in_file(&mut self, from: usize, file: &str) {
-        for problem in self.0.iter_mut().skip(from) {
+        for problem in self.list.iter_mut().skip(from) {
             problem.file = Some(file.to_owned());
         }
     }
 
     /// The problems, sorted by place; those of another file last.
     pub(super) fn into_result(mut self) -> Result<(), Vec<Problem>> {
-        if self.0.is_empty() {
+        if self.list.is_empty() {
             return Ok(());
         }
-        self.0.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
-        Err(self.0)
+        self.list.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        Err(self.list)
     }
 }

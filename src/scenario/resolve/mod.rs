@@ -23,6 +23,7 @@ use self::reach::Reach;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
 pub(super) use self::workload::{AGE, APP};
+use super::decode::Decoded;
 use super::error::{Problem, suggest};
 use super::node::Node;
 use super::raw::ScenarioFile;
@@ -40,9 +41,10 @@ pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 /// Resolves a file.
 pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
-    let file: ScenarioFile =
-        decode::decode(root, decode::Nulls::Refused).map_err(|problem| vec![problem])?;
-    let mut problems = Problems::default();
+    let decoded = decode::decode_all(root, decode::Nulls::Refused);
+    let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
+    let file: ScenarioFile = file;
+    let mut problems = Problems::new(malformed);
     let at = At::root(root);
     head(&file, at, &mut problems);
     let releases = releases(file.releases.as_ref(), at, &mut problems);
@@ -70,7 +72,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         workload: workload.as_ref(),
         others: &others,
         reach,
-        until,
+        until: until.unwrap_or(Time(i64::MAX)),
     };
     let timeline = timeline::resolve(&scene, at.key("timeline"), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);

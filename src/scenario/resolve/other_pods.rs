@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::hpa::Target;
-use super::values::{amount, resource, span_or};
-use super::workload::{AGE, APP, container};
+use super::values::{resource, span_or};
+use super::workload::{AGE, APP};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::selector::is_dns1123_subdomain;
-use crate::scenario::raw::{self, Container, Phase, Readiness, ScenarioFile};
-use crate::scenario::resolved::OtherPods;
+use crate::scenario::raw::{self, Phase, Readiness, ScenarioFile};
+use crate::scenario::resolved::{Container, OtherPods};
 
 /// More of one kind than this say nothing that fewer don't.
 const MOST: u32 = 1000;
@@ -54,14 +54,12 @@ fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods
     if name.is_empty() {
         problems.plain(at.key("container"), "an empty name of a container");
     }
-    let container = container(&Container { name, requests: typed.requests.clone() }, at, problems);
-    let mut usage = Vec::new();
-    for (name, text) in &typed.usage.0 {
-        let at = at.key("usage").key(name);
-        resource(name, at, problems);
-        usage.extend(amount(text, at, problems).map(|amount| (name.as_str().into(), amount)));
+    let container = Container { name: name.into(), requests: typed.requests.clone() }.to_api();
+    for name in typed.usage.keys() {
+        resource(name, at.key("usage").key(name), problems);
     }
-    let metrics = ContainerMetrics { name: container.name.clone(), usage };
+    let usage = typed.usage.iter().map(|(name, amount)| (name.clone(), amount.clone()));
+    let metrics = ContainerMetrics { name: container.name.clone(), usage: usage.collect() };
     let metrics = (!metrics.usage.is_empty()).then_some(metrics);
     let phase = match typed.phase {
         None | Some(Phase::Running) => PodPhase::Running,

@@ -6,8 +6,9 @@
 use super::cursor::{At, Problems};
 use super::values::pods;
 use crate::model::time::{Span, Time};
-use crate::scenario::raw::{ScenarioFile, TimelineEvent};
-use crate::scenario::resolved::PodSet;
+use crate::scenario::node::Kind;
+use crate::scenario::raw::ScenarioFile;
+use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 use crate::scenario::scalars::PodSetText;
 
 /// What bounds the number of pods that are created.
@@ -56,28 +57,34 @@ impl Reach {
 }
 
 /// The size that is asked for: by a person, or as a limit.
-fn size(happening: &TimelineEvent) -> Option<i64> {
-    let limit = || happening.edit_hpa.as_ref()?.pointer("/spec/maxReplicas")?.as_f64();
-    happening.scale.map(i64::from).or_else(|| limit().map(|limit| limit as i64))
+fn size(event: &TimelineEvent) -> Option<i64> {
+    match &event.action {
+        Action::Scale(replicas) => Some(i64::from(*replicas)),
+        Action::EditHpa(patch) => {
+            patch.pointer("/spec/maxReplicas")?.as_f64().map(|limit| limit as i64)
+        }
+        _ => None,
+    }
 }
 
-/// A set of pods of which one at least may be there at some time up to `until`.
-pub(super) fn reachable(
-    text: &PodSetText,
-    (reach, until): (Option<Reach>, Option<Time>),
+/// A set of pods of which none can be there at a time is a slip. Returns whether the set is sound.
+pub(super) fn check_reach(
+    set: &PodSet,
+    reach: Option<Reach>,
+    until: Time,
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<PodSet> {
-    let set = pods(text, at, problems)?;
-    let (Some(reach), Some(until), PodSet::Ordinals(ranges)) = (reach, until, &set) else {
-        return Some(set);
-    };
+) -> bool {
+    let (Some(reach), PodSet::Ordinals(ranges)) = (reach, set) else { return true };
     let first = ranges.first().map_or(0, |(first, _)| u64::from(*first));
     let most = reach.pods_at(until);
     if first < most {
-        return Some(set);
+        return true;
     }
-    let set = &text.0;
+    let set = match at.node().map(|node| &node.kind) {
+        Some(Kind::Scalar { text, .. }) => text.clone(),
+        _ => set.to_string(),
+    };
     let what = match (until, most) {
         (Time::ZERO, 0) => format!("no pod of {set:?} is there at the start: there is none"),
         (Time::ZERO, 1) => format!("no pod of {set:?} is there at the start: there is only pod 0"),
@@ -87,5 +94,17 @@ pub(super) fn reachable(
         _ => format!("no pod of {set:?} is ever there: by {until} there were {most} at most"),
     };
     problems.hint(at, what, "pods are numbered in the order of their creation, from 0");
-    None
+    false
+}
+
+/// As [`check_reach`], of text.
+pub(super) fn reachable(
+    text: &PodSetText,
+    (reach, until): (Option<Reach>, Option<Time>),
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<PodSet> {
+    let set = pods(text, at, problems)?;
+    let Some(until) = until else { return Some(set) };
+    check_reach(&set, reach, until, at, problems).then_some(set)
 }

@@ -193,7 +193,7 @@ fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<M
     let of_pods = workload.resources.iter().map(|resources| &resources.requests);
     let init = workload.init_containers.iter().map(|container| &container.requests);
     let requests = workload.containers.iter().map(|container| &container.requests);
-    if requests.chain(init).chain(of_pods).any(|of| of.0.iter().any(|(key, _)| key == name)) {
+    if requests.chain(init).chain(of_pods).any(|of| of.contains_key(name)) {
         return None;
     }
     let what = format!("the HPA wants a share of the requests of `{name}`, and there are none");

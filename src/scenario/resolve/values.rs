@@ -74,6 +74,13 @@ pub(super) fn span_or(
 }
 
 /// An instant within the scenario.
+pub(super) fn not_after_end(time: Time, until: Time, at: At<'_>, problems: &mut Problems) {
+    if time > until {
+        problems.plain(at, format!("{time} is after the end of the scenario (until: {until})"));
+    }
+}
+
+/// An instant within the scenario.
 pub(super) fn time(
     text: &Duration,
     until: Option<Time>,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::hpa::Target;
-use super::values::{amount, span_of, span_or};
-use crate::model::api::{Container, PodSpec, Requests};
+use super::values::{span_of, span_or};
+use crate::model::api::{Container, PodSpec};
 use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::raw::{self, Startup as TypedStartup, Workload as TypedWorkload};
 use crate::scenario::resolved::{ScaleDownOrder, Startup, Workload};
-use crate::scenario::scalars::{DurationOrNever, Entries, QuantityText};
+use crate::scenario::scalars::DurationOrNever;
 
 /// The age of the first pods, unless the scenario says otherwise.
 pub(in crate::scenario) const AGE: Span = Span::from_mins(60);
@@ -93,7 +93,7 @@ pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
     let sidecars = sidecars.map(|init| init.name.as_str());
     match typed.containers.as_slice() {
         [] => std::iter::once(APP).chain(sidecars).collect(),
-        given => given.iter().map(|container| container.name.as_str()).chain(sidecars).collect(),
+        given => given.iter().map(|container| &*container.name).chain(sidecars).collect(),
     }
 }
 
@@ -130,27 +130,20 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
     for (index, container) in typed.containers.iter().enumerate() {
         let at = at.key("containers").index(index);
         name_of(&container.name, &mut names, at, problems);
-        containers.push(self::container(container, at, problems));
+        containers.push(container.to_api());
     }
     let mut init_containers = Vec::with_capacity(typed.init_containers.len());
     for (index, container) in typed.init_containers.iter().enumerate() {
         let at = at.key("initContainers").index(index);
         name_of(&container.name, &mut names, at, problems);
-        let requests = requests(&container.requests, at.key("requests"), problems);
-        let sidecar = container.restart_policy.is_some();
-        init_containers.push(Container { name: container.name.as_str().into(), requests, sidecar });
+        init_containers.push(Container {
+            name: container.name.as_str().into(),
+            requests: container.requests.clone(),
+            sidecar: container.restart_policy.is_some(),
+        });
     }
-    let pod_level = typed.resources.as_ref().map(|resources| {
-        requests(&resources.requests, at.key("resources").key("requests"), problems)
-    });
-    let overhead = requests(&typed.overhead, at.key("overhead"), problems);
-    PodSpec { containers, init_containers, requests: pod_level, overhead }
-}
-
-/// A container that is neither an init container nor a sidecar.
-pub(super) fn container(typed: &raw::Container, at: At<'_>, problems: &mut Problems) -> Container {
-    let requests = requests(&typed.requests, at.key("requests"), problems);
-    Container { name: typed.name.as_str().into(), requests, sidecar: false }
+    let requests = typed.resources.as_ref().map(|resources| resources.requests.clone());
+    PodSpec { containers, init_containers, requests, overhead: typed.overhead.clone() }
 }
 
 fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &mut Problems) {
@@ -160,16 +153,6 @@ fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &m
         problems.plain(at.key("name"), format!("two containers are called {name}"));
     }
     names.push(name);
-}
-
-fn requests(typed: &Entries<QuantityText>, at: At<'_>, problems: &mut Problems) -> Requests {
-    let mut requests = Requests::new();
-    for (resource, text) in &typed.0 {
-        if let Some(quantity) = amount(text, at.key(resource), problems) {
-            requests.insert(resource.as_str().into(), quantity);
-        }
-    }
-    requests
 }
 
 fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) -> Startup {

@@ -96,7 +96,11 @@ fn what_did_not_change_is_not_told_again() {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
         s.metrics.sampling.resolution = Some(secs(60));
-        s.happens(70, None, Action::MetricMissing("rps".into(), pods(1, 1)));
+        s.happens(
+            70,
+            None,
+            Action::MetricMissing(MetricOfPods { metric: "rps".into(), pods: pods(1, 1) }),
+        );
     }));
     assert!(run.at(0).len() >= 3);
     for second in [0, 15, 59] {
@@ -127,12 +131,20 @@ fn a_load_is_shared_by_the_pods_that_are_ready() {
 fn some_pods_can_be_without_a_value_for_a_time() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
-        s.happens(10, Some(20), Action::MetricMissing("rps".into(), pods(0, 0)));
-        s.happens(10, Some(20), Action::MetricMissing("other".into(), PodSet::All));
+        s.happens(
+            10,
+            Some(20),
+            Action::MetricMissing(MetricOfPods { metric: "rps".into(), pods: pods(0, 0) }),
+        );
+        s.happens(
+            10,
+            Some(20),
+            Action::MetricMissing(MetricOfPods { metric: "other".into(), pods: PodSet::All }),
+        );
         // metrics.k8s.io is another adapter.
         s.happens(10, None, Action::MetricsMissing(PodSet::All));
         s.happens(10, None, Action::MetricsStale(PodSet::All));
-        s.happens(10, None, Action::MetricsEmpty);
+        s.happens(10, None, Action::MetricsEmpty(Empty {}));
     }));
     assert_eq!(values(&mut run, 9).len(), 2);
     assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
@@ -157,8 +169,16 @@ fn queries_of_one_metric_can_fail_or_find_nothing() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
-        s.happens(10, Some(40), Action::MetricError("queue".into(), error(500)));
-        s.happens(20, Some(20), Action::MetricError("queue".into(), error(503)));
+        s.happens(
+            10,
+            Some(40),
+            Action::MetricError(MetricError { metric: "queue".into(), error: error(500) }),
+        );
+        s.happens(
+            20,
+            Some(20),
+            Action::MetricError(MetricError { metric: "queue".into(), error: error(503) }),
+        );
         s.happens(30, Some(40), Action::MetricEmpty("queue".into()));
     }));
     let fresh = |second: i64| Ok(vec![format!("{} 1", t(second))]);

@@ -61,8 +61,8 @@ fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
         let mut run = Run::new(&scenario(2, |s| {
             s.workload.resource = kind.to_owned();
             s.workload.termination = secs(40);
-            s.happens(10, Some(20), Action::TargetDeleted);
-            s.happens(12, Some(15), Action::TargetDeleted);
+            s.happens(10, Some(20), Action::TargetDeleted(Empty {}));
+            s.happens(12, Some(15), Action::TargetDeleted(Empty {}));
             s.happens(15, None, Action::Scale(7));
             s.happens(16, None, Action::PodsFailed(PodSet::All));
         }));
@@ -289,11 +289,11 @@ fn the_size_is_bounded_by_what_the_cluster_holds() {
 fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
     let scenario = scenario(1, |s| {
         let patch = json!({"spec": {"maxReplicas": 3}});
-        s.happens(20, None, Action::EditHpa("web".into(), patch));
+        s.happens(20, None, Action::EditHpa(patch));
         s.happens(20, None, Action::PodsUnready(PodSet::All));
-        s.happens(20, None, Action::RestartController);
-        s.happens(40, None, Action::DeleteHpa("web".into()));
-        s.happens(50, None, Action::CreateHpa("web".into()));
+        s.happens(20, None, Action::RestartController(Empty {}));
+        s.happens(40, None, Action::DeleteHpa(Empty {}));
+        s.happens(50, None, Action::CreateHpa(Empty {}));
     });
     let mut world = World::new(&scenario);
     let create = Change::CreateHpa(json!({"metadata": {"name": "web"}}));

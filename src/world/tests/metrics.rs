@@ -159,13 +159,16 @@ fn failed_and_pending_pods_have_no_entry() {
 fn what_is_missing_comes_back() {
     let hidden: [(Action, &[&str]); 4] = [
         (Action::MetricsMissing(pods(0, 0)), &["web-1 10s app=cpu:100m"]),
-        (Action::MetricsEmpty, &[]),
+        (Action::MetricsEmpty(Empty {}), &[]),
         (
-            Action::ContainerMetricsMissing(pods(0, 0), "app".into()),
+            Action::ContainerMetricsMissing(ContainerOfPods {
+                pods: pods(0, 0),
+                container: "app".into(),
+            }),
             &["web-0 10s app=", "web-1 10s app=cpu:100m"],
         ),
         (
-            Action::ResourceMissing(pods(1, 1), "cpu".into()),
+            Action::ResourceMissing(ResourceOfPods { pods: pods(1, 1), resource: "cpu".into() }),
             &["web-0 10s app=cpu:100m", "web-1 10s app="],
         ),
     ];
@@ -243,7 +246,14 @@ fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
 fn what_hides_a_container_hides_it_in_a_stale_sample_too() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(10, Some(60), Action::MetricsStale(PodSet::All));
-        s.happens(20, Some(20), Action::ContainerMetricsMissing(PodSet::All, "app".into()));
+        s.happens(
+            20,
+            Some(20),
+            Action::ContainerMetricsMissing(ContainerOfPods {
+                pods: PodSet::All,
+                container: "app".into(),
+            }),
+        );
         s.happens(40, Some(5), Action::MetricsMissing(PodSet::All));
     }));
     assert_eq!(run.samples(10), ["web-0 10s app=cpu:100m"]);

@@ -114,7 +114,7 @@ fn what_befalls_metrics_happens_and_nothing_else() {
         it.happens(150, None, Action::PodsFailed(PodSet::All));
         it.happens(300, Some(50), Action::MetricsError(error(503)));
         it.happens(400, None, Action::Scale(0));
-        it.happens(400, None, Action::EditHpa("web".into(), serde_json::json!({})));
+        it.happens(400, None, Action::EditHpa(serde_json::json!({})));
     });
     assert_eq!(live.mirror.left_out(), ["podsFailed", "scale", "editHpa"]);
     live.mirror.see(t(0), &[real("a"), real("b")]);

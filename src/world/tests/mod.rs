@@ -17,8 +17,9 @@ use crate::model::flags::Flags;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{
-    Action, Autoscaler, Metrics, PodSet, ReleaseRange, ResourceUsage, Sampling, ScaleDownOrder,
-    Scenario, Signal, Startup, TimelineEvent, UsageSource, Workload,
+    Action, Autoscaler, ContainerOfPods, Empty, MetricError, MetricOfPods, Metrics, PodSet,
+    ReleaseRange, ResourceOfPods, ResourceUsage, Sampling, ScaleDownOrder, Scenario, Signal,
+    Startup, TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -106,7 +107,7 @@ impl Scenario {
     /// Something happens at a time, for ever or for so many seconds.
     fn happens(&mut self, at: i64, lasts: Option<i64>, what: Action) {
         let lasts = lasts.map(secs);
-        self.timeline.push(TimelineEvent { at: t(at), lasts, action: what, line: 1 });
+        self.timeline.push(TimelineEvent { lasts, line: 1, ..TimelineEvent::new(t(at), what) });
     }
 }
 

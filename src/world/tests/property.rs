@@ -118,19 +118,9 @@ impl<'a> Simple<'a> {
 
     fn begin(&mut self, index: usize, end: i64, now: i64, what: &Action) {
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
-        let (Action::PodsUnready(set)
-        | Action::PodsFailed(set)
-        | Action::PodsSucceeded(set)
-        | Action::PodsDeleted(set)
-        | Action::PodsStuckTerminating(set)
-        | Action::MetricsMissing(set)
-        | Action::ContainerMetricsMissing(set, _)
-        | Action::ResourceMissing(set, _)
-        | Action::MetricMissing(_, set)
-        | Action::MetricsStale(set)) = what
-        else {
+        let Some(set) = what.pods() else {
             match what {
-                Action::TargetDeleted => {
+                Action::TargetDeleted(_) => {
                     self.away.push(end);
                     self.update = None;
                     self.pods.iter_mut().for_each(|pod| delete(pod, now, grace));
@@ -138,7 +128,7 @@ impl<'a> Simple<'a> {
                 _ if !self.away.is_empty() && !what.can_end() => {}
                 Action::Scale(replicas) => self.replicas = *replicas,
                 Action::RollingUpdate(update) => self.begin_update(update),
-                Action::MetricsEmpty => self.empty.push((index, end)),
+                Action::MetricsEmpty(_) => self.empty.push((index, end)),
                 Action::MetricError(..) | Action::MetricEmpty(_) => {
                     self.disturbed.push((index, end))
                 }
@@ -211,7 +201,7 @@ impl<'a> Simple<'a> {
         let one = vec![Size { revision: self.revision, wanted }];
         let before = self.update.take().map_or(one, |rollout| rollout.sizes);
         self.revision += 1;
-        let surge = update.surge.expect("of a Deployment");
+        let surge = update.surge();
         self.update = Some(Rollout::new(before, self.revision, surge, wanted));
     }
 
@@ -364,12 +354,12 @@ impl<'a> Simple<'a> {
     fn hide(&self, pod: &SimplePod, mut usage: Usage) -> Usage {
         for (index, _) in &pod.holds {
             match &self.scenario.timeline[*index].action {
-                Action::ContainerMetricsMissing(_, name) => {
+                Action::ContainerMetricsMissing(ContainerOfPods { container: name, .. }) => {
                     for (_, values) in usage.iter_mut().filter(|(n, _)| **n == **name) {
                         values.clear();
                     }
                 }
-                Action::ResourceMissing(_, name) => {
+                Action::ResourceMissing(ResourceOfPods { resource: name, .. }) => {
                     usage.iter_mut().for_each(|(_, values)| values.retain(|(n, _)| **n != **name));
                 }
                 _ => {}
@@ -449,7 +439,7 @@ impl<'a> Simple<'a> {
         let (mut code, mut empty) = (None, false);
         for (index, _) in &self.disturbed {
             match &self.scenario.timeline[*index].action {
-                Action::MetricError(name, error) if **name == *metric => code = Some(error.code),
+                Action::MetricError(it) if *it.metric == *metric => code = Some(it.error.code),
                 Action::MetricEmpty(name) => empty |= **name == *metric,
                 _ => {}
             }

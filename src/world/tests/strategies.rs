@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::resolved::{ExternalMetric, PodsMetric, RollingUpdate, Share, Surge};
+use crate::scenario::resolved::{ExternalMetric, PodsMetric, RollingUpdate, Share};
 
 fn pod_set() -> impl Strategy<Value = PodSet> {
     let ranges = proptest::collection::vec((0..4_u32, 0..3_u32), 1..3);
@@ -28,23 +28,30 @@ fn what() -> impl Strategy<Value = Action> {
         2 => Action::PodsDeleted(set),
         3 => Action::PodsStuckTerminating(set),
         4 => Action::MetricsMissing(set),
-        5 => Action::ContainerMetricsMissing(set, "app".into()),
-        6 => Action::ResourceMissing(set, "cpu".into()),
+        5 => {
+            Action::ContainerMetricsMissing(ContainerOfPods { pods: set, container: "app".into() })
+        }
+        6 => Action::ResourceMissing(ResourceOfPods { pods: set, resource: "cpu".into() }),
         7 | 8 => Action::MetricsStale(set),
-        9 => Action::MetricsEmpty,
-        11 => Action::MetricMissing("rps".into(), set),
+        9 => Action::MetricsEmpty(Empty {}),
+        11 => Action::MetricMissing(MetricOfPods { metric: "rps".into(), pods: set }),
         12 => Action::MetricEmpty("rps".into()),
         13 => Action::MetricEmpty("queue".into()),
-        14 => Action::MetricError("rps".into(), error(500)),
+        14 => Action::MetricError(MetricError { metric: "rps".into(), error: error(500) }),
         16 => Action::PodsSucceeded(set),
-        19 => Action::TargetDeleted,
+        19 => Action::TargetDeleted(Empty {}),
         17 | 18 => {
             let (most, least) = (replicas.unsigned_abs() % 3, replicas.unsigned_abs() * 20);
-            let surge =
-                Surge { max_surge: Share::Pods(most), max_unavailable: Share::Percent(least) };
-            Action::RollingUpdate(RollingUpdate { surge: Some(surge), spec: None })
+            Action::RollingUpdate(RollingUpdate {
+                max_surge: Some(Share::Pods(most)),
+                max_unavailable: Some(Share::Percent(least)),
+                containers: Vec::new(),
+            })
         }
-        15 => Action::MetricError("queue".into(), error(if replicas > 3 { 500 } else { 503 })),
+        15 => Action::MetricError(MetricError {
+            metric: "queue".into(),
+            error: error(if replicas > 3 { 500 } else { 503 }),
+        }),
         _ => Action::Scale(replicas),
     })
 }

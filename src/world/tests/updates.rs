@@ -1,11 +1,11 @@
 //! Rolling updates: which pods are there when.
 
 use super::*;
-use crate::scenario::resolved::{RollingUpdate, Share, Surge};
+use crate::scenario::resolved::{self, RollingUpdate, Share};
 
 fn update(max_surge: Share, max_unavailable: Share) -> Action {
-    let surge = Some(Surge { max_surge, max_unavailable });
-    Action::RollingUpdate(RollingUpdate { surge, spec: None })
+    let (max_surge, max_unavailable) = (Some(max_surge), Some(max_unavailable));
+    Action::RollingUpdate(RollingUpdate { max_surge, max_unavailable, containers: Vec::new() })
 }
 
 /// New pods are ready after 30 s.
@@ -44,11 +44,10 @@ fn an_old_pod_goes_when_a_new_one_is_ready() {
 #[test]
 fn pods_that_are_ready_at_once_are_replaced_at_once() {
     let requests = [("cpu".into(), q("250m"))].into();
-    let container = Container { name: "app".into(), requests, sidecar: false };
-    let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+    let container = resolved::Container { name: "app".into(), requests };
+    let spec = PodSpec { containers: vec![container.to_api()], ..PodSpec::default() };
     let mut run = Run::new(&scenario(3, |s| {
-        let surge = Surge { max_surge: Share::Percent(25), max_unavailable: Share::Percent(25) };
-        let update = RollingUpdate { surge: Some(surge), spec: Some(Arc::new(spec.clone())) };
+        let update = RollingUpdate { containers: vec![container], ..RollingUpdate::default() };
         s.happens(10, None, Action::RollingUpdate(update));
     }));
     assert_eq!(names(&mut run, 10), ["web-3", "web-4", "web-5"]);
@@ -133,8 +132,8 @@ fn a_stateful_set_replaces_one_after_another() {
         slow(s);
         s.workload.resource = "statefulsets".to_owned();
         s.workload.termination = secs(5);
-        let update = RollingUpdate { surge: None, spec: None };
-        s.happens(10, None, Action::RollingUpdate(update));
+        s.workload.kind = "StatefulSet".to_owned();
+        s.happens(10, None, Action::RollingUpdate(RollingUpdate::default()));
     }));
     assert_eq!(names(&mut run, 10), ["web-0", "xweb-1"]);
     assert_eq!(run.sizes(14), (2, 2), "status.replicas counts the one that goes");
