@@ -416,7 +416,7 @@ fn the_rights_in_the_docs_suffice_and_are_no_more() {
     let (role, binding) = in_docs.split_once("\n---\n").expect("a role and its binding");
     let yaml = |text: &str| serde_yaml::from_str::<serde_json::Value>(text).expect("YAML");
     let in_tests: serde_json::Value =
-        serde_json::from_str(&read("src/engine/cluster/role.json")).expect("JSON");
+        serde_json::from_str(&read("src/engine/cluster/access/role.json")).expect("JSON");
     assert_eq!(yaml(role), in_tests);
     assert_eq!(yaml(binding)["roleRef"]["name"], in_tests["metadata"]["name"]);
 }

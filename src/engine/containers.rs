@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::EngineError;
-use super::cluster::given;
-use super::cluster::reached::Place;
-use super::cluster::{docker, image};
+use crate::engine::EngineError;
+use crate::engine::cluster::access::connect::Place;
+use crate::engine::cluster::provision::{docker, existing, image};
 
 /// The name of the engine that is the control plane in an image of its own.
 pub const IMAGE: &str = "image";
@@ -24,7 +23,7 @@ pub const KIND: &str = "kind";
 /// Where the API server of a cluster in containers of this machine finds it.
 #[must_use]
 pub fn own_address() -> Option<Place> {
-    given::beside_containers()
+    existing::beside_containers()
 }
 
 /// The version of the Docker engine that the environment names.

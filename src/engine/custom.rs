@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::cluster::control_plane::gates;
-use super::cluster::settings::Settings;
+use crate::engine::cluster::provision::embedded::gates;
+use crate::engine::cluster::settings::Settings;
 use crate::model::flags::Flags;
 use crate::model::time::Span;
 

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::EngineError;
-use super::cluster::control_plane::{ControlPlane, DRIVER};
-use super::cluster::settings::Settings;
-use super::upstream::build::{self, Progress, What};
+use crate::engine::EngineError;
+use crate::engine::cluster::provision::embedded::{ControlPlane, DRIVER};
+use crate::engine::cluster::settings::Settings;
+use crate::engine::upstream::build;
+use crate::engine::upstream::build::Progress;
+use crate::engine::upstream::build::What;
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
 

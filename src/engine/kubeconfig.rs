@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::EngineError;
-use super::cluster::given;
+use crate::engine::EngineError;
+use crate::engine::cluster::provision::existing;
 
-pub use super::cluster::given::{Given, Look};
-pub use super::cluster::reached::Place;
+pub use crate::engine::cluster::access::connect::Place;
+pub use crate::engine::cluster::provision::existing::Given;
+pub use crate::engine::cluster::provision::existing::Look;
 
 /// The engine's name.
 pub const NAME: &str = "kubeconfig";
@@ -23,7 +24,7 @@ pub const NAME: &str = "kubeconfig";
 /// # Errors
 /// If it can't be read.
 pub fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, EngineError> {
-    given::contexts(kubeconfig).map_err(broken)
+    existing::contexts(kubeconfig).map_err(broken)
 }
 
 /// Asks a cluster what it is and has. What dead runs have left there is removed first.
@@ -33,9 +34,9 @@ pub fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, EngineError
 /// another run.
 pub fn look(given: &Given) -> Result<Look, EngineError> {
     runtime()?.block_on(async {
-        let reached = given::reach(given).await.map_err(broken)?;
-        let look = given::look(&reached).await;
-        look.map_err(|refusal| given::explain(&NAME.into(), given, refusal))
+        let reached = existing::reach(given).await.map_err(broken)?;
+        let look = existing::look(&reached).await;
+        look.map_err(|refusal| existing::explain(&NAME.into(), given, refusal))
     })
 }
 
@@ -45,8 +46,8 @@ pub fn look(given: &Given) -> Result<Look, EngineError> {
 /// If it can't be reached, or something can't be removed.
 pub fn clean(given: &Given) -> Result<Vec<String>, EngineError> {
     runtime()?.block_on(async {
-        let reached = given::reach(given).await.map_err(broken)?;
-        given::clean(&reached.client).await.map_err(broken)
+        let reached = existing::reach(given).await.map_err(broken)?;
+        existing::clean(&reached.client).await.map_err(broken)
     })
 }
 

@@ -1,11 +1,12 @@
 //! What a controller that was held up unseen would have done as well: that has to be seen twice.
 
-use super::lineage::{Lineage, moments};
-use super::own;
 use crate::compare::{self, Scope};
 use crate::engine::cluster::Tick;
 use crate::model::observation::Observation;
 use crate::model::time::{Span, Time};
+use crate::run::lineage::Lineage;
+use crate::run::lineage::moments;
+use crate::run::own;
 
 /// How chance can have brought a divergence about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,18 +11,22 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-use super::findings::Findings;
-use super::fuzzing::message;
-use super::in_order::as_they_come;
-use super::lockstep::{conclude, inconclusive, trace_of, unfinished};
-use super::many::Plan;
-use super::own::Compared;
-use super::wall;
-use super::{Outcome, Verdict};
 use crate::engine::EngineError;
 use crate::engine::cluster::Cluster;
 use crate::model::rules::Release;
 use crate::model::time::Time;
+use crate::run::Outcome;
+use crate::run::Verdict;
+use crate::run::findings::Findings;
+use crate::run::fuzzing::message;
+use crate::run::in_order::as_they_come;
+use crate::run::lockstep::conclude;
+use crate::run::lockstep::inconclusive;
+use crate::run::lockstep::trace_of;
+use crate::run::lockstep::unfinished;
+use crate::run::many::Plan;
+use crate::run::own::Compared;
+use crate::run::wall;
 use crate::scenario::Scenario;
 
 /// How many are played at a time that had no verdict at first.

@@ -3,13 +3,13 @@
 //! What it remembers has a time that is known only to within what a reconcile took. So a scenario
 //! is followed by several of them, each as if everything had happened at another moment.
 
-use super::recorder::Recorder;
 use crate::engine::cluster::Tick;
 use crate::engine::model::Simulation;
 use crate::model::api::Text;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
 use crate::model::time::{Span, Time};
+use crate::run::recorder::Recorder;
 use crate::world::Change;
 
 /// How many moments are tried of each reconcile, and how many lineages there are.

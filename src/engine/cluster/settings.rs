@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::targets::CustomKind;
+use crate::engine::cluster::session::workload::CustomKind;
 use crate::engine::custom::Controller;
 use crate::model::flags::Flags;
+
+/// The user as which upstream's own HPA controller sends its requests.
+pub(crate) const UPSTREAM_USER: &str =
+    "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
 
 /// What a control plane is to be like.
 #[derive(Clone, PartialEq, Debug)]

@@ -23,15 +23,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::cluster::component::Guard;
-use super::cluster::given::{port_hint, typed};
-use super::cluster::metrics_api::{Metrics, NAMESPACE, Server};
-pub use super::cluster::queries::Query;
-pub use super::cluster::reached::Place;
-use super::cluster::reached::{Reach, Reached, Way};
-use super::cluster::real_pods::RealPods;
-use super::cluster::registration::{self, Foreign, Refusal, Registration};
-use super::cluster::route::own_address;
+pub use crate::engine::cluster::access::connect::Place;
+use crate::engine::cluster::access::connect::{Reach, Reached, Way};
+pub use crate::engine::cluster::metrics_api::query_log::Query;
+use crate::engine::cluster::metrics_api::register;
+use crate::engine::cluster::metrics_api::register::{Foreign, Refusal, Registration};
+use crate::engine::cluster::metrics_api::route::own_address;
+use crate::engine::cluster::metrics_api::server::{Metrics, NAMESPACE, Server};
+use crate::engine::cluster::provision::existing::{port_hint, typed};
+use crate::engine::cluster::provision::process::Guard;
+use crate::engine::cluster::session::live_pods::RealPods;
 use crate::scenario::Scenario;
 use crate::world::Mirror;
 pub use which::Which;
@@ -197,11 +198,11 @@ pub fn serve(
     let ended: Result<Result<(), Trouble>, Box<dyn Any + Send>> = catch_unwind(run);
     if wanted.registers {
         let removed = runtime.block_on(async {
-            let mut removed = registration::remove_own(&cluster.client).await?;
+            let mut removed = register::remove_own(&cluster.client).await?;
             if !is_served {
                 // What was being made when it was told to stop.
                 sleep(AFTERMATH).await;
-                removed.extend(registration::remove_own(&cluster.client).await?);
+                removed.extend(register::remove_own(&cluster.client).await?);
             }
             Ok(removed)
         });
@@ -241,9 +242,9 @@ pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> 
     runtime.block_on(async {
         let cluster = which.reach().await?;
         which::tell(&cluster, tell).await?;
-        let removed = registration::clear(&cluster.client).await.map_err(Trouble::new)?;
+        let removed = register::clear(&cluster.client).await.map_err(Trouble::new)?;
         tell(Told::Removed(removed));
-        for left in registration::leftovers(&cluster.client).await.map_err(Trouble::new)? {
+        for left in register::leftovers(&cluster.client).await.map_err(Trouble::new)? {
             let (what, owner) = (left.what.join(", "), left.owner.told());
             tell(Told::Note(format!("{what}: in use by {owner}, which lives")));
         }
@@ -342,16 +343,16 @@ async fn plan(
     groups: &[&'static str],
     tell: &mut dyn FnMut(Told),
 ) -> Result<(), Trouble> {
-    let cleaned = registration::clear(&cluster.client).await.map_err(Trouble::new)?;
+    let cleaned = register::clear(&cluster.client).await.map_err(Trouble::new)?;
     if !cleaned.is_empty() {
         tell(Told::Cleaned(cleaned));
     }
-    let foreign = registration::foreign(&cluster.client, groups).await?;
+    let foreign = register::foreign(&cluster.client, groups).await?;
     if !foreign.is_empty() && !wanted.replaces {
         return Err(Refusal::Taken(foreign).into());
     }
     let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
-    let names = registration::api_services(groups).map(|(name, ..)| name);
+    let names = register::api_services(groups).map(|(name, ..)| name);
     let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
     tell(Told::Creates(std::iter::once(namespace).chain(own).collect()));

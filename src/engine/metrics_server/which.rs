@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Told, Trouble};
-use crate::engine::cluster::reached::{self, Reached, chain};
+use crate::engine::cluster::access::connect;
+use crate::engine::cluster::access::connect::{Reached, chain};
+use crate::engine::metrics_server::Told;
+use crate::engine::metrics_server::Trouble;
 
 /// Which cluster is meant.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,7 +18,7 @@ pub struct Which {
 
 impl Which {
     pub(super) async fn reach(&self) -> Result<Reached, Trouble> {
-        let config = reached::read(self.kubeconfig.as_ref()).map_err(|why| {
+        let config = connect::read(self.kubeconfig.as_ref()).map_err(|why| {
             let what = format!("no kubeconfig can be read: {why}");
             Trouble::usage(what, "--kubeconfig names one, and --context a cluster of it")
         })?;

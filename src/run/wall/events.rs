@@ -1,6 +1,5 @@
 //! The events of a scenario, which are written later than all else of a reconcile.
 
-use super::Wall;
 use crate::compare::{self, Scope};
 use crate::engine::EngineError;
 use crate::engine::cluster::Scene;
@@ -8,6 +7,7 @@ use crate::model::observation::{Event, Observation};
 use crate::model::time::Time;
 use crate::run::findings::Findings;
 use crate::run::lineage::adopt;
+use crate::run::wall::Wall;
 
 /// They are compared when all is over.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };

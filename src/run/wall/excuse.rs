@@ -1,9 +1,9 @@
 //! Why what does not agree is no verdict.
 
-use super::Wall;
 use crate::engine::EngineError;
 use crate::engine::cluster::Scene;
 use crate::model::time::Span;
+use crate::run::wall::Wall;
 
 impl Wall<'_> {
     /// Why a divergence says nothing of the controller: it, or what it asks, was held up for longer

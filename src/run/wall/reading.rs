@@ -2,14 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Wall;
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::EngineError;
-use crate::engine::cluster::{DIRECT, Did, Scene, Tick};
+use crate::engine::cluster::DIRECT;
+use crate::engine::cluster::Did;
+use crate::engine::cluster::Scene;
+use crate::engine::cluster::Tick;
 use crate::model::observation::Observation;
 use crate::model::time::Time;
 use crate::run::own;
 use crate::run::recorder::texts;
+use crate::run::wall::Wall;
 use crate::trace::wire::{Log, SteppedJson};
 
 impl Wall<'_> {

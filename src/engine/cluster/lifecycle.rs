@@ -1,0 +1,508 @@
+//! A cluster on which scenarios are played, several at a time.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::process::id;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::io::AsyncRead;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::access::connect::{Place, Reach, Way};
+use super::access::{client, clock_skew};
+use super::custom_controller as own;
+use super::custom_controller::Own;
+use super::load::probe::Pulse;
+use super::load::setup_queue::Openings;
+use super::metrics_api::register::Refusal;
+use super::metrics_api::route::{Route, is_own};
+use super::metrics_api::server::{Metrics, Server};
+use super::metrics_api::{register, server};
+use super::observe::audit_log::Routes;
+use super::observe::{audit_log, watches};
+use super::provision::container::Container;
+use super::provision::embedded::{ControlPlane, DRIVER};
+use super::provision::existing::Given;
+use super::provision::image::Boxed;
+use super::provision::k3s::K3s;
+use super::provision::kind::Kind;
+use super::provision::process::Guard;
+use super::provision::{embedded, existing};
+use super::session::pod_cache::Seen;
+use super::session::scenario_session::Scene;
+use super::session::scenario_session::Stage;
+use super::session::{warm_up, workload};
+use super::settings::Settings;
+use super::settings::UPSTREAM_USER;
+use crate::compare::Scope;
+use crate::engine::EngineError;
+use crate::engine::custom::USER;
+use crate::model::time::Span;
+use crate::scenario::Scenario;
+
+/// How often it is looked whether a run is to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// How many scenarios have their objects made at a time.
+const OPENING: usize = 3;
+
+/// A cluster on which scenarios are played, several at a time.
+pub(crate) struct Cluster {
+    stage: Arc<Stage>,
+    // Ended by `stop`; when it is only dropped, each part still ends.
+    tasks: Mutex<JoinSet<()>>,
+    server: Server,
+    /// The user's own controller, if there is one.
+    own: Mutex<Option<own::Running>>,
+    ground: Mutex<Ground>,
+    opened: AtomicUsize,
+    /// What it was started with, where that can be changed.
+    settings: Option<Settings>,
+    /// Whose metrics it serves.
+    groups: Vec<&'static str>,
+    /// Removes what was made on somebody's cluster if this process is killed.
+    guard: Option<Guard>,
+}
+
+/// What can be seen of a cluster's controller, and how exactly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sight {
+    /// What can be seen at all.
+    pub(crate) scope: Scope,
+    /// How far from its time something may seem to be.
+    pub(crate) uncertainty: Span,
+    /// How long after the last request of a reconcile something of it may still be told.
+    pub(crate) linger: Span,
+    /// How long events may be on their way: controllers write them by the way, one by one.
+    pub(crate) events: Span,
+}
+
+/// What a cluster is.
+enum Ground {
+    Embedded(Box<ControlPlane>),
+    Given(Client),
+    Image(Boxed),
+    K3s(K3s),
+    Kind(Kind),
+}
+
+impl Ground {
+    fn check(&mut self) -> Result<(), EngineError> {
+        match self {
+            Ground::Embedded(control_plane) => control_plane.check(),
+            // What has become of it is seen when it does not answer.
+            Ground::Given(_) | Ground::Kind(_) => Ok(()),
+            Ground::Image(boxed) => boxed.check(),
+            Ground::K3s(k3s) => k3s.container().check(),
+        }
+    }
+
+    /// The last lines of what its parts wrote, where they can be read.
+    fn tail(&self) -> String {
+        match self {
+            Ground::Embedded(control_plane) => control_plane.tail(),
+            Ground::Image(boxed) => boxed.tail(),
+            Ground::K3s(k3s) => k3s.container().tail(),
+            Ground::Given(_) | Ground::Kind(_) => String::new(),
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Ground::Embedded(control_plane) => control_plane.stop().await,
+            Ground::Given(client) => drop(existing::leave(&client).await),
+            Ground::Image(boxed) => boxed.stop().await,
+            Ground::K3s(k3s) => k3s.stop().await,
+            Ground::Kind(kind) => kind.stop().await,
+        }
+    }
+}
+
+/// How a cluster is reached, and what it tells of its controller.
+struct Access {
+    client: Client,
+    /// The API server's audit log. Without it, watches tell less.
+    log: Option<Pin<Box<dyn AsyncRead + Send>>>,
+    /// The controller manager, where it can be asked whether it is well.
+    controllers: Option<Client>,
+    /// How much later than on this machine something may seem to be there.
+    late: Span,
+    /// How the metrics APIs are found.
+    reach: Reach,
+    /// A controller of the user's own that is to be started there.
+    own: Option<Own>,
+    /// The cluster does not outlive the run.
+    is_disposable: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// There is nothing left that a guard would have to remove.
+async fn dismiss(guard: Option<Guard>) {
+    if let Some(guard) = guard {
+        guard.dismiss().await;
+    }
+}
+
+/// Ends when a run is to end.
+pub(crate) async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        sleep(GLANCE).await;
+    }
+}
+
+impl Access {
+    /// To a cluster in a container.
+    fn to_container(
+        container: &Container,
+        client: Client,
+        log: impl AsyncRead + Send + 'static,
+    ) -> Access {
+        // Where containers are in a machine of their own, its gateway is not of this one; what
+        // such an engine calls this machine leads to its loopback.
+        let own = container.gateway().filter(|gateway| is_own(*gateway));
+        let way = match own {
+            Some(gateway) => Way::to(&Place { host: gateway.to_string(), port: 0 }),
+            None => Way { routes: Route::to("host.docker.internal"), ..Way::loopback() },
+        };
+        let reach = Reach::all(way);
+        let log = Some(Box::pin(log) as Pin<Box<_>>);
+        Access {
+            client,
+            log,
+            controllers: None,
+            late: Span::ZERO,
+            reach,
+            own: None,
+            is_disposable: true,
+        }
+    }
+}
+
+impl Cluster {
+    /// An embedded control plane, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If a part of it can't be started.
+    pub(crate) async fn embedded(
+        name: &Arc<str>,
+        program: &Path,
+        mut settings: Settings,
+    ) -> Result<Cluster, EngineError> {
+        let user = if settings.controller.is_some() { USER } else { UPSTREAM_USER };
+        settings.observed = vec![user.to_owned()];
+        let broken =
+            |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
+        let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
+        let kubeconfig = control_plane.kubeconfig(DRIVER, None);
+        let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
+        let client = client::of_text(&kubeconfig).await.map_err(broken)?;
+        let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
+        let controllers = Some(control_plane.controllers());
+        let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
+        let (reach, ground) =
+            (Reach::all(Way::loopback()), Ground::Embedded(Box::new(control_plane)));
+        let late = Span::ZERO;
+        let access = Access { client, log, controllers, own, late, reach, is_disposable: true };
+        let furnished = Cluster::furnish(name, access, ground).await;
+        let cluster = furnished.map_err(|refusal| broken(refusal.to_string()))?;
+        Ok(Cluster { settings: Some(settings), ..cluster })
+    }
+
+    /// Whether it can be had with these instead, by [`Cluster::change`].
+    pub(crate) fn can_become(&self, settings: &Settings) -> bool {
+        self.settings.as_ref().is_some_and(|own| own.can_become(settings))
+    }
+
+    /// Gives its controllers other flags. Nobody may be playing on it.
+    ///
+    /// # Errors
+    /// If they don't start with these; it is broken then.
+    pub(crate) async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
+        let ground = self.ground.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (Ground::Embedded(control_plane), Some(own)) = (ground, &mut self.settings) else {
+            return Err(self.stage.broken("it takes no other flags"));
+        };
+        own.flags = settings.flags;
+        control_plane.change(own).await?;
+        let is_gone = || self.check().is_err();
+        let warm = warm_up::warm_up(&self.stage, &is_gone).await;
+        warm.map_err(|why| self.stage.broken(why))
+    }
+
+    /// Somebody's cluster, with the metrics APIs of these groups served, and the sync period of its
+    /// controller.
+    ///
+    /// # Errors
+    /// If it can't be used; nothing is left there then.
+    pub(crate) async fn given(
+        name: &Arc<str>,
+        given: &Given,
+        groups: &[&'static str],
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Cluster, Span), EngineError> {
+        let broken =
+            |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
+        let reached = existing::reach(given).await.map_err(broken)?;
+        let client = reached.client.clone();
+        // First the one who removes what is made.
+        let guard = Guard::with(&given.cleans);
+        let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
+        let begun = async {
+            tell("comparing the cluster's clock with this machine's");
+            let apart = clock_skew::apart(&client).await.map_err(Refusal::Other)?;
+            let late = existing::late(apart).map_err(Refusal::Other)?;
+            let reach = existing::ways(given, &reached, groups).await;
+            let reach = reach.map_err(Refusal::Other)?;
+            tell("registering the metrics API");
+            let client = client.clone();
+            let ground = Ground::Given(client.clone());
+            let (log, controllers, own) = (None, None, None);
+            let access =
+                Access { client, log, controllers, own, late, reach, is_disposable: false };
+            let cluster = Cluster::furnish(name, access, ground).await?;
+            tell("measuring the cluster's sync period, which takes three of them");
+            let period = warm_up::measure(&cluster.stage, groups).await;
+            Ok::<_, Refusal>((cluster, period.map_err(Refusal::Other)?))
+        };
+        let begun = tokio::select! {
+            begun = begun => begun.map_err(|refusal| existing::explain(name, given, refusal)),
+            () = stopped(stop) => Err(broken("it was interrupted".to_owned())),
+        };
+        match begun {
+            Ok((cluster, period)) => Ok((Cluster { guard, ..cluster }, period)),
+            Err(error) => {
+                let left = existing::leave(&client).await;
+                left.map_err(|left| broken(existing::not_removed(given, &left)))?;
+                dismiss(guard).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// A control plane in a container of that image, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If a part of it can't be started.
+    pub(crate) async fn image(
+        name: &Arc<str>,
+        image: &str,
+        mut settings: Settings,
+    ) -> Result<Cluster, EngineError> {
+        settings.observed = vec![UPSTREAM_USER.to_owned()];
+        let (boxed, client, log) = Boxed::start(name, image, &settings).await?;
+        let access = Access {
+            controllers: Some(boxed.controllers()),
+            ..Access::to_container(boxed.container(), client, log)
+        };
+        let made = Cluster::furnish(name, access, Ground::Image(boxed)).await;
+        made.map_err(|refusal| embedded::broken(name, &refusal.to_string(), ""))
+    }
+
+    /// k3s in a container of that image, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub(crate) async fn k3s(
+        name: &Arc<str>,
+        image: &str,
+        mut settings: Settings,
+    ) -> Result<Cluster, EngineError> {
+        settings.observed = vec![UPSTREAM_USER.to_owned()];
+        let (k3s, client, log) = K3s::start(name, image, &settings).await?;
+        let installed = workload::install(&client, &settings.custom_kinds).await;
+        installed.map_err(|why| embedded::broken(name, &why, ""))?;
+        let access = Access::to_container(k3s.container(), client, log);
+        let made = Cluster::furnish(name, access, Ground::K3s(k3s)).await;
+        made.map_err(|refusal| embedded::broken(name, &refusal.to_string(), ""))
+    }
+
+    /// A new cluster of kind's of that image, with the metrics APIs served.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub(crate) async fn kind(
+        name: &Arc<str>,
+        image: &str,
+        settings: &Settings,
+    ) -> Result<Cluster, EngineError> {
+        let broken = |why: String| embedded::broken(name, &why, "");
+        let kind = Kind::create(name, image, settings).await?;
+        let given = Given {
+            kubeconfig: Some(kind.kubeconfig()),
+            context: kind.context(),
+            metrics_address: existing::beside_containers(),
+            ..Given::default()
+        };
+        let reached = existing::reach(&given).await.map_err(broken)?;
+        let groups = server::GROUPS.map(|(group, _)| group);
+        let reach = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
+        let (client, late) = (reached.client, Span::ZERO);
+        workload::install(&client, &settings.custom_kinds).await.map_err(broken)?;
+        let (log, controllers) = (None, None);
+        let access =
+            Access { client, log, controllers, late, reach, own: None, is_disposable: true };
+        let made = Cluster::furnish(name, access, Ground::Kind(kind)).await;
+        made.map_err(|refusal| broken(refusal.to_string()))
+    }
+
+    /// Gives a cluster what scenarios need.
+    async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, Refusal> {
+        let Access { client, log, controllers, own, late, reach, is_disposable } = access;
+        let metrics = Arc::new(Metrics::of_cluster(is_disposable));
+        let routes = Arc::new(Routes::default());
+        // Its registration goes with the cluster, or is removed with all else.
+        let (server, _) = reach.serve(&client, &metrics).await?;
+        let mut tasks = JoinSet::new();
+        let mut sight = match log {
+            Some(log) => {
+                tasks.spawn(routes.clone().read(log));
+                audit_log::SIGHT
+            }
+            None => {
+                watches::watch(&client, &routes, &mut tasks);
+                watches::SIGHT
+            }
+        };
+        sight.uncertainty = Span(sight.uncertainty.0 + late.0);
+        let seen = Arc::new(Seen::default());
+        seen.watch(&client, &routes, &mut tasks);
+        let pulse = Arc::new(Pulse::default());
+        pulse.watch(("the API server", client.clone(), register::PATH), &mut tasks);
+        match controllers {
+            Some(controllers) => {
+                pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
+            }
+            None => {
+                let watched = pulse.watch_controllers(&client, &mut tasks).await;
+                watched.map_err(Refusal::Other)?;
+            }
+        }
+        let name = name.clone();
+        let own = own.map(Own::start).transpose();
+        let own = own.map_err(|error| format!("the controller can't be started: {error}"));
+        let own = own.map_err(Refusal::Other)?;
+        let said = own.as_ref().map(|own| own.said().clone());
+        let opening = Openings::new(OPENING);
+        let stage = Stage {
+            name,
+            client,
+            metrics,
+            routes,
+            seen,
+            pulse,
+            said,
+            sight,
+            opening,
+            scenes: Arc::default(),
+            is_disposable,
+        };
+        let (stage, own, tasks) = (Arc::new(stage), Mutex::new(own), Mutex::new(tasks));
+        let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
+        let guard = None;
+        let groups = reach.groups;
+        let settings = None;
+        let cluster =
+            Cluster { stage, tasks, server, own, ground, opened, settings, groups, guard };
+        if is_disposable {
+            let is_gone = || cluster.check().is_err();
+            warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
+        }
+        Ok(cluster)
+    }
+
+    /// That no verdict can be had, since all is to end.
+    pub(crate) fn interrupted(&self) -> EngineError {
+        self.stage.broken("it was interrupted")
+    }
+
+    /// Opens a scenario when its turn has come. Nothing if it is to stop before that.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub(crate) async fn open(
+        &self,
+        scenario: &Scenario,
+        stop: &AtomicBool,
+    ) -> Result<Option<Scene>, EngineError> {
+        let turn = tokio::select! {
+            turn = self.stage.turn(scenario.until) => turn,
+            () = stopped(stop) => return Ok(None),
+        };
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("kube-lockstep-{}-{number}", id());
+        Scene::open(&self.stage, namespace, scenario, turn).await.map(Some)
+    }
+
+    /// What can be seen of its controller.
+    pub(crate) fn sight(&self) -> Sight {
+        self.stage.sight
+    }
+
+    /// Whether all of it still runs.
+    ///
+    /// # Errors
+    /// If not, with what the part said that does not.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        let ended = lock(&self.tasks).try_join_next();
+        if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())) {
+            self.stage.routes.lose("the harness panicked: it does not see all any more".into());
+        }
+        if let Some(why) = self.stage.routes.lost() {
+            return Err(self.stage.broken(why));
+        }
+        lock(&self.ground).check()?;
+        lock(&self.own).as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
+    }
+
+    /// The same, with the last lines of what its parts wrote where it has none.
+    pub(crate) fn with_tail(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Broken { engine, why, output } if output.is_empty() => {
+                EngineError::Broken { engine, why, output: lock(&self.ground).tail() }
+            }
+            error => error,
+        }
+    }
+
+    /// Why its controller may have seen no metrics, where others have a say: an add-on manager may
+    /// put the cluster's own metrics API back at any time.
+    pub(crate) async fn displaced(&self) -> Option<EngineError> {
+        let is_shared = !self.stage.is_disposable;
+        let why = match is_shared {
+            true => register::displaced(&self.stage.client, &self.groups).await?,
+            false => return None,
+        };
+        Some(self.stage.broken(why))
+    }
+
+    /// Removes all that was made on somebody's cluster.
+    ///
+    /// # Errors
+    /// What could not be removed, and how it can be.
+    pub(crate) async fn leave(mut self, given: &Given) -> Result<(), EngineError> {
+        self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
+        let left = existing::leave(&self.stage.client).await;
+        left.map_err(|left| self.stage.broken(existing::not_removed(given, &left)))?;
+        dismiss(self.guard.take()).await;
+        Ok(())
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub(crate) async fn stop(mut self) {
+        self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
+        if let Some(own) = self.own.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            own.stop().await;
+        }
+        drop(self.server);
+        let ground = self.ground.into_inner();
+        ground.unwrap_or_else(PoisonError::into_inner).stop().await;
+    }
+}

@@ -1,0 +1,11 @@
+//! The fake metrics API: metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io, served
+//! for many scenarios at once, and their registration with the API server.
+
+pub(crate) mod discovery;
+pub(crate) mod handlers;
+pub(crate) mod json;
+pub(crate) mod openapi;
+pub(crate) mod query_log;
+pub(crate) mod register;
+pub(crate) mod route;
+pub(crate) mod server;

@@ -1,0 +1,358 @@
+//! What the API server tells of the controller's requests: its audit log, on its standard output.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::compare::Scope;
+use crate::engine::cluster::Sight;
+use crate::model::time::Span;
+
+/// What is seen so. The controller's error log is not told by any API, and events are written
+/// later: they are compared when all is over.
+pub(crate) const SIGHT: Sight = Sight {
+    scope: Scope { events: false, errors: false, ..Scope::ALL },
+    // Clocks of two processes of one machine, and the time from a clock's reading to a request.
+    uncertainty: Span::from_millis(4),
+    linger: Span::ZERO,
+    // They are written one after the other, for all scenarios.
+    events: Span::from_secs(20),
+};
+
+/// Something that the controller did, as the protocol writes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Did {
+    /// When its request came.
+    pub(crate) at: Timestamp,
+    /// When it was answered.
+    pub(crate) done: Timestamp,
+    /// What it was, and the protocol's name for it.
+    pub(crate) what: &'static str,
+    pub(crate) entry: Value,
+    /// Who asked, where it is a query.
+    pub(crate) by: String,
+}
+
+/// Hands on what is done in each namespace to the one who plays there.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    by_namespace: Mutex<HashMap<String, UnboundedSender<Did>>>,
+    /// Why not all can be seen.
+    lost: Mutex<Option<String>>,
+    /// What the controller had no right to: the namespace, if it was of one, and what was said.
+    refused: Mutex<BTreeSet<(Option<String>, String)>>,
+}
+
+/// So much of what was refused is kept: a controller may ask for it again and again.
+const REFUSED: usize = 100;
+
+impl Routes {
+    pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<Did>) {
+        let mut routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.insert(namespace.to_owned(), to);
+    }
+
+    pub(crate) fn close(&self, namespace: &str) {
+        let mut routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.remove(namespace);
+    }
+
+    pub(crate) fn hand(&self, namespace: &str, did: Did) {
+        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(to) = routes.get(namespace) {
+            // Nobody listens any more when a scenario is over.
+            let _ = to.send(did);
+        }
+    }
+
+    /// Tells all of them.
+    pub(crate) fn hand_all(&self, did: &Did) {
+        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.values().for_each(|to| drop(to.send(did.clone())));
+    }
+
+    fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on not all can be seen.
+    pub(crate) fn lose(&self, why: String) {
+        self.lock_lost().get_or_insert(why);
+    }
+
+    /// Why something that was done may not have been handed on.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.lock_lost().clone()
+    }
+
+    /// What the controller had no right to, in a namespace or in all of the cluster.
+    pub(crate) fn refused(&self, namespace: &str) -> Vec<String> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let of =
+            |(of, _): &&(Option<String>, String)| of.as_deref().is_none_or(|of| of == namespace);
+        refused.iter().filter(of).map(|(_, what)| what.clone()).collect()
+    }
+
+    fn keep_refusal(&self, event: &Event) {
+        let Some(status) = event.response_status.as_ref().filter(|it| it.code == 403) else {
+            return;
+        };
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < REFUSED {
+            let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
+            let said = status.message.clone();
+            refused.insert((namespace, said.unwrap_or_else(|| event.verb.clone())));
+        }
+    }
+
+    /// Reads the log to its end.
+    pub(crate) async fn read(self: Arc<Routes>, log: impl AsyncRead + Unpin) {
+        let mut lines = BufReader::new(log).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let event = match serde_json::from_str::<Event>(&line) {
+                Ok(event) => event,
+                Err(error) if line.starts_with('{') => {
+                    // Without it a reconcile can't be told from another one.
+                    let start: String = line.chars().take(200).collect();
+                    self.lose(format!(
+                        "a line of the API server's audit log makes no sense: {error}: {start}"
+                    ));
+                    continue;
+                }
+                // What the API server prints besides is not for us.
+                Err(_) => continue,
+            };
+            self.keep_refusal(&event);
+            let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
+            if let (Some(namespace), Some(did)) = (namespace, did(event)) {
+                self.hand(&namespace, did);
+            }
+        }
+    }
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    verb: String,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<Status>,
+    request_object: Option<Value>,
+    response_object: Option<Value>,
+    request_received_timestamp: Timestamp,
+    stage_timestamp: Timestamp,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct ObjectRef {
+    resource: String,
+    namespace: Option<String>,
+    name: String,
+    api_group: String,
+    subresource: String,
+}
+
+#[derive(Deserialize, Debug, Default)]
+#[serde(default)]
+struct Status {
+    code: u16,
+    message: Option<String>,
+}
+
+fn did(event: Event) -> Option<Did> {
+    let of = event.object_ref?;
+    let status = event.response_status.unwrap_or_default();
+    let failed = (status.code >= 400).then(|| {
+        let said = event.response_object.as_ref().and_then(|answer| answer["message"].as_str());
+        status.message.or_else(|| said.map(str::to_owned)).unwrap_or_default()
+    });
+    let answer = event.response_object.unwrap_or_default();
+    let asked = event.request_object.unwrap_or_default();
+    let resource = crate::model::api::with_group(&of.resource, &of.api_group);
+    let (what, entry) = match (event.verb.as_str(), &*of.resource, &*of.subresource) {
+        ("get", _, "scale") => (
+            "getScale",
+            match failed {
+                Some(error) => json!({ "resource": resource, "name": of.name, "error": error }),
+                None => json!({
+                    "resource": resource,
+                    "name": of.name,
+                    "replicas": answer["spec"]["replicas"].as_i64().unwrap_or_default(),
+                    "statusReplicas": answer["status"]["replicas"].as_i64().unwrap_or_default(),
+                }),
+            },
+        ),
+        ("update" | "patch", _, "scale") => {
+            ("updateScale", scale_entry((&resource, &of.name), (&asked, &answer), failed))
+        }
+        // Somebody may scale without the scale: what is written then is the same field.
+        ("update" | "patch", _, "") if SCALED.contains(&&*resource) => {
+            replicas(&asked)?;
+            let mut entry = scale_entry((&resource, &of.name), (&asked, &answer), failed);
+            entry[DIRECT] = true.into();
+            ("updateScale", entry)
+        }
+        ("update" | "patch", "horizontalpodautoscalers", "status") => {
+            // A patch is a part of what is stored then.
+            let stored = if failed.is_some() { &asked } else { &answer };
+            let status = stored.get("status").filter(|status| status.is_object());
+            let status = status.cloned().unwrap_or_else(|| json!({}));
+            ("updateStatus", json!({ "name": of.name, "status": status, "error": failed }))
+        }
+        ("create" | "patch", "events", _) if failed.is_none() => ("event", event_entry(&answer)),
+        _ => return None,
+    };
+    let (at, done) = (event.request_received_timestamp, event.stage_timestamp);
+    Some(Did { at, done, what, entry, by: String::new() })
+}
+
+/// What has `spec.replicas`, and a scale besides.
+const SCALED: [&str; 4] =
+    ["deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"];
+
+/// Marks the write of a size that went past the scale.
+pub(crate) const DIRECT: &str = "direct";
+
+/// A write of a size: what was asked for, or, of a patch that says it in its own way, what came of
+/// it.
+fn scale_entry(
+    (resource, name): (&str, &str),
+    (asked, answer): (&Value, &Value),
+    failed: Option<String>,
+) -> Value {
+    let replicas = replicas(asked).or(answer["spec"]["replicas"].as_i64()).unwrap_or_default();
+    json!({ "resource": resource, "name": name, "replicas": replicas, "error": failed })
+}
+
+/// The `spec.replicas` of an object, of a merge patch or of what is to be applied, or of a JSON
+/// patch.
+fn replicas(asked: &Value) -> Option<i64> {
+    let Some(steps) = asked.as_array() else { return asked["spec"]["replicas"].as_i64() };
+    let last =
+        steps.iter().rev().find(|step| step["path"] == "/spec/replicas" && step["op"] != "test");
+    last?["value"].as_i64()
+}
+
+/// An event of either API.
+pub(crate) fn event_entry(event: &Value) -> Value {
+    let of = |one: &str, other: &str| match &event[one] {
+        Value::Null => event[other].clone(),
+        value => value.clone(),
+    };
+    json!({
+        "hpa": of("involvedObject", "regarding")["name"],
+        "type": event["type"],
+        "reason": event["reason"],
+        "message": of("message", "note"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event of the log, and what it says.
+    fn heard(verb: &str, of: Value, (asked, answer): (Value, Value), code: u16) -> Option<Did> {
+        let mut of_all = json!({ "namespace": "shop", "name": "web" });
+        for (key, value) in of.as_object().expect("an object") {
+            of_all[key] = value.clone();
+        }
+        let event = json!({
+            "verb": verb,
+            "objectRef": of_all,
+            "responseStatus": { "code": code, "message": (code >= 400).then_some("no") },
+            "requestObject": asked,
+            "responseObject": answer,
+            "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
+            "stageTimestamp": "2026-01-02T03:04:05.000002Z",
+        });
+        did(serde_json::from_value(event).expect("an event"))
+    }
+
+    fn scale() -> Value {
+        json!({ "resource": "deployments", "apiGroup": "apps", "subresource": "scale" })
+    }
+
+    #[test]
+    fn a_size_is_understood_however_it_is_written() {
+        let answer = json!({ "spec": { "replicas": 7 } });
+        let whole = json!({ "spec": { "replicas": 7 }, "metadata": {} });
+        let merge = json!({ "spec": { "replicas": 7 } });
+        let steps = json!([
+            { "op": "test", "path": "/spec/replicas", "value": 3 },
+            { "op": "replace", "path": "/spec/replicas", "value": 7 },
+        ]);
+        for (verb, asked) in [("update", &whole), ("patch", &merge), ("patch", &steps)] {
+            let did = heard(verb, scale(), (asked.clone(), answer.clone()), 200).expect("a write");
+            assert_eq!(did.what, "updateScale");
+            assert_eq!(did.entry["replicas"], 7, "{asked}");
+            assert_eq!(did.entry["resource"], "deployments.apps");
+            assert_eq!(did.entry["error"], Value::Null);
+            let failed = heard(verb, scale(), (asked.clone(), Value::Null), 409).expect("a write");
+            assert_eq!(
+                (&failed.entry["replicas"], &failed.entry["error"]),
+                (&7.into(), &"no".into())
+            );
+        }
+    }
+
+    #[test]
+    fn a_size_may_be_written_past_the_scale() {
+        let deployment = || json!({ "resource": "deployments", "apiGroup": "apps" });
+        let answer = || json!({ "spec": { "replicas": 7 } });
+        let did = heard("patch", deployment(), (answer(), answer()), 200).expect("a write");
+        assert_eq!((did.what, &did.entry[DIRECT]), ("updateScale", &true.into()));
+        let labels = json!({ "metadata": { "labels": { "a": "b" } } });
+        assert!(heard("patch", deployment(), (labels, answer()), 200).is_none());
+        let pods = json!({ "resource": "pods" });
+        assert!(heard("patch", pods, (answer(), answer()), 200).is_none());
+    }
+
+    #[test]
+    fn a_patch_of_a_status_counts_by_what_is_stored_then() {
+        let hpa = || {
+            json!({
+                "resource": "horizontalpodautoscalers",
+                "apiGroup": "autoscaling",
+                "subresource": "status",
+            })
+        };
+        let stored = json!({ "status": { "desiredReplicas": 7, "currentReplicas": 3 } });
+        let patch = json!({ "status": { "desiredReplicas": 7 } });
+        let did = heard("patch", hpa(), (patch, stored.clone()), 200).expect("a write");
+        assert_eq!((did.what, &did.entry["status"]), ("updateStatus", &stored["status"]));
+        let steps = json!([{ "op": "add", "path": "/status/desiredReplicas", "value": 7 }]);
+        let did = heard("patch", hpa(), (steps, Value::Null), 403).expect("a write");
+        assert_eq!((&did.entry["status"], &did.entry["error"]), (&json!({}), &"no".into()));
+    }
+
+    #[test]
+    fn what_the_controller_has_no_right_to_is_kept() {
+        let routes = Routes::default();
+        let refused = |namespace: Option<&str>, code: u16| {
+            let event = json!({
+                "verb": "list",
+                "objectRef": { "resource": "pods", "namespace": namespace },
+                "responseStatus": { "code": code, "message": "pods is forbidden" },
+                "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
+                "stageTimestamp": "2026-01-02T03:04:05.000002Z",
+            });
+            routes.keep_refusal(&serde_json::from_value(event).expect("an event"));
+        };
+        refused(Some("shop"), 404);
+        assert_eq!(routes.refused("shop"), Vec::<String>::new());
+        refused(Some("shop"), 403);
+        refused(Some("shop"), 403);
+        assert_eq!(routes.refused("shop").len(), 1);
+        assert_eq!(routes.refused("other").len(), 0);
+        refused(None, 403);
+        assert_eq!(routes.refused("other").len(), 1);
+    }
+}

@@ -1,0 +1,5 @@
+//! Observation of the controller: its requests and writes, grouped into reconciles.
+
+pub(crate) mod audit_log;
+pub(crate) mod reconcile;
+pub(crate) mod watches;

@@ -1,0 +1,255 @@
+//! The pods of a namespace that are a workload's, kept up to date by a watch: those that the real
+//! target selects, or if there is none those that the scenario's would.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Error, ResourceExt};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+use crate::engine::cluster::metrics_api::server::Metrics;
+use crate::model::selector::Selector;
+use crate::model::time::Time;
+use crate::scenario::resolved::Workload;
+use crate::world::RealPod;
+
+/// How often it is looked whether the target selects others.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The pods of a workload in a namespace.
+#[derive(Debug)]
+pub(crate) struct RealPods {
+    namespace: String,
+    /// The scenario's own selector.
+    selector: Arc<str>,
+    resource: ApiResource,
+    name: Arc<str>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    /// By name.
+    pods: BTreeMap<String, Pod>,
+    text: String,
+    /// None: it makes no sense, and selects nothing.
+    selector: Option<Selector>,
+    /// Why it is not the target's.
+    why: Option<String>,
+}
+
+impl RealPods {
+    /// None is seen yet.
+    pub(crate) fn new(namespace: &str, workload: &Workload) -> RealPods {
+        let Workload { group, version, kind, resource, name, selector, .. } = workload;
+        let resource = ApiResource {
+            group: group.clone(),
+            version: version.clone(),
+            api_version: match group.is_empty() {
+                true => version.clone(),
+                false => format!("{group}/{version}"),
+            },
+            kind: kind.clone(),
+            plural: resource.clone(),
+        };
+        let seen = Seen {
+            pods: BTreeMap::new(),
+            text: selector.to_string(),
+            selector: Selector::parse(selector).ok(),
+            why: None,
+        };
+        let (namespace, name) = (namespace.to_owned(), name.clone());
+        RealPods { namespace, selector: selector.clone(), resource, name, seen: Mutex::new(seen) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In words: whose they are, and how many.
+    pub(crate) fn told(&self) -> String {
+        let pods = self.pods(Timestamp::now());
+        let seen = self.lock();
+        let ready = pods.iter().filter(|pod| pod.ready).count();
+        let of = match &seen.why {
+            None => format!("{}/{}", self.target(), self.name),
+            Some(why) => format!("{why}; its pods are those of the scenario's selector"),
+        };
+        let many =
+            if pods.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", pods.len()) };
+        format!("{of} ({}): {many}, {ready} ready", seen.text)
+    }
+
+    fn target(&self) -> String {
+        crate::model::api::with_group(&self.resource.plural, &self.resource.group)
+    }
+
+    /// Those that there are, in the order of their creation, for a t=0 at that instant.
+    pub(crate) fn pods(&self, epoch: Timestamp) -> Vec<RealPod> {
+        let seen = self.lock();
+        let Some(selector) = &seen.selector else { return Vec::new() };
+        let own = seen.pods.values().filter(|pod| selector.matches(pod.labels()));
+        let mut own: Vec<&Pod> = own.collect();
+        own.sort_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|it| it.0));
+        own.into_iter().map(|pod| real(pod, epoch)).collect()
+    }
+
+    /// Asks the target which pods it selects. True: others than before.
+    async fn look(&self, client: &Client) -> bool {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), &self.namespace, &self.resource);
+        let target = format!("{}/{}", self.target(), self.name);
+        let (text, why) = match api.get_scale(&self.name).await {
+            Ok(scale) => match scale.status.and_then(|status| status.selector) {
+                Some(selector) if !selector.is_empty() => (selector, None),
+                _ => (self.selector.to_string(), Some(format!("{target} tells no selector"))),
+            },
+            Err(Error::Api(status)) if status.code == 404 => {
+                (self.selector.to_string(), Some(format!("there is no {target}")))
+            }
+            Err(Error::Api(status)) => {
+                let why = format!("{target} can't be read ({})", status.message);
+                (self.selector.to_string(), Some(why))
+            }
+            // Not answered: as before.
+            Err(_) => return false,
+        };
+        let mut seen = self.lock();
+        if seen.text == text && seen.why == why {
+            return false;
+        }
+        seen.selector = Selector::parse(&text).ok();
+        (seen.text, seen.why) = (text, why);
+        true
+    }
+
+    /// Watches for as long as it is not dropped. `ready` is told when all pods were seen once,
+    /// `notes` what changes of the target.
+    pub(crate) async fn watch(
+        &self,
+        client: &Client,
+        metrics: &Metrics,
+        ready: watch::Sender<bool>,
+        notes: UnboundedSender<String>,
+    ) {
+        self.look(client).await;
+        let hand = || metrics.see(&self.namespace, |epoch| self.pods(epoch));
+        let api: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
+        let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+        let follow = async {
+            let (mut all, mut trouble) = (BTreeMap::new(), String::new());
+            loop {
+                match events.try_next().await {
+                    Ok(Some(Event::Init)) => all.clear(),
+                    Ok(Some(Event::InitApply(pod))) => drop(all.insert(pod.name_any(), pod)),
+                    Ok(Some(Event::InitDone)) => {
+                        self.lock().pods = std::mem::take(&mut all);
+                        hand();
+                        ready.send_replace(true);
+                    }
+                    Ok(Some(Event::Apply(pod))) => {
+                        self.lock().pods.insert(pod.name_any(), pod);
+                        hand();
+                    }
+                    Ok(Some(Event::Delete(pod))) => {
+                        self.lock().pods.remove(&pod.name_any());
+                        hand();
+                    }
+                    Ok(None) => return,
+                    // It is tried again, ever more seldom.
+                    Err(error) if error.to_string() != trouble => {
+                        trouble = error.to_string();
+                        // Nobody listens any more when all is over.
+                        let _ = notes.send(format!("{}: pods: {trouble}", self.namespace));
+                    }
+                    Err(_) => {}
+                }
+            }
+        };
+        let look = async {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if self.look(client).await {
+                    hand();
+                    // Nobody listens any more when all is over.
+                    let _ = notes.send(format!("{}: {}", self.namespace, self.told()));
+                }
+            }
+        };
+        tokio::select! {
+            () = follow => {}
+            () = look => {}
+        }
+    }
+}
+
+/// A pod as far as its metrics depend on it.
+fn real(pod: &Pod, epoch: Timestamp) -> RealPod {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("Pending");
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let is_ready = conditions.any(|it| it.type_ == "Ready" && it.status == "True");
+    let start = status.and_then(|status| status.start_time.as_ref()).map_or(epoch, |it| it.0);
+    let nanos = start.as_nanosecond() - epoch.as_nanosecond();
+    let started = Time(i64::try_from(nanos).unwrap_or_default());
+    let spec = pod.spec.as_ref();
+    let containers = spec.into_iter().flat_map(|spec| &spec.containers);
+    let init = spec.and_then(|spec| spec.init_containers.as_ref()).into_iter().flatten();
+    let sidecars = init.filter(|it| it.restart_policy.as_deref() == Some("Always"));
+    RealPod {
+        name: pod.name_any().into(),
+        labels: pod.labels().clone(),
+        containers: containers.chain(sidecars).map(|it| it.name.as_str().into()).collect(),
+        started: (phase != "Pending").then_some(started),
+        ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
+        over: matches!(phase, "Failed" | "Succeeded"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_is_what_its_status_says() {
+        let pod = |status: serde_json::Value| -> Pod {
+            serde_json::from_value(json!({
+                "metadata": { "name": "web-1", "labels": { "app": "web" } },
+                "spec": {
+                    "initContainers": [
+                        { "name": "once" }, { "name": "proxy", "restartPolicy": "Always" },
+                    ],
+                    "containers": [{ "name": "app" }],
+                },
+                "status": status,
+            }))
+            .expect("a pod")
+        };
+        let epoch: Timestamp = "2026-01-01T00:01:00Z".parse().expect("a time");
+        let ready = json!([{ "type": "Ready", "status": "True" }]);
+        let running = json!({
+            "phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": ready,
+        });
+        let seen = real(&pod(running.clone()), epoch);
+        assert_eq!(seen.containers, ["app", "proxy"].map(Arc::from));
+        assert_eq!(seen.started, Some(Time::from_secs(-60)));
+        assert!(seen.ready && !seen.over);
+        let mut going = pod(running);
+        going.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(epoch));
+        assert!(!real(&going, epoch).ready, "it is being deleted");
+        let pending = real(&pod(json!({})), epoch);
+        assert_eq!((pending.started, pending.ready, pending.over), (None, false, false));
+        assert!(real(&pod(json!({ "phase": "Failed" })), epoch).over);
+    }
+}

@@ -1,0 +1,398 @@
+//! The scenario's pods: what the world says of them becomes so.
+//!
+//! A workload's controller makes and deletes pods as it likes; which of them is which of the
+//! world's is decided here, and what a kubelet would say of each is written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::stream;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Error};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::engine::EngineError;
+use crate::engine::cluster::access::client::{at_once, told};
+use crate::engine::cluster::session::pod_cache::{PLAYED, RealPod};
+use crate::engine::cluster::session::scenario_session::{HOLD, Scene};
+use crate::engine::cluster::session::workload::Maker;
+use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
+use crate::model::time::Time;
+use crate::world::PodState;
+
+/// How long the cluster may take to become what the world says.
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How much later than we a controller may hear of a change.
+const HEARSAY: Duration = Duration::from_millis(40);
+
+/// How many requests are made at a time.
+const AT_ONCE: usize = 16;
+
+/// Something to be done to a pod.
+pub(crate) enum Todo {
+    /// Let go of one that is being deleted.
+    Release(String),
+    Delete(String),
+    /// Make one, where nobody else does.
+    Create(String, Value),
+    /// Write its status.
+    Write(String, Value),
+    /// Write the target's status, where nobody else does.
+    Tell(i32),
+}
+
+/// Whether a ReplicaSet would count it.
+fn is_active(pod: &PodState) -> bool {
+    pod.deletion_timestamp.is_none() && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
+}
+
+impl Scene {
+    /// Waits until the cluster is what the world says, and does what a kubelet would.
+    pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
+        let begin = Instant::now();
+        let changed = self.stage.seen.changed(&self.namespace);
+        loop {
+            let notified = changed.notified();
+            let todo = self.todo();
+            self.rename();
+            // What it should be is over where the controller has made it something else.
+            self.overtaken = self.is_overtaken();
+            if self.overtaken || todo.is_empty() && self.is_settled() {
+                break;
+            }
+            if todo.is_empty() {
+                // Woken by the watch, or now and then: a watch may be late.
+                let _ = timeout(Duration::from_millis(100), notified).await;
+            } else {
+                self.carry_out(todo).await?;
+            }
+            if begin.elapsed() > SETTLE_LIMIT {
+                let why = format!(
+                    "the cluster did not become what the scenario says within {} s: {}",
+                    SETTLE_LIMIT.as_secs(),
+                    self.state()
+                );
+                return Err(self.stage.broken(why));
+            }
+        }
+        sleep(HEARSAY).await;
+        self.settled = self.now();
+        Ok(())
+    }
+
+    /// Lets the metrics of pods have their names in the cluster.
+    fn rename(&self) {
+        let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
+        self.stage.metrics.rename(&self.namespace, names.collect());
+    }
+
+    fn state(&self) -> String {
+        let (real, _) = self.real_pods();
+        let active = real.values().filter(|pod| pod.is_active()).count();
+        let status = self.status_replicas();
+        format!(
+            "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
+             status.replicas {status:?} and should be {}",
+            self.desired.len(),
+            real.len(),
+            self.replicas,
+            self.status_replicas
+        )
+    }
+
+    /// What has to be done next, after pods were given their parts.
+    fn todo(&mut self) -> Vec<Todo> {
+        let (real, others) = self.real_pods();
+        self.assign(&real);
+        let mut todo = self.todo_for_others(&others);
+        let at_rest = self.is_at_rest(&real);
+        if self.maker == Maker::Driver {
+            let missing = self.desired.keys().filter(|name| !real.contains_key(&***name));
+            let pod = self.pod(self.template.as_ref());
+            todo.extend(missing.map(|name| Todo::Create(name.to_string(), pod.clone())));
+            if self.there && self.told != Some(self.status_replicas) {
+                todo.push(Todo::Tell(self.status_replicas));
+            }
+        }
+        let parts: HashMap<&str, &Arc<str>> =
+            self.assigned.iter().map(|(world, real)| (real.as_str(), world)).collect();
+        for (name, pod) in &real {
+            let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
+            match part {
+                // Deleted, and the world has no more of it.
+                None if pod.deleting && self.holds => todo.push(Todo::Release(name.clone())),
+                None if pod.deleting => {}
+                // The world's pod is gone, and nobody else will delete it.
+                None if at_rest && parts.contains_key(name.as_str()) => {
+                    todo.push(Todo::Delete(name.clone()));
+                }
+                None => {}
+                Some(wanted) => {
+                    if wanted.deletion_timestamp.is_some() && !pod.deleting && at_rest {
+                        todo.push(Todo::Delete(name.clone()));
+                    }
+                    let status = self.status(wanted);
+                    if self.written.get(name) != Some(&status) {
+                        todo.push(Todo::Write(name.clone(), status));
+                    }
+                }
+            }
+        }
+        todo
+    }
+
+    /// What has to be done next to pods that no target makes.
+    fn todo_for_others(&self, real: &BTreeMap<String, RealPod>) -> Vec<Todo> {
+        let mut todo = Vec::new();
+        for wanted in self.others.values() {
+            let name = wanted.name.to_string();
+            let Some(pod) = real.get(&name) else {
+                todo.push(Todo::Create(name, self.pod(Some(&wanted.template))));
+                continue;
+            };
+            let status = self.status(wanted);
+            if self.written.get(&name) != Some(&status) {
+                todo.push(Todo::Write(name, status));
+            } else if wanted.deletion_timestamp.is_some() && !pod.deleting {
+                todo.push(Todo::Delete(name));
+            }
+        }
+        todo
+    }
+
+    /// The cluster's pods: those of the target, and the others.
+    fn real_pods(&self) -> (BTreeMap<String, RealPod>, BTreeMap<String, RealPod>) {
+        let all = self.stage.seen.pods(&self.namespace);
+        all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
+    }
+
+    /// Whether the workload's controller has made and deleted what it wants.
+    fn is_at_rest(&self, real: &BTreeMap<String, RealPod>) -> bool {
+        let Maker::Controller(_) = self.maker else { return true };
+        let active = real.values().filter(|pod| pod.is_active()).count();
+        let wanted = usize::try_from(self.replicas).unwrap_or_default();
+        if !self.maker.keeps_names() {
+            return active == wanted;
+        }
+        // A pod that is being deleted has its ordinal until it is gone.
+        let ordinal = |name: &str| name.rsplit_once('-')?.1.parse::<usize>().ok();
+        let taken = real.iter().filter(|(name, pod)| {
+            pod.deleting && ordinal(name).is_some_and(|ordinal| ordinal < wanted)
+        });
+        active + taken.count() == wanted
+    }
+
+    /// `status.replicas` of the target, as far as it is known.
+    fn status_replicas(&self) -> Option<i32> {
+        match self.maker {
+            Maker::Driver => self.told,
+            Maker::Controller(kind) => self.stage.seen.replicas(&self.namespace, kind, &self.name),
+        }
+    }
+
+    /// Gives each of the world's pods one of the cluster's. While the workload's controller is at
+    /// work, it is left alone: in the order of their names, pods of the same moment are the same.
+    fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
+        let at_rest = self.is_at_rest(real);
+        let Scene { assigned, desired, others, written, played, .. } = self;
+        assigned.retain(|_, name| real.contains_key(name));
+        written.retain(|name, _| real.contains_key(name) || others.contains_key(&**name));
+        if self.maker == Maker::Driver {
+            let there = desired.keys().filter(|name| real.contains_key(&***name));
+            assigned.extend(there.map(|name| (name.clone(), name.to_string())));
+            return;
+        }
+        if !at_rest {
+            return;
+        }
+        let lives = |name: &String| real.get(name).is_some_and(RealPod::is_active);
+        let taken: BTreeSet<String> = assigned.values().cloned().collect();
+        let others = real.iter().filter(|(name, _)| !taken.contains(*name));
+        let free = others.clone().filter(|(_, pod)| pod.is_active());
+        let mut free: VecDeque<String> = free.map(|(name, _)| name.clone()).collect();
+        let leaving = others.filter(|(_, pod)| pod.deleting);
+        let mut leaving: VecDeque<String> = leaving.map(|(name, _)| name.clone()).collect();
+        // Those that are to be deleted, or to fail, are so from living ones: others replace them.
+        for pod in desired.values().filter(|pod| !is_active(pod)) {
+            if assigned.contains_key(&pod.name) {
+                continue;
+            }
+            let mut deleted = || leaving.pop_front().filter(|_| pod.deletion_timestamp.is_some());
+            if let Some(name) = deleted().or_else(|| free.pop_front()) {
+                assigned.insert(pod.name.clone(), name);
+            }
+        }
+        // Those that should not live, and of which the cluster's pod does: its controller chose
+        // another one. One that has failed is none of them: nobody else makes it fail.
+        let is_spared = |world: &Arc<str>, name: &String| {
+            let wanted = desired.get(world);
+            lives(name) && wanted.is_none_or(|pod| pod.deletion_timestamp.is_some())
+        };
+        for pod in desired.values().filter(|pod| is_active(pod)) {
+            if assigned.get(&pod.name).is_some_and(lives) {
+                continue;
+            }
+            if let Some(name) = free.pop_front() {
+                assigned.insert(pod.name.clone(), name);
+                continue;
+            }
+            if !played.contains(&pod.name) {
+                continue;
+            }
+            let other = assigned.iter().find(|(world, name)| is_spared(world, name));
+            let Some((other, name)) = other.map(|(world, name)| (world.clone(), name.clone()))
+            else {
+                continue;
+            };
+            assigned.remove(&other);
+            if let Some(own) = assigned.insert(pod.name.clone(), name) {
+                assigned.insert(other, own);
+            }
+        }
+        played.extend(assigned.keys().cloned());
+    }
+
+    /// Whether nothing is left to wait for.
+    fn is_settled(&self) -> bool {
+        let (real, others) = self.real_pods();
+        let is_as = |real: Option<&RealPod>, pod: &PodState| {
+            real.is_some_and(|real| {
+                let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
+                real.deleting == pod.deletion_timestamp.is_some() && real.over == over
+            })
+        };
+        let plays = |pod: &PodState| {
+            is_as(self.assigned.get(&pod.name).and_then(|name| real.get(name)), pod)
+        };
+        let status = self.status_replicas();
+        real.len() == self.desired.len()
+            && self.desired.values().all(plays)
+            && self.others.values().all(|pod| is_as(others.get(&*pod.name), pod))
+            && (!self.there || status == Some(self.status_replicas))
+    }
+
+    /// A pod of a template, without its name.
+    pub(crate) fn pod(&self, template: Option<&Arc<str>>) -> Value {
+        let template = template.and_then(|name| self.templates.get(name));
+        let (mut labels, spec) = template.cloned().unwrap_or_default();
+        labels.insert(PLAYED.to_owned(), "true".to_owned());
+        let mut metadata = json!({ "labels": labels });
+        if self.holds {
+            metadata["finalizers"] = json!([HOLD]);
+        }
+        json!({ "metadata": metadata, "spec": pod_spec(&spec) })
+    }
+
+    pub(crate) async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
+        let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
+        let (targets, name, selector) = (self.targets(), self.name.clone(), self.selector.clone());
+        let done = stream::iter(todo).map(|todo| {
+            let (pods, targets) = (pods.clone(), targets.clone());
+            let (target, selector) = (name.clone(), selector.clone());
+            async move {
+                let params = PatchParams::default();
+                let done = match &todo {
+                    Todo::Release(name) => {
+                        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+                        pods.patch(name, &params, &patch).await.map(|_| ())
+                    }
+                    Todo::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
+                    Todo::Create(name, pod) => {
+                        let mut pod = pod.clone();
+                        pod["metadata"]["name"] = name.as_str().into();
+                        match serde_json::from_value(pod) {
+                            Ok(pod) => pods.create(&PostParams::default(), &pod).await.map(|_| ()),
+                            Err(error) => Err(Error::SerdeError(error)),
+                        }
+                    }
+                    Todo::Tell(replicas) => {
+                        let status = json!({ "replicas": replicas, "selector": selector });
+                        let patch = Patch::Merge(json!({ "status": status }));
+                        targets.patch_status(&target, &params, &patch).await.map(|_| ())
+                    }
+                    Todo::Write(name, status) => {
+                        let patch = Patch::Merge(json!({ "status": status }));
+                        pods.patch_status(name, &params, &patch).await.map(|_| ())
+                    }
+                };
+                (todo, done)
+            }
+        });
+        let mut done = done.buffer_unordered(AT_ONCE);
+        while let Some((todo, done)) = done.next().await {
+            match (todo, done) {
+                (Todo::Write(name, status), Ok(())) => {
+                    self.written.insert(name, status);
+                }
+                (Todo::Tell(replicas), Ok(())) => self.told = Some(replicas),
+                // What is gone, or is there, needs nothing done; the watch will say so.
+                (_, Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                    sleep(Duration::from_millis(5)).await;
+                }
+                (_, Err(error)) => {
+                    let why = format!("a pod of {}: {}", self.namespace, told(&error));
+                    return Err(self.stage.broken(why));
+                }
+                (Todo::Release(_) | Todo::Delete(_) | Todo::Create(..), Ok(())) => {
+                    // Until the watch tells of it, it is not done again at once.
+                    sleep(Duration::from_millis(10)).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The status that a kubelet would write.
+    fn status(&self, pod: &PodState) -> Value {
+        let conditions = pod.ready.map(|ready| {
+            let status = match ready.status {
+                ConditionStatus::True => "True",
+                ConditionStatus::False => "False",
+                ConditionStatus::Unknown => "Unknown",
+            };
+            let since = self.timestamp(ready.last_transition_time);
+            json!([{ "type": "Ready", "status": status, "lastTransitionTime": since }])
+        });
+        json!({
+            "phase": pod.phase,
+            "startTime": pod.start_time.map(|start| self.timestamp(start)),
+            "conditions": conditions,
+        })
+    }
+
+    fn timestamp(&self, at: Time) -> String {
+        let at = self.epoch.as_nanosecond() + i128::from(at.truncate_to_second().0);
+        Timestamp::from_nanosecond(at).unwrap_or(self.epoch).to_string()
+    }
+}
+
+/// A pod's spec in the API's JSON. No scheduler looks at it, and no kubelet.
+fn pod_spec(spec: &PodSpec) -> Value {
+    let container = |container: &Container| {
+        let mut json = json!({
+            "name": container.name,
+            "image": "none",
+            "resources": { "requests": container.requests },
+        });
+        if container.sidecar {
+            json["restartPolicy"] = "Always".into();
+        }
+        json
+    };
+    let mut json = json!({
+        "schedulerName": "kube-lockstep",
+        "terminationGracePeriodSeconds": 0,
+        "containers": spec.containers.iter().map(container).collect::<Vec<_>>(),
+        "initContainers": spec.init_containers.iter().map(container).collect::<Vec<_>>(),
+    });
+    if let Some(requests) = &spec.requests {
+        json["resources"] = json!({ "requests": requests });
+    }
+    json
+}

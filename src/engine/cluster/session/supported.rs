@@ -1,0 +1,102 @@
+//! Which scenarios a real cluster can play, and why it can't play the others.
+
+use crate::engine::cluster::session::workload::Maker;
+use crate::model::api::{Container, PodSpec};
+use crate::model::selector::Selector;
+use crate::scenario::Scenario;
+use crate::scenario::resolved::{Action, ScaleDownOrder};
+
+/// No more pods than this: each of them is an object that somebody has to write.
+const MOST_PODS: i32 = 200;
+
+/// Why a scenario can't be played on a cluster, if it can't: in a few words, for people.
+pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
+    let workload = &scenario.workload;
+    let is_custom = Maker::of(workload) == Maker::Driver;
+    if scenario.has_several_hpas() {
+        return Some("several HPAs, whose reconciles can't be told apart".to_owned());
+    }
+    if !is_custom && workload.version != "v1" {
+        return Some(format!("{}s of {}", workload.kind, workload.version));
+    }
+    if is_custom && !workload.group.contains('.') {
+        return Some(format!("a kind of a group without a dot, {:?}", workload.group));
+    }
+    if !scenario.other_targets.is_empty() {
+        return Some("targets without pods".to_owned());
+    }
+    if !scenario.other_pods.is_empty() && !is_custom && workload.kind != "Deployment" {
+        return Some(format!("pods that no target makes: a {} takes them", workload.kind));
+    }
+    if workload.status_replicas.is_some() && !is_custom {
+        return Some("a status.replicas that is not the number of pods".to_owned());
+    }
+    if workload.quota.is_some() && !is_custom {
+        return Some("a quota of pods".to_owned());
+    }
+    if workload.scale_down_order == ScaleDownOrder::Oldest && !is_custom {
+        return Some("a scaleDownOrder other than replicaSet".to_owned());
+    }
+    if !workload.spec.overhead.is_empty() {
+        return Some("an overhead of pods, which needs a RuntimeClass".to_owned());
+    }
+    if lacks_a_request(scenario) {
+        let why = "a container without a request: which pod is named for it is chance";
+        return Some(why.to_owned());
+    }
+    if match_labels(&workload.selector).is_none() && !is_custom {
+        return Some(format!(
+            "the selector {:?}, which is not a list of labels",
+            workload.selector
+        ));
+    }
+    if workload.replicas > MOST_PODS {
+        return Some(format!("more than {MOST_PODS} pods"));
+    }
+    let too_much = scenario.timeline.iter().find_map(|happening| match &happening.action {
+        Action::GetScaleError(_) | Action::UpdateScaleError(_) | Action::UpdateStatusError(_) => {
+            Some("the API server can't be made to fail")
+        }
+        Action::MetricsSlow(_) => {
+            Some("after a slow answer the next reconcile follows a resync, which can't be seen")
+        }
+        Action::RestartController(_) => Some("the controller is that of all scenarios"),
+        Action::RollingUpdate(_) => Some("rolling updates have their own order"),
+        Action::TargetDeleted(_) => Some("a target that is deleted takes its pods with it"),
+        Action::Scale(size) if *size > MOST_PODS => Some("too many pods"),
+        Action::PodsFailed(_) if workload.kind == "StatefulSet" => {
+            Some("a StatefulSet replaces pods that have failed")
+        }
+        _ => None,
+    });
+    too_much.map(str::to_owned)
+}
+
+/// Whether a utilization is wanted of which a container of several pods has no request. The
+/// controller names one of the pods, and whether that is the one it named before decides what it
+/// writes.
+fn lacks_a_request(scenario: &Scenario) -> bool {
+    let several = scenario.other_pods.iter().filter(|pods| pods.count > 1);
+    let specs = several.map(|pods| &*pods.spec).chain([&*scenario.workload.spec]);
+    let metrics = scenario.hpas.iter().filter_map(|hpa| hpa.manifest["spec"]["metrics"].as_array());
+    let names = metrics.flatten().filter_map(|metric| {
+        let source = metric.get("resource").or_else(|| metric.get("containerResource"))?;
+        (source["target"]["type"] == "Utilization").then(|| source["name"].as_str())?
+    });
+    let names: Vec<&str> = names.collect();
+    let has = |container: &Container, name: &str| container.requests.contains_key(name);
+    let lacks = |spec: &PodSpec, name: &str| {
+        let of_pod = spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
+        !of_pod && spec.running_containers().any(|container| !has(container, name))
+    };
+    specs.into_iter().any(|spec| names.iter().any(|name| lacks(spec, name)))
+}
+
+/// A selector as `matchLabels`, if it is no more than that.
+pub(crate) fn match_labels(selector: &str) -> Option<Vec<(&str, &str)>> {
+    let labels: Option<Vec<_>> = selector.split(',').map(|part| part.split_once('=')).collect();
+    let labels = labels?;
+    let plain = |text: &&str| !text.is_empty() && !text.contains(['=', '!', ' ']);
+    let all = labels.iter().all(|(key, value)| plain(key) && !value.contains(['=', '!', ' ']));
+    (all && Selector::parse(selector).is_ok()).then_some(labels)
+}
