@@ -532,8 +532,8 @@ pub(super) fn usual_reason(code: u16) -> Option<&'static str> {
 
 fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let expected = "a patch of the HPA, for instance {spec: {maxReplicas: 20}}";
-    super::scalars::Entries::<Value>::read(deserializer, expected)
-        .map(|fields| Value::Object(fields.0.into_iter().collect()))
+    super::entries::Entries::<Value>::read(deserializer, expected)
+        .map(|fields| fields.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
 /// A rolling update: all pods are replaced by new ones, a few at a time.

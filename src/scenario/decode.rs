@@ -16,11 +16,6 @@ use super::error::{Problem, elsewhere, suggest};
 use super::node::{Key, Kind, Node, Scalar, shorten};
 use super::text::FormCheck;
 
-/// The name of a newtype whose visitor gets a scalar as it was written, also if it is a number.
-pub(super) const AS_WRITTEN: &str = "\0as written";
-/// As [`AS_WRITTEN`], for what may be a map instead.
-pub(super) const TEXT_OR_MAP: &str = "\0text or map";
-
 /// What is expected of `hpa`.
 pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
 
@@ -368,20 +363,11 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         if let Some(form) = FormCheck::named(name) {
             return match &self.node.kind {
                 Kind::Scalar { text, .. } if !self.node.is_null() => self.text(form, text, visitor),
+                Kind::Map(entries) if form.or_map => self.map(entries, visitor),
                 _ => Err(self.mismatch(&visitor)),
             };
         }
-        match &self.node.kind {
-            Kind::Scalar { text, .. } if name == AS_WRITTEN && !self.node.is_null() => {
-                self.here(visitor.visit_str(text))
-            }
-            Kind::Map(entries) if name == TEXT_OR_MAP => self.map(entries, visitor),
-            Kind::Scalar { text, .. } if name == TEXT_OR_MAP && !self.node.is_null() => {
-                self.here(visitor.visit_str(text))
-            }
-            _ if name == AS_WRITTEN || name == TEXT_OR_MAP => Err(self.mismatch(&visitor)),
-            _ => self.here(visitor.visit_newtype_struct(self)),
-        }
+        self.here(visitor.visit_newtype_struct(self))
     }
 
     fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {

@@ -1,11 +1,17 @@
 //! `expect` of scenario files, as typed.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::scalars::{Duration, ReleasesText, ScalarOr, StatusText};
+use super::resolved::ReleaseRange;
+use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status};
+use crate::model::time::{Span, Time};
 
 /// Something that is expected: when (exactly one of `tick`, `at`, `always`, `never`, `within`), and
 /// what; or `atMost`, alone.
@@ -34,19 +40,19 @@ use super::scalars::{Duration, ReleasesText, ScalarOr, StatusText};
 ))]
 pub(super) struct Expect {
     /// The releases on which it is expected. Default: all those of the scenario.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) releases: Option<ReleasesText>,
+    #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
+    pub(super) releases: ReleaseRange,
     /// Only the reconciles of the HPA of this name are looked at, and counted. Default: those of
     /// all HPAs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hpa: Option<String>,
+    pub(super) hpa: Option<Arc<str>>,
     /// At the n-th reconcile, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub(super) tick: Option<u32>,
     /// At the last reconcile at or before this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) at: Option<Duration>,
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<Time>,
     /// At every reconcile between two times; `{}`: in the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) always: Option<Between>,
@@ -54,29 +60,29 @@ pub(super) struct Expect {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) never: Option<Between>,
     /// At some reconcile that is at most so much later than `of`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) within: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) within: Option<Span>,
     /// With `within`: from when on. Default 0s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) of: Option<Duration>,
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub(super) of: Option<Time>,
     /// A bound on how often something happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at_most: Option<AtMost>,
     /// The target's size after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) replicas: Option<Bounds>,
+    pub(super) replicas: Option<NumberRange>,
     /// `status.desiredReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) desired_replicas: Option<Bounds>,
+    pub(super) desired_replicas: Option<NumberRange>,
     /// `status.currentReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) current_replicas: Option<Bounds>,
+    pub(super) current_replicas: Option<NumberRange>,
     /// Conditions that must be among those of the status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Vec<ExpectedCondition>,
     /// Events that must be among those of the reconcile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<ExpectedEvent>,
     /// Whether the reconcile changed the size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rescaled: Option<bool>,
@@ -91,11 +97,11 @@ pub(super) struct Expect {
 #[serde(expecting = "a map: {from: …, to: …}, or {} for the whole run")]
 pub(super) struct Between {
     /// Default: the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) from: Option<Duration>,
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<Time>,
     /// Default: the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) to: Option<Duration>,
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub(super) to: Option<Time>,
 }
 
 /// A bound on how often something happens: exactly one of `directionChanges` and `rescales`.
@@ -114,42 +120,58 @@ pub(super) struct AtMost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rescales: Option<u32>,
     /// Within any such span of time. Default: in the whole run.
-    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
-    pub(super) in_: Option<Duration>,
+    #[serde(
+        rename = "in",
+        default,
+        with = "As::<Option<PositiveDuration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(super) in_: Option<Span>,
 }
 
-/// A number, or bounds on it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(transparent)]
-pub(super) struct Bounds(pub(super) ScalarOr<Number, AtLeastAtMost>);
-
-/// A number, as written.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Number(pub(super) String);
-
-impl From<String> for Number {
-    fn from(text: String) -> Number {
-        Number(text)
-    }
+/// Bounds on a number, inclusive. A number alone is both bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NumberRange {
+    /// At least.
+    pub min: i32,
+    /// At most.
+    pub max: i32,
 }
 
-impl Serialize for Number {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.parse::<i32>() {
-            Ok(number) => serializer.serialize_i32(number),
-            Err(_) => serializer.serialize_str(&self.0),
+impl Serialize for NumberRange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let NumberRange { min, max } = *self;
+        if min == max {
+            return serializer.serialize_i32(min);
         }
+        let at_least = (min != 0 || max == i32::MAX).then_some(min);
+        AtLeastAtMost { at_least, at_most: (max != i32::MAX).then_some(max) }.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Bounds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bounds, D::Error> {
-        let expected = "a number of replicas, or {atLeast: …, atMost: …}";
-        ScalarOr::read(deserializer, expected).map(Bounds)
+impl<'de> Deserialize<'de> for NumberRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NumberRange, D::Error> {
+        struct TextOrMap;
+        impl<'de> Visitor<'de> for TextOrMap {
+            type Value = NumberRange;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(NumberText::EXPECTED)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<NumberRange, E> {
+                let number = NumberText::read(text).map_err(E::custom)?;
+                Ok(NumberRange { min: number, max: number })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NumberRange, A::Error> {
+                let bounds = AtLeastAtMost::deserialize(MapAccessDeserializer::new(map))?;
+                let AtLeastAtMost { at_least, at_most } = bounds;
+                Ok(NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) })
+            }
+        }
+        deserializer.deserialize_newtype_struct(NumberText::NAME, TextOrMap)
     }
 }
 
-impl JsonSchema for Bounds {
+impl JsonSchema for NumberRange {
     fn schema_name() -> Cow<'static, str> {
         "Bounds".into()
     }
@@ -157,7 +179,7 @@ impl JsonSchema for Bounds {
         let bounds = generator.subschema_for::<AtLeastAtMost>();
         json_schema!({
             "description": "A number of replicas, or bounds on it.",
-            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": i32::MAX }, bounds],
+            "anyOf": [NumberText::schema(), bounds],
         })
     }
 }
@@ -166,29 +188,30 @@ impl JsonSchema for Bounds {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1))]
-pub(super) struct AtLeastAtMost {
+struct AtLeastAtMost {
     /// Not less.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub(super) at_least: Option<i32>,
+    at_least: Option<i32>,
     /// Not more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub(super) at_most: Option<i32>,
+    at_most: Option<i32>,
 }
 
 /// A condition of the HPA's status.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Condition")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a condition, for instance {type: ScalingActive, status: \"True\"}")]
-pub(super) struct Condition {
+pub struct ExpectedCondition {
     /// Its type.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"]))]
-    pub(super) type_: String,
+    pub type_: String,
     /// True or False.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<StatusText>,
+    #[serde(default, with = "As::<Option<Status>>", skip_serializing_if = "Option::is_none")]
+    pub status: Option<bool>,
     /// Its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [
@@ -197,24 +220,25 @@ pub(super) struct Condition {
         "ScalingDisabled", "FailedGetResourceMetric", "InvalidSelector", "DesiredWithinRange",
         "TooFewReplicas", "TooManyReplicas", "ScaleUpLimit", "ScaleDownLimit",
     ]))]
-    pub(super) reason: Option<String>,
+    pub reason: Option<String>,
     /// A part of its message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<String>,
+    pub message: Option<String>,
 }
 
 /// An event on the HPA.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Event")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an event, for instance {reason: SuccessfulRescale}")]
-pub(super) struct Event {
+pub struct ExpectedEvent {
     /// Its reason.
     #[schemars(extend("examples" = [
         "SuccessfulRescale", "FailedRescale", "FailedGetScale", "FailedGetResourceMetric",
         "FailedComputeMetricsReplicas", "FailedUpdateStatus", "SelectorRequired",
     ]))]
-    pub(super) reason: String,
+    pub reason: String,
     /// A part of its message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<String>,
+    pub message: Option<String>,
 }

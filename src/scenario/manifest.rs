@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::scalars::{Entries, QuantityText};
+use super::entries::Entries;
+use super::text::{As, QuantityText};
 
 /// A HorizontalPodAutoscaler, as one would give it to `kubectl apply`; or `file`, the path of such
 /// a manifest, relative to the scenario. It is handed to the API server unchanged.
@@ -310,9 +311,11 @@ pub(super) struct Target {
     #[schemars(range(min = 1))]
     pub(super) average_utilization: Option<i32>,
     /// For type AverageValue: an average over the pods.
-    pub(super) average_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) average_value: Option<String>,
     /// For type Value: a total. Only for metrics of type Object and External.
-    pub(super) value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) value: Option<String>,
 }
 
 /// What kind of number a target is.
@@ -350,7 +353,8 @@ pub(super) struct ScalingRules {
     /// How much may change within a period. A list replaces all default policies.
     pub(super) policies: Option<Vec<Policy>>,
     /// How far from 1 the ratio may be without effect, in place of the controller's flag.
-    pub(super) tolerance: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) tolerance: Option<String>,
 }
 
 /// Which of several policies applies.

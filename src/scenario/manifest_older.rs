@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::manifest::{
     DescribedObjectReference, LabelSelector, Manifest, Metadata, MetricType, Reference, Spec,
 };
-use super::scalars::QuantityText;
+use super::text::{As, QuantityText};
 
 /// A HorizontalPodAutoscaler of any version.
 #[derive(JsonSchema)]
@@ -127,7 +127,8 @@ pub(super) struct ResourceV2beta1 {
     /// Percent of the request, averaged over the pods.
     pub(super) target_average_utilization: Option<i32>,
     /// An average over the pods.
-    pub(super) target_average_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) target_average_value: Option<String>,
 }
 
 /// A resource metric of one container, and its target.
@@ -142,7 +143,8 @@ pub(super) struct ContainerResourceV2beta1 {
     /// Percent of the request, averaged over the pods.
     pub(super) target_average_utilization: Option<i32>,
     /// An average over the pods.
-    pub(super) target_average_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) target_average_value: Option<String>,
 }
 
 /// A custom metric of the pods, and its target.
@@ -152,7 +154,8 @@ pub(super) struct PodsV2beta1 {
     /// The metric's name.
     pub(super) metric_name: Option<String>,
     /// An average over the pods.
-    pub(super) target_average_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) target_average_value: Option<String>,
     /// Which of its series, by their labels. Default: all.
     pub(super) selector: Option<LabelSelector>,
 }
@@ -167,11 +170,13 @@ pub(super) struct ObjectV2beta1 {
     /// The metric's name.
     pub(super) metric_name: Option<String>,
     /// A total.
-    pub(super) target_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) target_value: Option<String>,
     /// Which of its series, by their labels. Default: all.
     pub(super) selector: Option<LabelSelector>,
     /// An average over the pods, in place of the total.
-    pub(super) average_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) average_value: Option<String>,
 }
 
 /// A metric from outside of the cluster, and its target.
@@ -183,9 +188,11 @@ pub(super) struct ExternalV2beta1 {
     /// Which of its series, by their labels. Default: all.
     pub(super) metric_selector: Option<LabelSelector>,
     /// A total.
-    pub(super) target_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) target_value: Option<String>,
     /// An average over the pods.
-    pub(super) target_average_value: Option<QuantityText>,
+    #[serde(with = "As::<Option<QuantityText>>")]
+    pub(super) target_average_value: Option<String>,
 }
 
 impl MetricV2beta1 {
@@ -207,7 +214,7 @@ impl MetricV2beta1 {
         let given = all
             .into_iter()
             .filter_map(|(source, field, text)| Some((source, field, text?.as_ref()?)));
-        given.map(|(source, field, text)| (source, field, text.0.as_str()))
+        given.map(|(source, field, text)| (source, field, text.as_str()))
     }
 }
 

@@ -5,6 +5,7 @@
 //! module checks which fields are required together and which values are allowed.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,15 +13,16 @@ use serde_json::Value;
 
 use super::action::{AnyTimelineEvent, TimelineEvent};
 use super::decode::MANIFEST;
+use super::entries::Entries;
 use super::expect_file::Expect;
 use super::manifest_older::AnyVersion;
-pub(super) use super::metrics_file::*;
-use super::resolved::Container;
-use super::scalars::{Duration, DurationOrNever, Entries, ReleasesText};
-use super::text::{Amount, As, ByName};
+use super::metrics::{Metrics, is_default};
+use super::resolved::{Container, ReleaseRange, ScaleDownOrder, Startup};
+use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
 use crate::model::api::Requests;
 use crate::model::flags::Gate;
 use crate::model::rules::{Dependent, Release};
+use crate::model::time::{Span, Time};
 
 /// A scenario of kube-lockstep: an autoscaler, the world around it over time, and what is expected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -48,8 +50,8 @@ pub(super) struct ScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) covers: Vec<String>,
     /// The releases on which it holds. Default: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) releases: Option<ReleasesText>,
+    #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
+    pub(super) releases: ReleaseRange,
     /// The kube-controller-manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller: Option<Controller>,
@@ -70,14 +72,15 @@ pub(super) struct ScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_pods: Vec<OtherPods>,
     /// What the metrics APIs answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics: Option<Metrics>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) metrics: Metrics,
     /// What happens, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<AnyTimelineEvent>")]
     pub(super) timeline: Vec<TimelineEvent>,
     /// When the scenario ends: reconciles up to and including this time count.
-    pub(super) until: Duration,
+    #[serde(with = "As::<End>")]
+    pub(super) until: Time,
     /// What the controller is expected to do. Without it, model and controller are only compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) expect: Vec<Expect>,
@@ -106,7 +109,7 @@ impl JsonSchema for AnyManifest {
 }
 
 fn object(entries: Entries<Value>) -> Value {
-    Value::Object(entries.0.into_iter().collect())
+    Value::Object(entries.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
 /// The kube-controller-manager.
@@ -117,9 +120,9 @@ pub(super) struct Controller {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) flags: Option<Flags>,
     /// Feature gates of controller and API server.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "feature_gates")]
-    pub(super) feature_gates: Entries<bool>,
+    pub(super) feature_gates: BTreeMap<String, bool>,
 }
 
 /// The gates that there are, for completion.
@@ -136,29 +139,33 @@ fn feature_gates(_: &mut SchemaGenerator) -> Schema {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, expecting = "a map of flags")]
 pub(super) struct Flags {
     /// The time between two reconciles of an HPA. Default 15s; 30s up to Kubernetes 1.11.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_sync_period: Option<Duration>,
+    #[serde(
+        default,
+        with = "As::<Option<PositiveDuration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(super) horizontal_pod_autoscaler_sync_period: Option<Span>,
     /// How long a higher recommendation holds back a scale-down. Default 5m.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_downscale_stabilization: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_downscale_stabilization: Option<Span>,
     /// How far from 1 the ratio of usage to target may be without effect. Default 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub(super) horizontal_pod_autoscaler_tolerance: Option<f64>,
     /// How long after its start a pod's cpu samples may be skipped. Default 5m.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_cpu_initialization_period: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_cpu_initialization_period: Option<Span>,
     /// How long after its start a change of readiness counts as the pod's first. Default 30s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Span>,
     /// How long after a change of the size it may not grow. Without effect from Kubernetes
     /// 1.12 on, and gone from 1.31 on. Default 3m.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Span>,
     /// How long after a change of the size it may not shrink. Without effect from Kubernetes
     /// 1.12 on, and gone from 1.31 on. Default 5m.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Span>,
     /// How many HPAs are reconciled at once. Default 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
@@ -190,17 +197,17 @@ pub(super) struct Workload {
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) overhead: Requests,
     /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
-    #[serde(default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) labels: Entries<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) labels: BTreeMap<String, String>,
     /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) selector: Option<String>,
     /// How long before the start the first pods were created, started and got ready. Default 1h.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) age: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) age: Option<Span>,
     /// How new pods come up. Default: they are ready at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) startup: Option<Startup>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) startup: Startup,
     /// The plural of a custom resource's kind, for instance `workers` of kind Worker. Default: as
     /// the names of kinds usually have it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,11 +218,11 @@ pub(super) struct Workload {
     #[schemars(range(min = 0))]
     pub(super) status_replicas: Option<i32>,
     /// Which pods a scale-down deletes first. Default: replicaSet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) scale_down_order: Option<ScaleDownOrder>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) scale_down_order: ScaleDownOrder,
     /// How long a deleted pod stays Terminating. Default 0s: it is gone at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) termination: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) termination: Option<Span>,
 }
 
 /// Something that an HPA can scale and that has no pods of its own.
@@ -251,7 +258,7 @@ pub(super) struct OtherPods {
     pub(super) count: Option<u32>,
     /// Their labels.
     #[schemars(extend("minProperties" = 1))]
-    pub(super) labels: Entries<String>,
+    pub(super) labels: BTreeMap<String, String>,
     /// The name of their container. Default `app`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -277,8 +284,8 @@ pub(super) struct OtherPods {
     pub(super) terminating: bool,
     /// How long before the start they were created, and their condition Ready became what it is.
     /// Default 1h.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) age: Option<Duration>,
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) age: Option<Span>,
 }
 
 /// `status.phase` of a pod.
@@ -341,32 +348,4 @@ pub(super) struct PodResources {
     /// What a pod requests of each resource, for instance `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
-}
-
-/// How a new pod comes up.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a map, for instance {pending: 2s, ready: 10s}")]
-pub(super) struct Startup {
-    /// For how long it is Pending; or `never` to leave that phase. Default 0s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pending: Option<DurationOrNever>,
-    /// How long after its creation it is ready; or `never`. Default: as soon as it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ready: Option<DurationOrNever>,
-    /// How long after its start it has metrics. Default 0s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metrics: Option<Duration>,
-}
-
-/// Which pods a scale-down deletes first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum ScaleDownOrder {
-    /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
-    ReplicaSet,
-    /// The newest, as a StatefulSet.
-    Newest,
-    /// The oldest.
-    Oldest,
 }

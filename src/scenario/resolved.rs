@@ -1,22 +1,29 @@
 //! A resolved scenario: durations, quantities and pod sets are parsed, defaults are filled in, and
 //! positions are kept where a later message may need them. The `resolve` module creates it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 pub use super::action::{
     Action, ActionScope, ContainerOfPods, Empty, MetricError, MetricOfPods, PodSet, ResourceOfPods,
     RollingUpdate, Share, Surge, TimelineEvent,
 };
+pub use super::entries::Entries;
+pub use super::expect_file::{ExpectedCondition, ExpectedEvent, NumberRange};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
+use super::metrics::is_default;
+pub use super::metrics::{
+    DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, Point,
+    ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
+};
 pub use super::other_pods::OtherPods;
-use super::text::{Amount, As, ByName};
+use super::text::{Amount, As, ByName, Duration, DurationOrNever};
 use crate::model::api::{self, PodSpec, Requests};
 use crate::model::flags::{Flag, Flags};
-use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 
@@ -266,7 +273,8 @@ pub fn usual_plural(kind: &str) -> String {
 }
 
 /// How a new pod comes up, counted from its creation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "StartupFields", into = "StartupFields")]
 pub struct Startup {
     /// Pending for so long; `status.startTime` is set when it ends. None: for ever.
     pub pending: Option<Span>,
@@ -276,135 +284,77 @@ pub struct Startup {
     pub metrics: Span,
 }
 
+/// At once.
+impl Default for Startup {
+    fn default() -> Startup {
+        let at_once = Some(Span::ZERO);
+        Startup { pending: at_once, ready: at_once, metrics: Span::ZERO }
+    }
+}
+
+/// How a new pod comes up.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a map, for instance {pending: 2s, ready: 10s}")]
+#[schemars(rename = "Startup")]
+struct StartupFields {
+    /// For how long it is Pending; or `never` to leave that phase. Default 0s.
+    #[serde(
+        default,
+        with = "As::<Option<DurationOrNever>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pending: Option<Option<Span>>,
+    /// How long after its creation it is ready; or `never`. Default: as soon as it runs.
+    #[serde(
+        default,
+        with = "As::<Option<DurationOrNever>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    ready: Option<Option<Span>>,
+    /// How long after its start it has metrics. Default 0s.
+    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
+    metrics: Span,
+}
+
+impl From<StartupFields> for Startup {
+    fn from(fields: StartupFields) -> Startup {
+        let StartupFields { pending, ready, metrics } = fields;
+        let pending = pending.unwrap_or(Some(Span::ZERO));
+        Startup { pending, ready: ready.unwrap_or(pending), metrics }
+    }
+}
+
+impl From<Startup> for StartupFields {
+    fn from(startup: Startup) -> StartupFields {
+        let Startup { pending, ready, metrics } = startup;
+        StartupFields {
+            pending: (pending != Some(Span::ZERO)).then_some(pending),
+            ready: (ready != pending).then_some(ready),
+            metrics,
+        }
+    }
+}
+
+impl JsonSchema for Startup {
+    fn schema_name() -> Cow<'static, str> {
+        StartupFields::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        StartupFields::json_schema(generator)
+    }
+}
+
 /// Which pods a scale-down deletes first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum ScaleDownOrder {
     /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
     #[default]
     ReplicaSet,
-    /// The highest ordinal, as a StatefulSet.
+    /// The newest, as a StatefulSet.
     Newest,
-    /// The lowest ordinal.
+    /// The oldest.
     Oldest,
-}
-
-/// What metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io answer.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    /// One entry a resource (`cpu`, `memory`).
-    pub resources: Vec<ResourceUsage>,
-    /// Custom metrics of pods.
-    pub pods: Vec<PodsMetric>,
-    /// Custom metrics of objects.
-    pub objects: Vec<ObjectMetric>,
-    /// External metrics.
-    pub externals: Vec<ExternalMetric>,
-    /// How samples are taken.
-    pub sampling: Sampling,
-}
-
-/// A custom metric of pods.
-#[derive(Clone, Debug)]
-pub struct PodsMetric {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Labels of its series.
-    pub labels: BTreeMap<String, String>,
-    /// Where the numbers come from; never by container.
-    pub source: UsageSource,
-    /// Pods that differ, by ordinal; later entries win.
-    pub exceptions: Vec<(PodSet, Signal)>,
-}
-
-/// A custom metric of one object.
-#[derive(Clone, Debug)]
-pub struct ObjectMetric {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Kind and group of the object: `Ingress.networking.k8s.io`, `Service`.
-    pub kind: Arc<str>,
-    /// The object's name.
-    pub object: Arc<str>,
-    /// Labels and values; mostly one.
-    pub series: Vec<(BTreeMap<String, String>, Signal)>,
-}
-
-/// An external metric.
-#[derive(Clone, Debug)]
-pub struct ExternalMetric {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Labels and values.
-    pub series: Vec<(BTreeMap<String, String>, Signal)>,
-}
-
-/// The usage of one resource.
-#[derive(Clone, Debug)]
-pub struct ResourceUsage {
-    /// `cpu` or `memory`.
-    pub name: Arc<str>,
-    /// Where the numbers come from.
-    pub source: UsageSource,
-    /// Pods that differ, by ordinal; later entries win.
-    pub exceptions: Vec<(PodSet, Signal)>,
-}
-
-/// Where a resource's numbers come from.
-#[derive(Clone, Debug)]
-pub enum UsageSource {
-    /// The same signal in each pod, in its first container (the others report zero).
-    PerPod(Signal),
-    /// A signal for each named container of each pod.
-    PerContainer(Vec<(Arc<str>, Signal)>),
-    /// A total that the ready pods share evenly (closed loop), capped at `limit` per pod.
-    Load {
-        /// The total.
-        total: Signal,
-        /// No pod uses more than this; the rest of the load is not served.
-        limit: Option<Quantity>,
-    },
-}
-
-/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
-/// and external metrics) or to a whole unit (memory). Computed usage is never negative; custom and
-/// external metrics may be.
-#[derive(Clone, Debug)]
-pub enum Signal {
-    /// Always the same; the quantity reaches the API as written.
-    Constant(Quantity),
-    /// Jumps: each value holds from its time on; the first one also before.
-    Steps(Vec<(Time, Quantity)>),
-    /// Straight lines between points; constant before the first and after the last.
-    Points(Vec<(Time, Quantity)>),
-    /// `mean + amplitude * sin(2π (t - offset) / period)`.
-    Sine {
-        /// The middle.
-        mean: Quantity,
-        /// Half of the height.
-        amplitude: Quantity,
-        /// The time of one wave.
-        period: Span,
-        /// The time of a rising crossing of the middle.
-        offset: Span,
-    },
-}
-
-/// How samples of usage are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sampling {
-    /// `window` of each sample.
-    pub window: Span,
-    /// A sample's timestamp lies so far before the query (and its value is from then).
-    pub lag: Span,
-    /// Samples are only taken at multiples of this (as metrics-server does); None: at each query.
-    pub resolution: Option<Span>,
-}
-
-/// As with metrics-server's default resolution, but always fresh.
-impl Default for Sampling {
-    fn default() -> Sampling {
-        Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }
-    }
 }
 
 /// Something that the author expects of the controller.
@@ -465,35 +415,4 @@ pub struct Expected {
     pub at_most_direction_changes: Option<(u32, Option<Span>)>,
     /// At most so many changes of size within any such span.
     pub at_most_rescales: Option<(u32, Option<Span>)>,
-}
-
-/// Bounds on a number, inclusive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NumberRange {
-    /// At least.
-    pub min: i32,
-    /// At most.
-    pub max: i32,
-}
-
-/// A condition that is expected.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ExpectedCondition {
-    /// Its type.
-    pub type_: String,
-    /// Its status.
-    pub status: Option<bool>,
-    /// Its reason.
-    pub reason: Option<String>,
-    /// A part of its message.
-    pub message: Option<String>,
-}
-
-/// An event that is expected.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ExpectedEvent {
-    /// Its reason.
-    pub reason: String,
-    /// A part of its message.
-    pub message: Option<String>,
 }

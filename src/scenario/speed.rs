@@ -11,7 +11,9 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
-use super::resolved::{Action, Metrics, Scenario, Signal, UsageSource};
+use super::resolved::{
+    Action, ExternalMetric, Metrics, ObjectMetric, Scenario, Signal, Sine, UsageSource,
+};
 use crate::model::time::{Span, Time};
 
 /// Fields of an HPA that are spans of time, in seconds, and what the API server takes of each.
@@ -154,15 +156,14 @@ impl Speed {
         let Metrics { resources, pods, objects, externals, sampling } = metrics;
         for resource in resources {
             self.source(&mut resource.source);
-            resource.exceptions.iter_mut().for_each(|(_, signal)| self.signal(signal));
+            resource.exceptions.iter_mut().for_each(|other| self.signal(&mut other.value));
         }
         for metric in pods {
             self.source(&mut metric.source);
-            metric.exceptions.iter_mut().for_each(|(_, signal)| self.signal(signal));
+            metric.exceptions.iter_mut().for_each(|other| self.signal(&mut other.value));
         }
-        let series = objects.iter_mut().flat_map(|metric| &mut metric.series);
-        let series = series.chain(externals.iter_mut().flat_map(|metric| &mut metric.series));
-        series.for_each(|(_, signal)| self.signal(signal));
+        objects.iter_mut().flat_map(ObjectMetric::signals_mut).for_each(|it| self.signal(it));
+        externals.iter_mut().flat_map(ExternalMetric::signals_mut).for_each(|it| self.signal(it));
         // Windows cross the API in whole seconds.
         sampling.window.0 =
             Span::from_secs((sampling.window.as_secs_f64() as i64 / self.0).max(1)).0;
@@ -176,7 +177,7 @@ impl Speed {
                 self.signal(signal);
             }
             UsageSource::PerContainer(signals) => {
-                signals.iter_mut().for_each(|(_, signal)| self.signal(signal));
+                signals.0.iter_mut().for_each(|(_, signal)| self.signal(signal));
             }
         }
     }
@@ -185,9 +186,9 @@ impl Speed {
         match signal {
             Signal::Constant(_) => {}
             Signal::Steps(points) | Signal::Points(points) => {
-                points.iter_mut().for_each(|(at, _)| self.time(at));
+                points.iter_mut().for_each(|point| self.time(&mut point.at));
             }
-            Signal::Sine { period, offset, .. } => {
+            Signal::Sine(Sine { period, offset, .. }) => {
                 self.span(period);
                 self.span(offset);
             }

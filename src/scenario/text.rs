@@ -60,6 +60,8 @@ pub(super) trait Form {
     const FALLBACK: &'static str;
     /// The name of its definition in the JSON Schema.
     const SCHEMA_NAME: &'static str;
+    /// Whether there may be a map in its place.
+    const OR_MAP: bool = false;
 
     fn read(text: &str) -> Result<Self::Value, Malformed>;
     fn write(value: &Self::Value) -> String;
@@ -73,16 +75,18 @@ pub(super) struct FormCheck {
     pub(super) check: fn(&str) -> Result<(), Malformed>,
     /// A text that stands in for one that is malformed.
     pub(super) fallback: &'static str,
+    /// Whether there may be a map in its place.
+    pub(super) or_map: bool,
 }
 
 impl FormCheck {
     const fn of<F: Form>() -> FormCheck {
-        FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK }
+        FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK, or_map: F::OR_MAP }
     }
 
     /// The form of that name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 10] = [
+        static ALL: [FormCheck; 14] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -90,9 +94,13 @@ impl FormCheck {
             FormCheck::of::<End>(),
             FormCheck::of::<AnyQuantity>(),
             FormCheck::of::<Amount>(),
+            FormCheck::of::<QuantityText>(),
+            FormCheck::of::<SignalText>(),
             FormCheck::of::<PodSet>(),
             FormCheck::of::<Share>(),
             FormCheck::of::<ReleaseRange>(),
+            FormCheck::of::<NumberText>(),
+            FormCheck::of::<Status>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }
@@ -433,6 +441,28 @@ impl Form for AnyQuantity {
     }
 }
 
+/// The quantity of a signal that stays the same. A map in its place is a signal that changes.
+pub(super) struct SignalText;
+
+impl Form for SignalText {
+    type Value = Quantity;
+    const NAME: &'static str = "\0signal";
+    const EXPECTED: &'static str = "a quantity such as 500m, or a map with steps, points or sine";
+    const FALLBACK: &'static str = "0";
+    const SCHEMA_NAME: &'static str = AnyQuantity::SCHEMA_NAME;
+    const OR_MAP: bool = true;
+
+    fn read(text: &str) -> Result<Quantity, Malformed> {
+        AnyQuantity::read(text)
+    }
+    fn write(value: &Quantity) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        AnyQuantity::schema()
+    }
+}
+
 /// A quantity that is not negative.
 pub(super) struct Amount;
 
@@ -453,6 +483,28 @@ impl Form for Amount {
     }
     fn write(value: &Quantity) -> String {
         value.to_string()
+    }
+    fn schema() -> Schema {
+        AnyQuantity::schema()
+    }
+}
+
+/// A quantity of a manifest. Its text is kept for the API server, and checked later, where it is
+/// known what the quantity is of.
+pub(super) struct QuantityText;
+
+impl Form for QuantityText {
+    type Value = String;
+    const NAME: &'static str = "\0quantity as text";
+    const EXPECTED: &'static str = AnyQuantity::EXPECTED;
+    const FALLBACK: &'static str = "0";
+    const SCHEMA_NAME: &'static str = AnyQuantity::SCHEMA_NAME;
+
+    fn read(text: &str) -> Result<String, Malformed> {
+        Ok(text.to_owned())
+    }
+    fn write(value: &String) -> String {
+        value.clone()
     }
     fn schema() -> Schema {
         AnyQuantity::schema()
@@ -587,6 +639,60 @@ impl Form for ReleaseRange {
             "type": ["string", "number"],
             "pattern": r"^\s*((>=|<=)?\s*v?1\.[0-9]+|v?1\.[0-9]+\s+-\s+v?1\.[0-9]+)\s*$",
             "examples": [">=1.23", "1.18 - 1.20", "1.37"],
+        })
+    }
+}
+
+/// A number of replicas. A map in its place holds bounds.
+pub(super) struct NumberText;
+
+impl Form for NumberText {
+    type Value = i32;
+    const NAME: &'static str = "\0number";
+    const EXPECTED: &'static str = "a number of replicas, or {atLeast: …, atMost: …}";
+    const FALLBACK: &'static str = "0";
+    const SCHEMA_NAME: &'static str = "Number";
+    const OR_MAP: bool = true;
+
+    fn read(text: &str) -> Result<i32, Malformed> {
+        text.parse().ok().filter(|number| *number >= 0).ok_or_else(|| {
+            let what = format!("expected a number of replicas, found {text}");
+            malformed(what).hint("or bounds: {atLeast: 3, atMost: 10}")
+        })
+    }
+    fn write(value: &i32) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
+    }
+}
+
+/// The status of a condition.
+pub(super) struct Status;
+
+impl Form for Status {
+    type Value = bool;
+    const NAME: &'static str = "\0condition status";
+    const EXPECTED: &'static str = "True or False";
+    const FALLBACK: &'static str = "True";
+    const SCHEMA_NAME: &'static str = "StatusText";
+
+    fn read(text: &str) -> Result<bool, Malformed> {
+        match text {
+            "True" | "true" => Ok(true),
+            "False" | "false" => Ok(false),
+            other => Err(malformed(format!("expected status True or False, found {other}"))),
+        }
+    }
+    fn write(value: &bool) -> String {
+        if *value { "True".to_owned() } else { "False".to_owned() }
+    }
+    fn schema() -> Schema {
+        json_schema!({
+            "title": "condition status",
+            "description": "True or False, as in Kubernetes.",
+            "enum": ["True", "False", true, false],
         })
     }
 }

@@ -44,11 +44,11 @@ impl World {
             }
         }
         for (index, metric) in scenario.metrics.objects.iter().enumerate() {
-            let (series, error) = self.series(&metric.name, &metric.series, sampled);
+            let (series, error) = self.series(&metric.name, metric.all_series(), sampled);
             let wanted = ObjectMetricChange {
                 metric: metric.name.clone(),
-                kind: metric.kind.clone(),
-                name: metric.object.clone(),
+                kind: metric.object.group_kind(),
+                name: metric.object.name.clone(),
                 series,
                 error,
             };
@@ -57,7 +57,7 @@ impl World {
             }
         }
         for (index, metric) in scenario.metrics.externals.iter().enumerate() {
-            let (series, error) = self.series(&metric.name, &metric.series, sampled);
+            let (series, error) = self.series(&metric.name, metric.all_series(), sampled);
             let wanted = ExternalMetricChange { metric: metric.name.clone(), series, error };
             if replace(&mut published.externals, index, &wanted) {
                 changes.push(Change::ExternalMetric(wanted));
@@ -73,9 +73,10 @@ impl World {
         let window = whole_seconds(self.scenario.metrics.sampling.window);
         let common = common(&metric.source, sampled, self.serving);
         let exceptions: Vec<Quantity> =
-            metric.exceptions.iter().map(|(_, signal)| value(signal, sampled)).collect();
+            metric.exceptions.iter().map(|other| value(&other.value, sampled)).collect();
         let value_of = |(ordinal, pod): (&u32, &SimPod)| {
-            let exception = metric.exceptions.iter().rposition(|(set, _)| contains(set, *ordinal));
+            let exception =
+                metric.exceptions.iter().rposition(|other| contains(&other.pods, *ordinal));
             let shared = matches!(metric.source, UsageSource::Load { .. });
             let value = match exception {
                 Some(exception) => exceptions[exception].clone(),
@@ -95,10 +96,10 @@ impl World {
         }
     }
 
-    fn series(
+    fn series<'s>(
         &self,
         metric: &str,
-        series: &[(BTreeMap<String, String>, Signal)],
+        series: impl Iterator<Item = (&'s BTreeMap<String, String>, &'s Signal)>,
         sampled: Time,
     ) -> (Vec<Series>, Option<ApiError>) {
         let Disturbance { error, empty } = self.disturbance(metric);
@@ -106,7 +107,7 @@ impl World {
             return (Vec::new(), error);
         }
         let timestamp = sampled.truncate_to_second();
-        let series = series.iter().map(|(labels, signal)| Series {
+        let series = series.map(|(labels, signal)| Series {
             labels: labels.clone(),
             value: value(signal, sampled),
             timestamp,

@@ -4,8 +4,8 @@
 //! changed is made into a quantity. Deliberately no noise: randomness would have to be an input.
 
 use crate::model::quantity::{Format, Quantity};
-use crate::model::time::{Span, Time};
-use crate::scenario::resolved::Signal;
+use crate::model::time::Time;
+use crate::scenario::resolved::{Point, Signal, Sine};
 
 /// What a signal says at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -74,7 +74,7 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
     match signal {
         Signal::Constant(_) => Reading::Written(0),
         Signal::Steps(steps) => {
-            let passed = steps.partition_point(|(from, _)| *from <= at);
+            let passed = steps.partition_point(|step| step.at <= at);
             if steps.is_empty() {
                 Reading::Computed(0)
             } else {
@@ -82,13 +82,7 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
             }
         }
         Signal::Points(points) => read_points(points, at, grain),
-        Signal::Sine { mean, amplitude, period, offset } => Reading::Computed(read_sine(
-            mean.milli(),
-            amplitude.milli(),
-            *period,
-            at - *offset,
-            grain,
-        )),
+        Signal::Sine(sine) => Reading::Computed(read_sine(sine, at, grain)),
     }
 }
 
@@ -113,25 +107,27 @@ pub(super) fn milli(signal: &Signal, reading: Reading) -> i64 {
 fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
     match signal {
         Signal::Constant(quantity) => Some(quantity),
-        Signal::Steps(values) | Signal::Points(values) => values.get(index).map(|(_, value)| value),
-        Signal::Sine { .. } => None,
+        Signal::Steps(values) | Signal::Points(values) => {
+            values.get(index).map(|point| &point.value)
+        }
+        Signal::Sine(_) => None,
     }
 }
 
 /// At a point and outside of the points, a value is as written; between two it is computed.
-fn read_points(points: &[(Time, Quantity)], at: Time, grain: Grain) -> Reading {
-    let passed = points.partition_point(|(time, _)| *time <= at);
+fn read_points(points: &[Point], at: Time, grain: Grain) -> Reading {
+    let passed = points.partition_point(|point| point.at <= at);
     if points.is_empty() {
         return Reading::Computed(0);
     }
     if passed == 0 {
         return Reading::Written(0);
     }
-    let (from, low) = &points[passed - 1];
+    let Point { at: from, value: low } = &points[passed - 1];
     if passed == points.len() || *from == at {
         return Reading::Written(passed - 1);
     }
-    let (to, high) = &points[passed];
+    let Point { at: to, value: high } = &points[passed];
     // Whole numbers in 128 bits: exact, and no order of floating point operations to agree upon.
     let (span, into) = (i128::from((*to - *from).0), i128::from((at - *from).0));
     let weighted = i128::from(low.milli()) * (span - into) + i128::from(high.milli()) * into;
@@ -143,14 +139,16 @@ fn read_points(points: &[(Time, Quantity)], at: Time, grain: Grain) -> Reading {
 }
 
 /// The whole waves are taken off in whole numbers, so that the sine's argument stays exact.
-fn read_sine(mean: i64, amplitude: i64, period: Span, since: Time, grain: Grain) -> i64 {
+fn read_sine(sine: &Sine, at: Time, grain: Grain) -> i64 {
+    let Sine { mean, amplitude, period, offset } = sine;
+    let since = at - *offset;
     let wave = if period.0 > 0 {
         let phase = since.0.rem_euclid(period.0) as f64 / period.0 as f64;
         libm::sin(std::f64::consts::TAU * phase)
     } else {
         0.0
     };
-    let value = mean as f64 + amplitude as f64 * wave;
+    let value = mean.milli() as f64 + amplitude.milli() as f64 * wave;
     let steps = libm::round(grain.at_least(value) / grain.milli() as f64);
     (steps as i64).saturating_mul(grain.milli())
 }
@@ -158,9 +156,14 @@ fn read_sine(mean: i64, amplitude: i64, period: Span, since: Time, grain: Grain)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Span;
 
     fn q(text: &str) -> Quantity {
         Quantity::parse(text).expect("a quantity")
+    }
+
+    fn point(seconds: i64, value: &str) -> Point {
+        Point { at: Time::from_secs(seconds), value: q(value) }
     }
 
     fn at(signal: &Signal, seconds: i64, grain: Grain) -> String {
@@ -175,8 +178,7 @@ mod tests {
     #[test]
     fn a_step_holds_from_its_time_on_and_the_first_one_before() {
         let steps = [(10, "1"), (20, "250m"), (30, "3")];
-        let signal =
-            Signal::Steps(steps.iter().map(|(t, v)| (Time::from_secs(*t), q(v))).collect());
+        let signal = Signal::Steps(steps.iter().map(|(t, v)| point(*t, v)).collect());
         for (seconds, value) in [(0, "1"), (10, "1"), (19, "1"), (20, "250m"), (30, "3"), (99, "3")]
         {
             assert_eq!(at(&signal, seconds, Grain::Milli), value, "t={seconds}");
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn points_are_joined_by_straight_lines() {
         let points = |values: [(i64, &str); 2]| {
-            Signal::Points(values.iter().map(|(t, v)| (Time::from_secs(*t), q(v))).collect())
+            Signal::Points(values.iter().map(|(t, v)| point(*t, v)).collect())
         };
         let cpu = points([(10, "100m"), (40, "200m")]);
         for (seconds, value) in
@@ -201,12 +203,12 @@ mod tests {
 
     #[test]
     fn a_sine_is_computed_and_never_negative() {
-        let signal = Signal::Sine {
+        let signal = Signal::Sine(Sine {
             mean: q("100m"),
             amplitude: q("200m"),
             period: Span::from_secs(60),
             offset: Span::from_secs(5),
-        };
+        });
         for (seconds, value) in [(5, "100m"), (10, "200m"), (20, "300m"), (50, "0"), (-40, "300m")]
         {
             assert_eq!(at(&signal, seconds, Grain::Milli), value, "t={seconds}");
@@ -215,18 +217,18 @@ mod tests {
 
     #[test]
     fn custom_metrics_may_be_negative() {
-        let points = [(0, "-1"), (10, "500m")].map(|(t, v)| (Time::from_secs(t), q(v)));
+        let points = [(0, "-1"), (10, "500m")].map(|(t, v)| point(t, v));
         let points = Signal::Points(points.to_vec());
         for (seconds, signed, usage) in [(0, "-1", "-1"), (3, "-550m", "0"), (9, "350m", "350m")] {
             assert_eq!(at(&points, seconds, Grain::Signed), signed, "t={seconds}");
             assert_eq!(at(&points, seconds, Grain::Milli), usage, "t={seconds}");
         }
-        let sine = Signal::Sine {
+        let sine = Signal::Sine(Sine {
             mean: q("1"),
             amplitude: q("3"),
             period: Span::from_secs(60),
             offset: Span::from_secs(0),
-        };
+        });
         assert_eq!(at(&sine, 45, Grain::Signed), "-2");
         assert_eq!(at(&sine, 45, Grain::Milli), "0");
     }
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn halves_are_rounded_up() {
         for (low, high, middle) in [("1m", "2m", "2m"), ("-2m", "-1m", "-1m"), ("-1m", "0", "0")] {
-            let points = [(0, low), (10, high)].map(|(t, v)| (Time::from_secs(t), q(v)));
+            let points = [(0, low), (10, high)].map(|(t, v)| point(t, v));
             assert_eq!(at(&Signal::Points(points.to_vec()), 5, Grain::Signed), middle);
         }
     }

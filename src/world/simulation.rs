@@ -550,7 +550,7 @@ impl World {
         self.active += 1;
         let name = format!("{}-{ordinal}", self.scenario.workload.name).into();
         let exception = |usage: &crate::scenario::resolved::ResourceUsage| {
-            usage.exceptions.iter().rposition(|(set, _)| contains(set, ordinal))
+            usage.exceptions.iter().rposition(|other| contains(&other.pods, ordinal))
         };
         let exceptions: Box<[_]> = self.scenario.metrics.resources.iter().map(exception).collect();
         let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);

@@ -76,7 +76,7 @@ impl Usage {
         let mut containers: Vec<Arc<str>> = running.map(|c| c.name.clone()).collect();
         for resource in &scenario.metrics.resources {
             if let UsageSource::PerContainer(signals) = &resource.source {
-                for (name, _) in signals {
+                for (name, _) in &signals.0 {
                     if !containers.contains(name) {
                         containers.push(name.clone());
                     }
@@ -112,7 +112,7 @@ impl Usage {
                     put(&mut readings.source, 0, signal::read(signal, sampled, grain));
                 }
                 UsageSource::PerContainer(signals) => {
-                    for (index, (_, signal)) in signals.iter().enumerate() {
+                    for (index, (_, signal)) in signals.0.iter().enumerate() {
                         put(&mut readings.source, index, signal::read(signal, sampled, grain));
                     }
                 }
@@ -121,8 +121,9 @@ impl Usage {
                     put(&mut readings.source, 0, share);
                 }
             }
-            for (index, (_, signal)) in usage.exceptions.iter().enumerate() {
-                put(&mut readings.exceptions, index, signal::read(signal, sampled, grain));
+            for (index, exception) in usage.exceptions.iter().enumerate() {
+                let reading = signal::read(&exception.value, sampled, grain);
+                put(&mut readings.exceptions, index, reading);
             }
         }
         self.version += u64::from(changed);
@@ -247,13 +248,14 @@ fn build(
             let quantity = match (key.sources[index], &resource.source) {
                 (Source::Idle, _) => None,
                 (Source::Exception(exception), _) => {
-                    first(&resource.exceptions[exception].1, readings.exceptions[exception])
+                    first(&resource.exceptions[exception].value, readings.exceptions[exception])
                 }
                 (Source::Common, UsageSource::PerPod(signal)) => first(signal, readings.source[0]),
                 (Source::Common, UsageSource::PerContainer(signals)) => signals
+                    .0
                     .iter()
                     .position(|(name, _)| name == container)
-                    .map(|at| signal::quantity(&signals[at].1, readings.source[at], grain)),
+                    .map(|at| signal::quantity(&signals.0[at].1, readings.source[at], grain)),
                 (Source::Common, UsageSource::Load { limit, .. }) => {
                     (position == 0).then(|| match (readings.source[0], limit) {
                         (Reading::Written(_), Some(limit)) => limit.clone(),

@@ -7,15 +7,20 @@ use serde_json::{Map, Value, json};
 
 use super::hpa::{aim, requests};
 use super::{Aim, CUSTOM, Draft, RESOURCES, metrics, numbers};
-use crate::scenario::resolved::{ExternalMetric, ObjectMetric, PodsMetric, Signal, UsageSource};
+use crate::scenario::resolved::{
+    DescribedObject, ExternalMetric, ObjectMetric, PodsMetric, Series, Signal, UsageSource,
+};
+
+/// The value of a metric, or its series.
+type ValueOrSeries = (Option<Signal>, Vec<Series>);
 
 type Labels = BTreeMap<String, String>;
 
-/// What an object's metric can be of: apiVersion, kind, the kind as metrics are stored by, name.
-const OBJECTS: [(&str, &str, &str, &str); 3] = [
-    ("networking.k8s.io/v1", "Ingress", "Ingress.networking.k8s.io", "main"),
-    ("v1", "Service", "Service", "web"),
-    ("example.com/v1alpha1", "Queue", "Queue.example.com", "jobs"),
+/// What an object's metric can be of: apiVersion, kind, name.
+const OBJECTS: [(&str, &str, &str); 3] = [
+    ("networking.k8s.io/v1", "Ingress", "main"),
+    ("v1", "Service", "web"),
+    ("example.com/v1alpha1", "Queue", "jobs"),
 ];
 
 /// A metric of one container.
@@ -57,15 +62,16 @@ pub(super) fn pods(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
 pub(super) fn object(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     let name = name(draft, "object");
     let (target, aim, times) = value_or_average(draft, tolerances);
-    let (api_version, kind, stored, object) = draft.dice.pick(&OBJECTS);
+    let (api_version, kind, object) = draft.dice.pick(&OBJECTS);
     let (series, selector) = series(draft, aim, times);
-    let kind_and_group = Arc::from(stored);
-    draft.served.objects.push(ObjectMetric {
-        name: name.clone(),
-        kind: kind_and_group,
-        object: Arc::from(object),
-        series,
-    });
+    let group = api_version.split_once('/').map(|(group, _)| group);
+    let served = DescribedObject {
+        api_version: group.map(|group| format!("{group}/v1").into()),
+        kind: Arc::from(kind),
+        name: Arc::from(object),
+    };
+    let (value, series) = series;
+    draft.served.objects.push(ObjectMetric { name: name.clone(), object: served, value, series });
     let metric = identifier(&name, selector);
     let described = json!({ "apiVersion": api_version, "kind": kind, "name": object });
     let source = json!({ "describedObject": described, "metric": metric, "target": target });
@@ -77,7 +83,8 @@ pub(super) fn external(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     let name = name(draft, "external");
     let (target, aim, times) = value_or_average(draft, tolerances);
     let (series, selector) = series(draft, aim, times);
-    draft.served.externals.push(ExternalMetric { name: name.clone(), series });
+    let (value, series) = series;
+    draft.served.externals.push(ExternalMetric { name: name.clone(), value, series });
     let metric = identifier(&name, selector);
     json!({ "type": "External", "external": { "metric": metric, "target": target } })
 }
@@ -112,15 +119,20 @@ fn identifier(name: &str, selector: Option<Value>) -> Value {
 }
 
 /// Mostly one series without labels; else several, and a selector of some, one or none of them.
-fn series(draft: &mut Draft, aim: Aim, times: i64) -> (Vec<(Labels, Signal)>, Option<Value>) {
+fn series(draft: &mut Draft, aim: Aim, times: i64) -> (ValueOrSeries, Option<Value>) {
     let count = draft.dice.weighted(&[(24, 1), (3, 2), (2, 3)]);
     if count == 1 {
         let (labels, selector) = labels_and_selector(draft);
-        return (vec![(labels, metrics::signal(draft, aim, (times, 1)))], selector);
+        let value = metrics::signal(draft, aim, (times, 1));
+        let only = match labels.is_empty() {
+            true => (Some(value), Vec::new()),
+            false => (None, vec![Series { labels, value }]),
+        };
+        return (only, selector);
     }
     let series = ["a", "b", "c"].into_iter().take(count).map(|queue| {
         let labels = Labels::from([("queue".to_owned(), queue.to_owned())]);
-        (labels, metrics::signal(draft, aim, (times, count as i64)))
+        Series { labels, value: metrics::signal(draft, aim, (times, count as i64)) }
     });
     let series = series.collect();
     let selector = draft.dice.weighted(&[
@@ -130,7 +142,7 @@ fn series(draft: &mut Draft, aim: Aim, times: i64) -> (Vec<(Labels, Signal)>, Op
         (1, Some(in_("queue", "NotIn", &["a"]))),
         (1, Some(json!({ "matchLabels": { "queue": "none" } }))),
     ]);
-    (series, selector)
+    ((None, series), selector)
 }
 
 fn labels_and_selector(draft: &mut Draft) -> (Labels, Option<Value>) {

@@ -8,7 +8,9 @@ use super::{Aim, CUSTOM, Draft, RESOURCES, numbers};
 use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
+use crate::scenario::resolved::{
+    Entries, Exception, Metrics, PodSet, Point, ResourceUsage, Sampling, Signal, Sine, UsageSource,
+};
 
 pub(super) fn metrics(draft: &mut Draft) -> Metrics {
     let mut resources = Vec::new();
@@ -46,7 +48,7 @@ fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
             let usages: Vec<_> = usages.collect();
             match usages.is_empty() {
                 true => UsageSource::PerPod(signal(draft, aim, one)),
-                false => UsageSource::PerContainer(usages),
+                false => UsageSource::PerContainer(Entries(usages)),
             }
         }
         _ => UsageSource::PerPod(signal(draft, aim, one)),
@@ -65,7 +67,7 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Si
     let values = |draft: &mut Draft| {
         let count = draft.dice.weighted(&[(3, 2), (3, 4), (1, 10)]);
         let instants = draft.instants(count);
-        instants.into_iter().map(|at| (at, value(draft))).collect::<Vec<(Time, Quantity)>>()
+        instants.into_iter().map(|at| Point { at, value: value(draft) }).collect()
     };
     if draft.edge == Edge::Zero && aim.resource == CUSTOM && draft.dice.percent(70) {
         return Signal::Steps(on_and_off(draft, value));
@@ -84,27 +86,24 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Si
             let until = draft.until().since_start();
             let period = draft.dice.pick(&[until, Span(until.0 / 3), Span::from_mins(5)]);
             let offset = draft.span();
-            Signal::Sine {
+            Signal::Sine(Sine {
                 mean: amount(mean),
                 amplitude: amount(mean * i128::from(draft.dice.between(0, 1200)) / 1000),
                 period: Span(period.0.max(1_000_000)),
                 offset: if draft.dice.percent(50) { offset } else { Span::ZERO },
-            }
+            })
         }
     }
 }
 
 /// Zero for some time and something for some time, in turns.
-fn on_and_off(
-    draft: &mut Draft,
-    mut value: impl FnMut(&mut Draft) -> Quantity,
-) -> Vec<(Time, Quantity)> {
+fn on_and_off(draft: &mut Draft, mut value: impl FnMut(&mut Draft) -> Quantity) -> Vec<Point> {
     let mut values = Vec::new();
     let mut at = Time::ZERO;
     let mut on = draft.dice.percent(50);
     while values.len() < 8 && at <= draft.until() {
         let now = if on { value(draft) } else { numbers::parsed("0") };
-        values.push((at, now));
+        values.push(Point { at, value: now });
         on = !on;
         at = at + Span(draft.flags.sync_period.0 * draft.dice.between(1, 6));
     }
@@ -112,10 +111,14 @@ fn on_and_off(
 }
 
 /// Pods that are busier or idler than the rest.
-pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<(PodSet, Signal)> {
+pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<Exception> {
     let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
     let count = if draft.replicas == 0 { 0 } else { count };
-    (0..count).map(|_| (pods(draft), signal(draft, aim, (1, 1)))).collect()
+    let mut exception = || {
+        let pods = pods(draft);
+        Exception { pods, value: signal(draft, aim, (1, 1)) }
+    };
+    (0..count).map(|_| exception()).collect()
 }
 
 /// Some of the first pods, or all.

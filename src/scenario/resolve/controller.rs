@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
-use super::values::{positive, span};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::Span;
@@ -14,11 +13,11 @@ use crate::scenario::resolved::ReleaseRange;
 pub(super) fn resolve(
     file: &ScenarioFile,
     at: At<'_>,
-    releases: Option<ReleaseRange>,
+    releases: ReleaseRange,
     problems: &mut Problems,
 ) -> (Flags, FeatureGates, BTreeMap<String, bool>) {
     // A gate must exist on the newest release on which the scenario holds.
-    let newest = releases.and_then(|range| range.to).unwrap_or_else(Release::newest);
+    let newest = releases.to.unwrap_or_else(Release::newest);
     let newest = newest.min(Release::newest());
     let mut gates = FeatureGates::of(&Rules::of(newest));
     let mut overrides = BTreeMap::new();
@@ -27,7 +26,7 @@ pub(super) fn resolve(
     let flags = controller.flags.as_ref();
     let flags =
         flags.map_or_else(Flags::default, |typed| flags_of(typed, at.key("flags"), problems));
-    for (name, on) in &controller.feature_gates.0 {
+    for (name, on) in &controller.feature_gates {
         let at = at.key("featureGates");
         if Dependent::of(newest).any(|dependent| dependent.name == name) {
             overrides.insert(name.clone(), *on);
@@ -72,48 +71,31 @@ pub(super) fn resolve(
 fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
     let mut flags = Flags::default();
     let name = "horizontal-pod-autoscaler-sync-period";
-    if let Some(text) = &typed.horizontal_pod_autoscaler_sync_period
-        && let Some(period) = positive(text, at.key(name), problems)
-    {
+    if let Some(period) = typed.horizontal_pod_autoscaler_sync_period {
         if period < Span::from_millis(100) {
             let what = format!("a sync period of {period} is too short: at least 100ms");
             problems.plain(at.key(name), what);
         }
         flags.sync_period = period;
     }
-    let spans: [(&str, _, &mut Span); 5] = [
+    let spans = [
         (
-            "horizontal-pod-autoscaler-downscale-stabilization",
-            &typed.horizontal_pod_autoscaler_downscale_stabilization,
+            typed.horizontal_pod_autoscaler_downscale_stabilization,
             &mut flags.downscale_stabilization,
         ),
         (
-            "horizontal-pod-autoscaler-cpu-initialization-period",
-            &typed.horizontal_pod_autoscaler_cpu_initialization_period,
+            typed.horizontal_pod_autoscaler_cpu_initialization_period,
             &mut flags.cpu_initialization_period,
         ),
         (
-            "horizontal-pod-autoscaler-initial-readiness-delay",
-            &typed.horizontal_pod_autoscaler_initial_readiness_delay,
+            typed.horizontal_pod_autoscaler_initial_readiness_delay,
             &mut flags.initial_readiness_delay,
         ),
-        (
-            "horizontal-pod-autoscaler-upscale-delay",
-            &typed.horizontal_pod_autoscaler_upscale_delay,
-            &mut flags.upscale_delay,
-        ),
-        (
-            "horizontal-pod-autoscaler-downscale-delay",
-            &typed.horizontal_pod_autoscaler_downscale_delay,
-            &mut flags.downscale_delay,
-        ),
+        (typed.horizontal_pod_autoscaler_upscale_delay, &mut flags.upscale_delay),
+        (typed.horizontal_pod_autoscaler_downscale_delay, &mut flags.downscale_delay),
     ];
-    for (name, text, flag) in spans {
-        if let Some(text) = text
-            && let Some(span) = span(text, at.key(name), problems)
-        {
-            *flag = span;
-        }
+    for (given, flag) in spans {
+        *flag = given.unwrap_or(*flag);
     }
     if let Some(tolerance) = typed.horizontal_pod_autoscaler_tolerance {
         if tolerance < 0.0 {

@@ -51,6 +51,11 @@ impl<'n> At<'n> {
         self.node
     }
 
+    /// Those of some fields that a map has, in the order of `names`.
+    pub(super) fn given<'a>(self, names: &[&'a str]) -> Vec<&'a str> {
+        names.iter().copied().filter(|name| self.key(name).node().is_some()).collect()
+    }
+
     pub(super) fn is_map(self) -> bool {
         self.node.is_some_and(|node| matches!(node.kind, Kind::Map(_)))
     }

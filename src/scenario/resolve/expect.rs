@@ -2,17 +2,12 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
-use super::values::{positive, span, time};
+use super::values::not_after_end;
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
-use crate::scenario::expect_file::{
-    AtLeastAtMost, AtMost, Between, Bounds, Condition, Expect as Typed,
-};
+use crate::scenario::expect_file::{AtMost, Between, Expect as Typed};
 use crate::scenario::raw::ScenarioFile;
-use crate::scenario::resolved::{
-    Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
-};
-use crate::scenario::scalars::ScalarOr;
+use crate::scenario::resolved::{Expectation, Expected, NumberRange, When};
 
 /// The conditions that the HPA controller sets.
 const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"];
@@ -24,8 +19,8 @@ const WHATS: [&str; 7] =
 
 /// More reconciles than this there can't be: those of the period, and those that edits and
 /// restarts cause.
-pub(super) fn most_ticks(file: &ScenarioFile, until: Option<Time>, period: Span) -> Option<usize> {
-    let periods = until?.since_start().0.checked_div(period.0)?;
+pub(super) fn most_ticks(file: &ScenarioFile, until: Time, period: Span) -> Option<usize> {
+    let periods = until.since_start().0.checked_div(period.0)?;
     let of_one = usize::try_from(periods).ok()? + 1 + file.timeline.len();
     Some(of_one.saturating_mul(file.hpas.len().max(1)))
 }
@@ -34,7 +29,7 @@ pub(super) fn resolve(
     file: &ScenarioFile,
     hpas: &Hpas,
     at: At<'_>,
-    (until, most_ticks): (Option<Time>, Option<usize>),
+    most_ticks: Option<usize>,
     problems: &mut Problems,
 ) -> Vec<Expectation> {
     let mut expectations = Vec::with_capacity(file.expect.len());
@@ -45,8 +40,8 @@ pub(super) fn resolve(
             let hint = "say of which HPA by `hpa: NAME`";
             problems.hint(at.key("atMost"), "the HPAs scale different targets", hint);
         }
-        let releases = super::releases(typed.releases.as_ref(), at, problems).unwrap_or_default();
-        let when = when(typed, at, until, most_ticks, problems);
+        let releases = typed.releases;
+        let when = when(typed, at, file.until, most_ticks, problems);
         let what = what(typed, at, problems);
         if let (Some(when), Some(what)) = (when, what) {
             let (line, hpa) = (at.line, hpa.flatten());
@@ -56,21 +51,17 @@ pub(super) fn resolve(
     expectations
 }
 
-fn given<'a>(at: At<'_>, names: &[&'a str]) -> Vec<&'a str> {
-    names.iter().copied().filter(|name| at.key(name).node().is_some()).collect()
-}
-
 fn when(
     typed: &Typed,
     at: At<'_>,
-    until: Option<Time>,
+    until: Time,
     most_ticks: Option<usize>,
     problems: &mut Problems,
 ) -> Option<When> {
     if typed.of.is_some() && typed.within.is_none() {
         problems.plain(at.key_position("of"), "`of` goes with `within` only");
     }
-    let given = given(at, &WHENS);
+    let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {
         let what = match given.as_slice() {
             [] => format!("expected one of {}: when is this expected?", WHENS.join(", ")),
@@ -83,22 +74,22 @@ fn when(
     if let Some(tick) = typed.tick {
         return tick_of(tick, value, most_ticks, problems);
     }
-    if let Some(text) = &typed.at {
-        return time(text, until, value, problems).map(When::At);
+    if let Some(time) = typed.at {
+        not_after_end(time, until, value, problems);
+        return Some(When::At(time));
     }
     if let Some(between) = &typed.always {
-        return range(between, until, value, problems).map(|(from, to)| When::Always(from, to));
+        let (from, to) = range(between, until, value, problems);
+        return Some(When::Always(from, to));
     }
     if let Some(between) = &typed.never {
-        return range(between, until, value, problems).map(|(from, to)| When::Never(from, to));
+        let (from, to) = range(between, until, value, problems);
+        return Some(When::Never(from, to));
     }
-    if let Some(text) = &typed.within {
-        let of = match &typed.of {
-            Some(text) => time(text, until, at.key("of"), problems)?,
-            None => Time::ZERO,
-        };
-        let span = span(text, value, problems)?;
-        if until.is_some_and(|until| of + span > until) {
+    if let Some(span) = typed.within {
+        let of = typed.of.unwrap_or(Time::ZERO);
+        not_after_end(of, until, at.key("of"), problems);
+        if of <= until && of + span > until {
             let what = format!("{span} from {of} on is after the end of the scenario");
             problems.plain(value, what);
         }
@@ -128,29 +119,18 @@ fn tick_of(
     }
 }
 
-fn range(
-    typed: &Between,
-    until: Option<Time>,
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Option<(Time, Time)> {
-    let from = match &typed.from {
-        Some(text) => time(text, until, at.key("from"), problems)?,
-        None => Time::ZERO,
-    };
-    let to = match &typed.to {
-        Some(text) => time(text, until, at.key("to"), problems)?,
-        None => until?,
-    };
-    if to < from {
+fn range(typed: &Between, until: Time, at: At<'_>, problems: &mut Problems) -> (Time, Time) {
+    let (from, to) = (typed.from.unwrap_or(Time::ZERO), typed.to.unwrap_or(until));
+    not_after_end(from, until, at.key("from"), problems);
+    not_after_end(to, until, at.key("to"), problems);
+    if to < from && from <= until {
         problems.plain(at.key("to"), format!("{to} is before {from}"));
-        return None;
     }
-    Some((from, to))
+    (from, to)
 }
 
 fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> {
-    let given = given(at, &WHATS);
+    let given = at.given(&WHATS);
     if let Some(bound) = &typed.at_most {
         if let [first, ..] = given.as_slice() {
             problems.plain(at.key_position(first), format!("`{first}` can't go with `atMost`"));
@@ -161,32 +141,34 @@ fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> 
         problems.plain(at, format!("nothing is expected: give one of {}", WHATS.join(", ")));
         return None;
     }
-    let mut bounds = |typed: &Option<Bounds>, name| {
-        typed.as_ref().and_then(|typed| bounds_of(typed, at.key(name), problems))
-    };
-    let replicas = bounds(&typed.replicas, "replicas");
-    let desired_replicas = bounds(&typed.desired_replicas, "desiredReplicas");
-    let current_replicas = bounds(&typed.current_replicas, "currentReplicas");
-    let conditions = typed.conditions.iter().enumerate().map(|(index, condition)| {
-        condition_of(condition, at.key("conditions").index(index), problems)
-    });
-    let conditions = conditions.collect();
+    let numbers = [
+        ("replicas", typed.replicas),
+        ("desiredReplicas", typed.desired_replicas),
+        ("currentReplicas", typed.current_replicas),
+    ];
+    for (name, range) in numbers {
+        check_range(range, at.key(name), problems);
+    }
+    for (index, condition) in typed.conditions.iter().enumerate() {
+        let type_ = condition.type_.as_str();
+        if !CONDITIONS.contains(&type_) {
+            let at = at.key("conditions").index(index).key("type");
+            let what = format!("unknown condition `{type_}`");
+            problems.add(at.problem(what, suggest(type_, CONDITIONS)));
+        }
+    }
     for (index, event) in typed.events.iter().enumerate() {
         if event.reason.is_empty() {
             let at = at.key("events").index(index).key("reason");
             problems.plain(at, "an empty reason of an event");
         }
     }
-    let events = typed.events.iter().map(|event| ExpectedEvent {
-        reason: event.reason.clone(),
-        message: event.message.clone(),
-    });
     Some(Expected {
-        replicas,
-        desired_replicas,
-        current_replicas,
-        conditions,
-        events: events.collect(),
+        replicas: typed.replicas,
+        desired_replicas: typed.desired_replicas,
+        current_replicas: typed.current_replicas,
+        conditions: typed.conditions.clone(),
+        events: typed.events.clone(),
         rescaled: typed.rescaled,
         error: typed.error.clone(),
         ..Expected::default()
@@ -194,10 +176,7 @@ fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> 
 }
 
 fn at_most(typed: &AtMost, at: At<'_>, problems: &mut Problems) -> Option<Expected> {
-    let within = match &typed.in_ {
-        Some(text) => Some(positive(text, at.key("in"), problems)?),
-        None => None,
-    };
+    let within = typed.in_;
     let mut expected = Expected::default();
     match (typed.direction_changes, typed.rescales) {
         (Some(count), None) => expected.at_most_direction_changes = Some((count, within)),
@@ -211,53 +190,11 @@ fn at_most(typed: &AtMost, at: At<'_>, problems: &mut Problems) -> Option<Expect
     Some(expected)
 }
 
-fn bounds_of(typed: &Bounds, at: At<'_>, problems: &mut Problems) -> Option<NumberRange> {
-    let map = match &typed.0 {
-        ScalarOr::Scalar(text) => match text.0.parse::<i32>() {
-            Ok(number) if number >= 0 => {
-                return Some(NumberRange { min: number, max: number });
-            }
-            _ => {
-                let what = format!("expected a number of replicas, found {}", text.0);
-                let hint = "or bounds: {atLeast: 3, atMost: 10}";
-                problems.hint(at, what, hint);
-                return None;
-            }
-        },
-        ScalarOr::Map(map) => map,
-    };
-    let AtLeastAtMost { at_least, at_most } = *map;
-    if at_least.is_none() && at_most.is_none() {
+fn check_range(range: Option<NumberRange>, at: At<'_>, problems: &mut Problems) {
+    let Some(NumberRange { min, max }) = range else { return };
+    if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
         problems.plain(at, "expected atLeast, atMost or both");
-        return None;
-    }
-    let range = NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) };
-    if range.min > range.max {
-        problems
-            .plain(at, format!("no number is at least {} and at most {}", range.min, range.max));
-        return None;
-    }
-    Some(range)
-}
-
-fn condition_of(typed: &Condition, at: At<'_>, problems: &mut Problems) -> ExpectedCondition {
-    if !CONDITIONS.contains(&typed.type_.as_str()) {
-        let what = format!("unknown condition `{}`", typed.type_);
-        problems.add(at.key("type").problem(what, suggest(&typed.type_, CONDITIONS)));
-    }
-    let status = typed.status.as_ref().and_then(|status| match status.0.as_str() {
-        "True" | "true" => Some(true),
-        "False" | "false" => Some(false),
-        other => {
-            let what = format!("expected status True or False, found {other}");
-            problems.plain(at.key("status"), what);
-            None
-        }
-    });
-    ExpectedCondition {
-        type_: typed.type_.clone(),
-        status,
-        reason: typed.reason.clone(),
-        message: typed.message.clone(),
+    } else if min > max {
+        problems.plain(at, format!("no number is at least {min} and at most {max}"));
     }
 }

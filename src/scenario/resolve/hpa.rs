@@ -19,7 +19,6 @@ use crate::scenario::manifest::{Manifest, Reference, Spec, Target as MetricTarge
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Autoscaler, BUILT_IN, OtherTarget, ScalableKind, usual_plural};
-use crate::scenario::scalars::QuantityText;
 use crate::scenario::yaml;
 
 /// What the scenario takes from the manifest.
@@ -472,11 +471,11 @@ fn target_quantities(
     let values = [("averageValue", &target.average_value), ("value", &target.value)];
     for (name, text) in values {
         let Some(text) = text else { continue };
-        let percent = text.0.strip_suffix('%').filter(|percent| percent.parse::<u32>().is_ok());
+        let percent = text.strip_suffix('%').filter(|percent| percent.parse::<u32>().is_ok());
         match percent.filter(|_| of_resource) {
-            None => _ = quantity(text, at.key(name), problems),
+            None => quantity(text, at.key(name), problems),
             Some(percent) => {
-                let what = format!("expected a quantity, found {:?}", text.0);
+                let what = format!("expected a quantity, found {:?}", text);
                 let meant = format!("{{type: Utilization, averageUtilization: {percent}}}");
                 problems.hint(at.key(name), what, format!("did you mean {meant}?"));
             }
@@ -485,11 +484,11 @@ fn target_quantities(
 }
 
 /// A tolerance is a fraction, which people like to say in percent.
-fn tolerance(text: &QuantityText, at: At<'_>, problems: &mut Problems) {
-    match text.0.strip_suffix('%').and_then(|percent| fraction(percent.trim_end())) {
-        None => _ = quantity(text, at, problems),
+fn tolerance(text: &str, at: At<'_>, problems: &mut Problems) {
+    match text.strip_suffix('%').and_then(|percent| fraction(percent.trim_end())) {
+        None => quantity(text, at, problems),
         Some(fraction) => {
-            let what = format!("expected a tolerance as a fraction, found {:?}", text.0);
+            let what = format!("expected a tolerance as a fraction, found {:?}", text);
             problems.hint(at, what, format!("did you mean {fraction}?"));
         }
     }

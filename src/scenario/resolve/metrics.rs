@@ -1,119 +1,235 @@
-//! What the metrics API metrics.k8s.io answers; the others' part is in `custom`.
+//! Checks what the metrics APIs answer, and leaves out of it what is so by default.
+
+use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
-use super::custom;
-use super::reach::{Reach, reachable};
-use super::values::{amount, positive, resource, signal, span_or};
+use super::reach::{Reach, check_reach};
+use super::values::resource;
 use super::workload::known_container;
 use crate::model::time::Time;
-use crate::scenario::raw::{
-    Exception, ResourceUsage as TypedUsage, Sampling as TypedSampling, ScenarioFile,
-    Workload as TypedWorkload,
+use crate::scenario::raw::{ScenarioFile, Workload};
+use crate::scenario::resolved::{
+    DescribedObject, Exception, Metrics, ObjectMetric, Point, ResourceUsage, Signal, UsageSource,
 };
-use crate::scenario::resolved::{Metrics, PodSet, ResourceUsage, Sampling, Signal, UsageSource};
+
+/// What all parts of the metrics are checked against.
+struct Context<'f> {
+    workload: &'f Workload,
+    reach: Option<Reach>,
+    until: Time,
+}
 
 pub(super) fn resolve(
     file: &ScenarioFile,
     at: At<'_>,
-    reach: (Option<Reach>, Option<Time>),
+    reach: Option<Reach>,
     problems: &mut Problems,
 ) -> Metrics {
-    let Some(typed) = &file.metrics else {
-        return Metrics::default();
-    };
-    let mut resources: Vec<ResourceUsage> = Vec::with_capacity(typed.resource.len());
-    for (index, usage) in typed.resource.iter().enumerate() {
+    let context = Context { workload: &file.workload, reach, until: file.until };
+    let mut metrics = file.metrics.clone();
+    for (index, usage) in metrics.resources.iter().enumerate() {
         let at = at.key("resource").index(index);
         resource(&usage.name, at.key("name"), problems);
-        if resources.iter().any(|other| *other.name == *usage.name) {
+        if metrics.resources[..index].iter().any(|other| other.name == usage.name) {
             problems.plain(at.key("name"), format!("the usage of {} is given twice", usage.name));
         }
-        resources.extend(usage_of(usage, &file.workload, reach, at, problems));
+        context.check_usage(usage, at, problems);
     }
-    let sampling = sampling(typed.sampling.as_ref(), at.key("sampling"), problems);
-    let pods = custom::pods(&typed.pods, reach, at.key("pods"), problems);
-    let objects = custom::objects(&typed.object, at.key("object"), problems);
-    let externals = custom::externals(&typed.external, at.key("external"), problems);
-    Metrics { resources, pods, objects, externals, sampling }
+    for (index, metric) in metrics.pods.iter().enumerate() {
+        let at = at.key("pods").index(index);
+        check_name(&metric.name, at, problems);
+        if metrics.pods[..index].iter().any(|other| other.name == metric.name) {
+            let what = format!("the metric {} of the pods is given twice", metric.name);
+            problems.plain(at.key("name"), what);
+        }
+        context.check_source(&metric.source, &["perPod", "load"], at, problems);
+        context.check_exceptions(&metric.exceptions, at.key("pods"), problems);
+    }
+    check_objects(&mut metrics.objects, at.key("object"), problems);
+    for (index, metric) in metrics.externals.iter_mut().enumerate() {
+        let at = at.key("external").index(index);
+        check_name(&metric.name, at, problems);
+        check_series(metric.all_series().collect(), at, problems);
+        metric.normalize_series();
+    }
+    for (index, metric) in metrics.externals.iter().enumerate() {
+        if metrics.externals[..index].iter().any(|other| other.name == metric.name) {
+            let what = format!("the external metric {} is given twice", metric.name);
+            let at = at.key("external").index(index).key("name");
+            problems.hint(at, what, "write its series into one `series`");
+        }
+    }
+    metrics
 }
 
-fn usage_of(
-    typed: &TypedUsage,
-    workload: &TypedWorkload,
-    reach: (Option<Reach>, Option<Time>),
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Option<ResourceUsage> {
-    let limit = typed.limit.as_ref().map(|limit| amount(limit, at.key("limit"), problems));
-    if typed.limit.is_some() && typed.load.is_none() {
-        problems.plain(at.key_position("limit"), "`limit` goes with `load` only");
+impl Context<'_> {
+    fn check_usage(&self, usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
+        self.check_source(&usage.source, &["perPod", "containers", "load"], at, problems);
+        if let UsageSource::PerContainer(containers) = &usage.source {
+            let at = at.key("containers");
+            for (name, signal) in &containers.0 {
+                known_container(name, self.workload, at.key_position(name), problems);
+                check_signal(signal, at.key(name), problems);
+            }
+        }
+        self.check_exceptions(&usage.exceptions, at.key("pods"), problems);
     }
-    let given: Vec<&str> = ["perPod", "containers", "load"]
-        .into_iter()
-        .filter(|name| at.key(name).node().is_some())
-        .collect();
-    let source = match (given.as_slice(), &typed.per_pod, &typed.load) {
-        (["perPod"], Some(typed), _) => {
-            signal(typed, at.key("perPod"), problems).map(UsageSource::PerPod)
+
+    fn check_source(
+        &self,
+        source: &UsageSource,
+        names: &[&str],
+        at: At<'_>,
+        problems: &mut Problems,
+    ) {
+        let given = at.given(names);
+        if at.key("limit").node().is_some() && !given.contains(&"load") {
+            problems.plain(at.key_position("limit"), "`limit` goes with `load` only");
         }
-        (["containers"], ..) => per_container(typed, workload, at.key("containers"), problems),
-        (["load"], _, Some(typed)) => signal(typed, at.key("load"), problems)
-            .map(|total| UsageSource::Load { total, limit: limit.flatten() }),
-        _ => {
-            let found = if given.is_empty() { "none".to_owned() } else { given.join(", ") };
-            let what =
-                format!("expected exactly one of perPod, containers and load, found {found}");
-            problems.plain(at, what);
-            None
+        let &[name] = given.as_slice() else {
+            problems.plain(at, one_of(names, &given));
+            return;
+        };
+        match source {
+            UsageSource::PerPod(_) if name == "containers" => {
+                problems.plain(at.key(name), "expected the usage of at least one container");
+            }
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                check_signal(signal, at.key(name), problems);
+            }
+            UsageSource::PerContainer(_) => {}
         }
+    }
+
+    fn check_exceptions(&self, exceptions: &[Exception], at: At<'_>, problems: &mut Problems) {
+        for (index, Exception { pods, value }) in exceptions.iter().enumerate() {
+            let at = at.index(index);
+            check_reach(pods, self.reach, self.until, at.key("pods"), problems);
+            check_signal(value, at.key("value"), problems);
+        }
+    }
+}
+
+/// What to say of a number of fields of which there must be exactly one.
+fn one_of(names: &[&str], given: &[&str]) -> String {
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    let found = match given {
+        [] => "none".to_owned(),
+        [_, _] if names.len() == 2 => "both".to_owned(),
+        several => several.join(", "),
     };
-    let exceptions = exceptions(&typed.pods, reach, at.key("pods"), problems);
-    Some(ResourceUsage { name: typed.name.as_str().into(), source: source?, exceptions })
+    format!("expected exactly one of {} and {last}, found {found}", others.join(", "))
 }
 
-/// Pods that differ.
-pub(super) fn exceptions(
-    typed: &[Exception],
-    reach: (Option<Reach>, Option<Time>),
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Vec<(PodSet, Signal)> {
-    let mut exceptions = Vec::with_capacity(typed.len());
-    for (index, exception) in typed.iter().enumerate() {
+fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
+    if matches!(signal, Signal::Constant(_)) || !at.is_map() {
+        return;
+    }
+    let shapes = ["steps", "points", "sine"];
+    match at.given(&shapes).as_slice() {
+        [] => {
+            let what = "an empty signal: expected exactly one of steps, points and sine";
+            problems.plain(at, what);
+        }
+        &[name] => {
+            if let Signal::Steps(points) | Signal::Points(points) = signal {
+                check_points(points, at.key(name), problems);
+            }
+        }
+        several => problems.plain(at, one_of(&shapes, several)),
+    }
+}
+
+fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
+    if points.is_empty() {
+        problems.hint(at, "an empty list of values", "for instance [{at: 0s, value: 500m}]");
+    }
+    for (index, pair) in points.windows(2).enumerate() {
+        let (last, time) = (pair[0].at, pair[1].at);
+        if time <= last {
+            let at = at.index(index + 1).key("at");
+            problems.plain(at, format!("{time} is not after {last}, the time before it"));
+        }
+    }
+}
+
+fn check_name(name: &str, at: At<'_>, problems: &mut Problems) {
+    if name.is_empty() {
+        problems.plain(at.key("name"), "an empty name of a metric");
+    }
+}
+
+fn check_objects(metrics: &mut [ObjectMetric], at: At<'_>, problems: &mut Problems) {
+    for (index, metric) in metrics.iter_mut().enumerate() {
         let at = at.index(index);
-        let set = reachable(&exception.pods, reach, at.key("pods"), problems);
-        let value = signal(&exception.value, at.key("value"), problems);
-        exceptions.extend(set.zip(value));
+        check_name(&metric.name, at, problems);
+        check_object(&metric.object, at.key("object"), problems);
+        // Only the group of the object's apiVersion matters.
+        let group = metric.object.group();
+        metric.object.api_version = (!group.is_empty()).then(|| format!("{group}/v1").into());
+        check_series(metric.all_series().collect(), at, problems);
+        metric.normalize_series();
     }
-    exceptions
+    for (index, metric) in metrics.iter().enumerate() {
+        let same =
+            |other: &ObjectMetric| other.name == metric.name && other.object == metric.object;
+        if metrics[..index].iter().any(same) {
+            let ObjectMetric { name, object, .. } = metric;
+            let (kind, object) = (object.group_kind(), &object.name);
+            let what = format!("the metric {name} of {kind} {object} is given twice");
+            problems.plain(at.index(index).key("name"), what);
+        }
+    }
 }
 
-fn per_container(
-    typed: &TypedUsage,
-    workload: &TypedWorkload,
+fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
+    for (field, text) in [("kind", &object.kind), ("name", &object.name)] {
+        if text.is_empty() {
+            problems.plain(at.key(field), format!("an empty {field} of an object"));
+        }
+    }
+    if object.kind.contains('.') {
+        let hint = "the group belongs to apiVersion, for instance networking.k8s.io/v1";
+        problems.hint(at.key("kind"), format!("a kind has no dot: {}", object.kind), hint);
+    }
+    let version = object.api_version.as_deref().unwrap_or("v1");
+    let versioned = |version: &str| version.starts_with('v') && !version.contains(['/', '.']);
+    let is_sound = match version.split_once('/') {
+        Some((group, version)) => versioned(version) && !group.is_empty(),
+        None => versioned(version),
+    };
+    if !is_sound {
+        let hint = "for instance v1 or networking.k8s.io/v1";
+        problems.hint(at.key("apiVersion"), format!("no apiVersion: {version:?}"), hint);
+    }
+}
+
+/// One value, or several by labels.
+fn check_series(
+    series: Vec<(&BTreeMap<String, String>, &Signal)>,
     at: At<'_>,
     problems: &mut Problems,
-) -> Option<UsageSource> {
-    if typed.containers.is_empty() {
-        problems.plain(at, "expected the usage of at least one container");
-        return None;
-    }
-    let mut usages = Vec::with_capacity(typed.containers.0.len());
-    for (name, typed) in &typed.containers.0 {
-        known_container(name, workload, at.key_position(name), problems);
-        let value = signal(typed, at.key(name), problems);
-        usages.extend(value.map(|value| (name.as_str().into(), value)));
-    }
-    Some(UsageSource::PerContainer(usages))
-}
-
-fn sampling(typed: Option<&TypedSampling>, at: At<'_>, problems: &mut Problems) -> Sampling {
-    let default = Sampling::default();
-    let Some(typed) = typed else { return default };
-    let resolution = typed.resolution.as_ref();
-    Sampling {
-        window: span_or(typed.window.as_ref(), default.window, at.key("window"), problems),
-        lag: span_or(typed.lag.as_ref(), default.lag, at.key("lag"), problems),
-        resolution: resolution.and_then(|text| positive(text, at.key("resolution"), problems)),
+) {
+    let fields = ["value", "series"];
+    match at.given(&fields).as_slice() {
+        ["value"] => {
+            for (_, signal) in series {
+                check_signal(signal, at.key("value"), problems);
+            }
+        }
+        ["series"] if series.is_empty() => {
+            let hint = "an answer without series is `metricEmpty`, in the timeline";
+            problems.hint(at.key("series"), "an empty list of series", hint);
+        }
+        ["series"] => {
+            for (index, (labels, signal)) in series.iter().enumerate() {
+                let at = at.key("series").index(index);
+                if series[..index].iter().any(|(other, _)| other == labels) {
+                    problems.plain(at, "two series have the same labels");
+                }
+                check_signal(signal, at.key("value"), problems);
+            }
+        }
+        given => problems.plain(at, one_of(&fields, given)),
     }
 }

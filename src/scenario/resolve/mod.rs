@@ -3,7 +3,6 @@
 
 mod controller;
 mod cursor;
-mod custom;
 mod expect;
 mod hpa;
 mod metadata;
@@ -27,10 +26,8 @@ use super::decode::Decoded;
 use super::error::{Problem, suggest};
 use super::node::Node;
 use super::raw::ScenarioFile;
-use super::resolved::{ReleaseRange, Scenario};
-use super::scalars::ReleasesText;
+use super::resolved::Scenario;
 use super::{decode, hash};
-use crate::model::time::Time;
 
 /// What `apiVersion` must be.
 const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
@@ -47,8 +44,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
     let mut problems = Problems::new(malformed);
     let at = At::root(root);
     head(&file, at, &mut problems);
-    let releases = releases(file.releases.as_ref(), at, &mut problems);
-    let until = until(&file, at, &mut problems);
+    let (releases, until) = (file.releases, file.until);
     let flags_given = controller::given(&file);
     let (flags, gates, gate_overrides) = controller::resolve(&file, at, releases, &mut problems);
     let mut hpas = Hpas::resolve(&file, at, read, &gates, &mut problems);
@@ -64,7 +60,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(&file, max_replicas, flags.sync_period);
     let before = problems.len();
-    let metrics = metrics::resolve(&file, at.key("metrics"), (reach, until), &mut problems);
+    let metrics = metrics::resolve(&file, at.key("metrics"), reach, &mut problems);
     let metrics_are_sound = problems.len() == before;
     let scene = ResolveContext {
         file: &file,
@@ -72,7 +68,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         workload: workload.as_ref(),
         others: &others,
         reach,
-        until: until.unwrap_or(Time(i64::MAX)),
+        until,
     };
     let timeline = timeline::resolve(&scene, at.key("timeline"), &mut problems);
     let ticks = expect::most_ticks(&file, until, flags.sync_period);
@@ -80,7 +76,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
         problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
     }
-    let expect = expect::resolve(&file, known, at.key("expect"), (until, ticks), &mut problems);
+    let expect = expect::resolve(&file, known, at.key("expect"), ticks, &mut problems);
     let mut odd = Vec::new();
     if let Some(hpas) = &mut hpas
         && metrics_are_sound
@@ -89,7 +85,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         odd = served::check(asked, &metrics, &file.workload, &expect, &mut problems);
     }
     problems.into_result()?;
-    let (Some(hpas), Some(workload), Some(until)) = (hpas, workload, until) else {
+    let (Some(hpas), Some(workload)) = (hpas, workload) else {
         let what = "a problem without a message: please report this file";
         return Err(vec![at.problem(what, None)]);
     };
@@ -99,7 +95,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),
-        releases: releases.unwrap_or_default(),
+        releases,
         flags,
         flags_given,
         gate_overrides,
@@ -161,27 +157,5 @@ fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// The releases that a map is about, if it says so.
-fn releases(
-    text: Option<&ReleasesText>,
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Option<ReleaseRange> {
-    match text?.0.parse() {
-        Ok(range) => Some(range),
-        Err(super::releases::RangeError { what, hint }) => {
-            problems.add(at.key("releases").problem(what, hint));
-            None
-        }
-    }
-}
-
 /// More reconciles than this (a month of them, each 15 s) are a slip rather than a scenario.
 const MOST_TICKS: usize = 200_000;
-
-fn until(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) -> Option<Time> {
-    let at = at.key("until");
-    // 0s is allowed: the first reconcile alone.
-    let span = values::span(&file.until, at, problems)?;
-    Some(Time::ZERO + span)
-}

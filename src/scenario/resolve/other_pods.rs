@@ -1,11 +1,10 @@
 //! Pods that no target makes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::hpa::Target;
-use super::values::{resource, span_or};
+use super::values::resource;
 use super::workload::{AGE, APP};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::selector::is_dns1123_subdomain;
@@ -49,7 +48,6 @@ fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods
         let hint = "those of the workload's pods, for instance {app: web}";
         problems.hint(at.key("labels"), "no selector finds pods without labels", hint);
     }
-    let labels: BTreeMap<String, String> = typed.labels.0.iter().cloned().collect();
     let name = typed.container.clone().unwrap_or_else(|| APP.to_owned());
     if name.is_empty() {
         problems.plain(at.key("container"), "an empty name of a container");
@@ -77,13 +75,13 @@ fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods
     OtherPods {
         name: typed.name.as_str().into(),
         count,
-        labels,
+        labels: typed.labels.clone(),
         spec: Arc::new(PodSpec { containers: vec![container], ..PodSpec::default() }),
         usage: metrics.into_iter().collect(),
         phase,
         ready,
         started: typed.started.unwrap_or(phase != PodPhase::Pending),
         terminating: typed.terminating,
-        age: span_or(typed.age.as_ref(), AGE, at.key("age"), problems),
+        age: typed.age.unwrap_or(AGE),
     }
 }

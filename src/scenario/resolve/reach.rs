@@ -4,12 +4,10 @@
 //! ones. This is a bound that nothing can exceed, not a forecast.
 
 use super::cursor::{At, Problems};
-use super::values::pods;
 use crate::model::time::{Span, Time};
 use crate::scenario::node::Kind;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
-use crate::scenario::scalars::PodSetText;
 
 /// What bounds the number of pods that are created.
 #[derive(Clone, Copy)]
@@ -67,19 +65,19 @@ fn size(event: &TimelineEvent) -> Option<i64> {
     }
 }
 
-/// A set of pods of which none can be there at a time is a slip. Returns whether the set is sound.
+/// A set of pods of which none can be there at a time is a slip.
 pub(super) fn check_reach(
     set: &PodSet,
     reach: Option<Reach>,
     until: Time,
     at: At<'_>,
     problems: &mut Problems,
-) -> bool {
-    let (Some(reach), PodSet::Ordinals(ranges)) = (reach, set) else { return true };
+) {
+    let (Some(reach), PodSet::Ordinals(ranges)) = (reach, set) else { return };
     let first = ranges.first().map_or(0, |(first, _)| u64::from(*first));
     let most = reach.pods_at(until);
     if first < most {
-        return true;
+        return;
     }
     let set = match at.node().map(|node| &node.kind) {
         Some(Kind::Scalar { text, .. }) => text.clone(),
@@ -94,17 +92,4 @@ pub(super) fn check_reach(
         _ => format!("no pod of {set:?} is ever there: by {until} there were {most} at most"),
     };
     problems.hint(at, what, "pods are numbered in the order of their creation, from 0");
-    false
-}
-
-/// As [`check_reach`], of text.
-pub(super) fn reachable(
-    text: &PodSetText,
-    (reach, until): (Option<Reach>, Option<Time>),
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Option<PodSet> {
-    let set = pods(text, at, problems)?;
-    let Some(until) = until else { return Some(set) };
-    check_reach(&set, reach, until, at, problems).then_some(set)
 }

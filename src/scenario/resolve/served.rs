@@ -13,7 +13,7 @@ use crate::model::api::{
 use crate::model::selector::Selector;
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::raw::Workload;
-use crate::scenario::resolved::{Expectation, Metrics, ObjectMetric, Signal, When};
+use crate::scenario::resolved::{Expectation, Metrics, ObjectMetric, When};
 
 /// A metric that the HPA asks for, and where it does.
 pub(super) struct Asked {
@@ -109,8 +109,9 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let there = object_metric(source, metrics).is_some();
         let value = value_wanted(&source.metric);
         let entry = format!("add {{name: {name}, object: …, {value}}} to it");
-        let others: Vec<String> =
-            same.map(|metric| format!("{} {}", metric.kind, metric.object)).collect();
+        let others: Vec<String> = same
+            .map(|metric| format!("{} {}", metric.object.group_kind(), metric.object.name))
+            .collect();
         let hint = if others.is_empty() {
             near(name, metrics.objects.iter().map(|metric| &*metric.name), entry)
         } else {
@@ -143,7 +144,8 @@ fn object_metric<'m>(
     let kind = kind_of(&source.described_object);
     metrics.objects.iter().find(|metric| {
         *metric.name == *source.metric.name
-            && (&*metric.kind, &*metric.object) == (&kind, &source.described_object.name)
+            && *metric.object.group_kind() == *kind
+            && *metric.object.name == *source.described_object.name
     })
 }
 
@@ -162,17 +164,15 @@ fn in_vain(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let found = metrics.pods.iter().find(|metric| *metric.name == *source.metric.name)?;
         return not_selected(&source.metric, "FailedGetPodsMetric", &[&found.labels]);
     }
-    let of = |series: &[(BTreeMap<String, String>, Signal)], metric, reason| {
-        let labels: Vec<_> = series.iter().map(|(labels, _)| labels).collect();
-        not_selected(metric, reason, &labels)
-    };
     if let Some(source) = &metric.object {
         let found = object_metric(source, metrics)?;
-        return of(&found.series, &source.metric, "FailedGetObjectMetric");
+        let labels: Vec<_> = found.all_series().map(|(labels, _)| labels).collect();
+        return not_selected(&source.metric, "FailedGetObjectMetric", &labels);
     }
     let source = metric.external.as_ref()?;
     let found = metrics.externals.iter().find(|metric| *metric.name == *source.metric.name)?;
-    of(&found.series, &source.metric, "FailedGetExternalMetric")
+    let labels: Vec<_> = found.all_series().map(|(labels, _)| labels).collect();
+    not_selected(&source.metric, "FailedGetExternalMetric", &labels)
 }
 
 /// A resource that no pod is said to use.

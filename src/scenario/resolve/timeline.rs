@@ -16,7 +16,9 @@ use crate::scenario::error::suggest;
 use crate::scenario::manifest::Patch;
 use crate::scenario::node::Kind;
 use crate::scenario::raw::ScenarioFile;
-use crate::scenario::resolved::{Action, ActionScope, OtherTarget, TimelineEvent, Workload};
+use crate::scenario::resolved::{
+    Action, ActionScope, Metrics, OtherTarget, TimelineEvent, Workload,
+};
 
 /// All that an event may refer to.
 #[derive(Clone, Copy)]
@@ -170,19 +172,13 @@ struct MetricNames<'f> {
 
 impl<'f> MetricNames<'f> {
     fn of(file: &'f ScenarioFile) -> MetricNames<'f> {
-        let metrics = file.metrics.as_ref();
-        let resources = metrics.into_iter().flat_map(|m| &m.resource);
-        let pods = metrics.into_iter().flat_map(|m| &m.pods);
-        let objects = metrics.into_iter().flat_map(|m| &m.object);
-        let externals = metrics.into_iter().flat_map(|m| &m.external);
-        let externals = externals.map(|metric| metric.name.as_str());
+        let Metrics { resources, pods, objects, externals, .. } = &file.metrics;
+        let objects = objects.iter().map(|metric| &*metric.name);
+        let externals = externals.iter().map(|metric| &*metric.name);
         MetricNames {
-            resources: resources.map(|usage| usage.name.as_str()).collect(),
-            pods: pods.map(|metric| metric.name.as_str()).collect(),
-            objects_and_externals: objects
-                .map(|metric| metric.name.as_str())
-                .chain(externals)
-                .collect(),
+            resources: resources.iter().map(|usage| &*usage.name).collect(),
+            pods: pods.iter().map(|metric| &*metric.name).collect(),
+            objects_and_externals: objects.chain(externals).collect(),
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::Manifest;
 use crate::scenario::manifest_older::{ManifestV1, ManifestV2beta1};
-use crate::scenario::scalars::QuantityText;
 
 /// All versions that are known, newest first.
 const VERSIONS: [&str; 4] =
@@ -76,7 +75,7 @@ fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {
             problems.hint(at, "missing field `type` of the metric", METRIC_TYPES);
         }
         for (source, field, text) in metric.quantities() {
-            quantity(&QuantityText(text.to_owned()), at.key(source).key(field), problems);
+            quantity(text, at.key(source).key(field), problems);
         }
     }
     Ok(typed.into())

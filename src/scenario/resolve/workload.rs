@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::hpa::Target;
-use super::values::{span_of, span_or};
 use crate::model::api::{Container, PodSpec};
 use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
-use crate::scenario::raw::{self, Startup as TypedStartup, Workload as TypedWorkload};
-use crate::scenario::resolved::{ScaleDownOrder, Startup, Workload};
-use crate::scenario::scalars::DurationOrNever;
+use crate::scenario::raw::Workload as TypedWorkload;
+use crate::scenario::resolved::{Startup, Workload};
 
 /// The age of the first pods, unless the scenario says otherwise.
 pub(in crate::scenario) const AGE: Span = Span::from_mins(60);
@@ -28,16 +26,14 @@ pub(super) fn resolve(
         problems.plain(at.key("replicas"), what);
     }
     let spec = pod_spec(typed, at, problems);
-    let age = span_or(typed.age.as_ref(), AGE, at.key("age"), problems);
-    let startup = startup(typed.startup.as_ref(), at.key("startup"), problems);
-    let termination = typed.termination.as_ref();
-    let termination = span_or(termination, Span::ZERO, at.key("termination"), problems);
+    let age = typed.age.unwrap_or(AGE);
+    check_startup(typed.startup, at.key("startup"), problems);
     if let Some(replicas) = typed.status_replicas.filter(|replicas| *replicas < 0) {
         let what = format!("expected 0 or more replicas, found {replicas}");
         problems.plain(at.key("statusReplicas"), what);
     }
     let target = with_plural(target?.clone(), typed.plural.as_deref(), at, problems);
-    let mut labels: BTreeMap<String, String> = typed.labels.0.iter().cloned().collect();
+    let mut labels = typed.labels.clone();
     if labels.is_empty() {
         labels.insert("app".to_owned(), target.name.to_string());
     }
@@ -55,14 +51,10 @@ pub(super) fn resolve(
         labels,
         spec: Arc::new(spec),
         age,
-        startup,
+        startup: typed.startup,
         status_replicas: typed.status_replicas,
-        scale_down_order: match typed.scale_down_order {
-            None | Some(raw::ScaleDownOrder::ReplicaSet) => ScaleDownOrder::ReplicaSet,
-            Some(raw::ScaleDownOrder::Newest) => ScaleDownOrder::Newest,
-            Some(raw::ScaleDownOrder::Oldest) => ScaleDownOrder::Oldest,
-        },
-        termination,
+        scale_down_order: typed.scale_down_order,
+        termination: typed.termination.unwrap_or_default(),
     })
 }
 
@@ -155,20 +147,8 @@ fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &m
     names.push(name);
 }
 
-fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) -> Startup {
-    let at_once =
-        Startup { pending: Some(Span::ZERO), ready: Some(Span::ZERO), metrics: Span::ZERO };
-    let Some(typed) = typed else { return at_once };
-    let never = |text: &DurationOrNever| text.0 == "never";
-    let mut span_or_never = |text: Option<&DurationOrNever>, name: &str, default| match text {
-        None => default,
-        Some(text) if never(text) => None,
-        Some(text) => Some(span_of(&text.0, at.key(name), problems).unwrap_or(Span::ZERO)),
-    };
-    let pending = span_or_never(typed.pending.as_ref(), "pending", Some(Span::ZERO));
-    let ready = span_or_never(typed.ready.as_ref(), "ready", pending);
-    let metrics = span_or(typed.metrics.as_ref(), Span::ZERO, at.key("metrics"), problems);
-    match (pending, ready) {
+fn check_startup(startup: Startup, at: At<'_>, problems: &mut Problems) {
+    match (startup.pending, startup.ready) {
         (None, Some(_)) => {
             problems.plain(at.key("ready"), "a pod that is pending never gets ready")
         }
@@ -178,7 +158,6 @@ fn startup(typed: Option<&TypedStartup>, at: At<'_>, problems: &mut Problems) ->
         }
         _ => {}
     }
-    Startup { pending, ready, metrics }
 }
 
 /// The selector in its text form: as given, or all labels.

@@ -1,14 +1,16 @@
 //! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
 
 use super::*;
-use crate::scenario::resolved::{ExternalMetric, ObjectMetric, PodsMetric};
+use crate::scenario::resolved::{
+    DescribedObject, ExternalMetric, ObjectMetric, PodsMetric, Series,
+};
 
 fn constant(value: &str) -> Signal {
     Signal::Constant(q(value))
 }
 
 fn steps(values: &[(i64, &str)]) -> Signal {
-    Signal::Steps(values.iter().map(|(at, value)| (t(*at), q(value))).collect())
+    Signal::Steps(values.iter().map(|(at, value)| Point { at: t(*at), value: q(value) }).collect())
 }
 
 fn rps(source: UsageSource) -> PodsMetric {
@@ -16,17 +18,19 @@ fn rps(source: UsageSource) -> PodsMetric {
     PodsMetric { name: "rps".into(), labels, source, exceptions: Vec::new() }
 }
 
-fn queue(series: Vec<(BTreeMap<String, String>, Signal)>) -> ExternalMetric {
-    ExternalMetric { name: "queue".into(), series }
+fn queue(series: Vec<Series>) -> ExternalMetric {
+    ExternalMetric { name: "queue".into(), value: None, series }
 }
 
-fn one(signal: Signal) -> Vec<(BTreeMap<String, String>, Signal)> {
-    vec![(BTreeMap::new(), signal)]
+fn one(value: Signal) -> Vec<Series> {
+    vec![Series { labels: BTreeMap::new(), value }]
 }
 
 fn hits(kind: &str, signal: Signal) -> ObjectMetric {
-    let (kind, object) = (kind.into(), "main".into());
-    ObjectMetric { name: "hits".into(), kind, object, series: one(signal) }
+    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+    let api_version = (!group.is_empty()).then(|| format!("{group}/v1").into());
+    let object = DescribedObject { api_version, kind: kind.into(), name: "main".into() };
+    ObjectMetric { name: "hits".into(), object, value: Some(signal), series: Vec::new() }
 }
 
 /// The pods' values of `rps` that a query at that second sees: `web-0 15s 100`.
@@ -117,7 +121,7 @@ fn a_load_is_shared_by_the_pods_that_are_ready() {
     let mut run = Run::new(&scenario(3, |s| {
         let load = |total, limit| UsageSource::Load { total, limit };
         s.metrics.pods = vec![rps(load(steps(&[(0, "10"), (50, "-10")]), Some(q("4"))))];
-        s.metrics.pods[0].exceptions = vec![(pods(2, 2), constant("-7"))];
+        s.metrics.pods[0].exceptions = vec![Exception { pods: pods(2, 2), value: constant("-7") }];
         s.happens(15, Some(10), Action::PodsUnready(pods(0, 0)));
         s.happens(30, Some(10), Action::PodsUnready(pods(0, 1)));
     }));
@@ -228,7 +232,7 @@ fn sidecars_have_usage_and_init_containers_have_not() {
             overhead: BTreeMap::from([("cpu".into(), q("100m"))]),
         });
         let usage = vec![("mesh".into(), constant("7m"))];
-        s.metrics.resources = vec![cpu(UsageSource::PerContainer(usage))];
+        s.metrics.resources = vec![cpu(UsageSource::PerContainer(Entries(usage)))];
     }));
     assert_eq!(run.samples(0), ["web-0 0s app=cpu:0 mesh=cpu:7m"]);
     let spec = &run.cluster.pods()[0].spec;

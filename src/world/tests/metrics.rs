@@ -12,11 +12,15 @@ fn of_metrics(changes: Vec<Change>) -> Option<PodMetricsChange> {
 }
 
 fn steps(values: &[(i64, &str)]) -> Signal {
-    Signal::Steps(values.iter().map(|(at, value)| (t(*at), q(value))).collect())
+    Signal::Steps(values.iter().map(|(at, value)| Point { at: t(*at), value: q(value) }).collect())
 }
 
 fn constant(value: &str) -> Signal {
     Signal::Constant(q(value))
+}
+
+fn exception(pods: PodSet, value: &str) -> Exception {
+    Exception { pods, value: constant(value) }
 }
 
 fn load(total: Signal, limit: Option<&str>) -> UsageSource {
@@ -84,10 +88,10 @@ fn a_sample_has_every_container_and_every_resource() {
         });
         let per_container = vec![("log".into(), constant("7Mi"))];
         s.metrics.resources[0].exceptions =
-            vec![(PodSet::All, constant("200m")), (pods(1, 1), constant("300m"))];
+            vec![exception(PodSet::All, "200m"), exception(pods(1, 1), "300m")];
         s.metrics.resources.push(ResourceUsage {
             name: "memory".into(),
-            source: UsageSource::PerContainer(per_container),
+            source: UsageSource::PerContainer(Entries(per_container)),
             exceptions: Vec::new(),
         });
     }));

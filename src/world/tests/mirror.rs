@@ -68,9 +68,10 @@ fn a_load_is_shared_by_those_that_are_ready() {
 fn pods_are_counted_as_they_come() {
     let of = |value: &str| Signal::Constant(q(value));
     let mut live = Live::new(1, |it| {
-        it.metrics.resources[0].exceptions = vec![(pods(1, 1), of("900m"))];
+        it.metrics.resources[0].exceptions =
+            vec![Exception { pods: pods(1, 1), value: of("900m") }];
         let source = UsageSource::PerPod(of("1"));
-        let exceptions = vec![(pods(2, 3), of("7"))];
+        let exceptions = vec![Exception { pods: pods(2, 3), value: of("7") }];
         let labels = BTreeMap::new();
         it.metrics.pods = vec![PodsMetric { name: "jobs".into(), labels, source, exceptions }];
     });

@@ -17,9 +17,9 @@ use crate::model::flags::Flags;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{
-    Action, Autoscaler, ContainerOfPods, Empty, MetricError, MetricOfPods, Metrics, PodSet,
-    ReleaseRange, ResourceOfPods, ResourceUsage, Sampling, ScaleDownOrder, Scenario, Signal,
-    Startup, TimelineEvent, UsageSource, Workload,
+    Action, Autoscaler, ContainerOfPods, Empty, Entries, Exception, MetricError, MetricOfPods,
+    Metrics, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage, Sampling, ScaleDownOrder,
+    Scenario, Signal, Startup, TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {

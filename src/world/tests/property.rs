@@ -319,14 +319,14 @@ impl<'a> Simple<'a> {
     ) -> i64 {
         let at = t(self.stamp(now));
         let value = |signal: &Signal| milli_at(signal, at);
-        let named = |(set, _): &&(PodSet, Signal)| match set {
+        let named = |other: &&Exception| match &other.pods {
             PodSet::All => true,
             PodSet::Ordinals(ranges) => {
                 ranges.iter().any(|(a, b)| (*a..=*b).contains(&pod.ordinal))
             }
         };
-        if let Some((_, signal)) = resource.exceptions.iter().rev().find(named) {
-            return if position == 0 { value(signal) } else { 0 };
+        if let Some(other) = resource.exceptions.iter().rev().find(named) {
+            return if position == 0 { value(&other.value) } else { 0 };
         }
         match &resource.source {
             UsageSource::PerPod(signal) => {
@@ -337,7 +337,7 @@ impl<'a> Simple<'a> {
                 }
             }
             UsageSource::PerContainer(signals) => {
-                signals.iter().find(|(n, _)| **n == *name).map_or(0, |(_, signal)| value(signal))
+                signals.0.iter().find(|(n, _)| **n == *name).map_or(0, |(_, signal)| value(signal))
             }
             UsageSource::Load { total, limit } => {
                 let ready = |pod: &SimplePod| pod.ready.is_some_and(|(ready, _)| ready);
@@ -428,7 +428,7 @@ impl<'a> Simple<'a> {
         let (error, empty) = self.disturbance("queue");
         words.extend(error.map(|code| format!("queue error {code}")));
         if error.is_none() && !empty {
-            let signal = &self.scenario.metrics.externals[0].series[0].1;
+            let signal = self.scenario.metrics.externals[0].value.as_ref().expect("one value");
             words.push(format!("queue {stamp} {}", milli_at(signal, t(stamp))));
         }
         words.sort();
@@ -455,8 +455,8 @@ fn milli_at(signal: &Signal, at: Time) -> i64 {
     match signal {
         Signal::Constant(value) => value.milli(),
         Signal::Steps(steps) => {
-            let past = steps.iter().rev().find(|(from, _)| *from <= at);
-            past.unwrap_or(&steps[0]).1.milli()
+            let past = steps.iter().rev().find(|step| step.at <= at);
+            past.unwrap_or(&steps[0]).value.milli()
         }
         _ => panic!("not in these scenarios"),
     }

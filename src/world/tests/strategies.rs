@@ -59,20 +59,24 @@ fn what() -> impl Strategy<Value = Action> {
 fn signal() -> impl Strategy<Value = Signal> {
     let constant = (0..2000_i64).prop_map(|m| Signal::Constant(q(&format!("{m}m"))));
     let steps = proptest::collection::btree_map(0..60_i64, 0..2000_i64, 1..4).prop_map(|steps| {
-        let step = |(at, milli)| (t(at), q(&format!("{milli}m")));
+        let step = |(at, milli)| Point { at: t(at), value: q(&format!("{milli}m")) };
         Signal::Steps(steps.into_iter().map(step).collect())
     });
     prop_oneof![constant, steps]
+}
+
+fn exception(value: impl Strategy<Value = Signal>) -> impl Strategy<Value = Exception> {
+    (pod_set(), value).prop_map(|(pods, value)| Exception { pods, value })
 }
 
 fn usage() -> impl Strategy<Value = ResourceUsage> {
     let source = (signal(), 0..3_u8, proptest::option::of(100..900_i64));
     let source = source.prop_map(|(signal, kind, limit)| match kind {
         0 => UsageSource::PerPod(signal),
-        1 => UsageSource::PerContainer(vec![("log".into(), signal)]),
+        1 => UsageSource::PerContainer(Entries(vec![("log".into(), signal)])),
         _ => UsageSource::Load { total: signal, limit: limit.map(|m| q(&format!("{m}m"))) },
     });
-    let exceptions = proptest::collection::vec((pod_set(), signal()), 0..3);
+    let exceptions = proptest::collection::vec(exception(signal()), 0..3);
     (source, exceptions).prop_map(|(source, exceptions)| {
         let mut usage = cpu(source);
         usage.exceptions = exceptions;
@@ -94,7 +98,7 @@ fn rps() -> impl Strategy<Value = PodsMetric> {
             UsageSource::Load { total: signal, limit: limit.map(|m| q(&format!("{m}m"))) }
         }
     });
-    let exceptions = proptest::collection::vec((pod_set(), custom_signal()), 0..3);
+    let exceptions = proptest::collection::vec(exception(custom_signal()), 0..3);
     (source, exceptions).prop_map(|(source, exceptions)| PodsMetric {
         name: "rps".into(),
         labels: BTreeMap::new(),
@@ -136,8 +140,8 @@ pub(super) fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
                 s.workload = workload;
                 s.metrics.resources = vec![usage];
                 s.metrics.pods = vec![rps];
-                let series = vec![(BTreeMap::new(), queue)];
-                s.metrics.externals = vec![ExternalMetric { name: "queue".into(), series }];
+                let (value, series) = (Some(queue), Vec::new());
+                s.metrics.externals = vec![ExternalMetric { name: "queue".into(), value, series }];
                 s.metrics.sampling.lag = secs(sampling.0);
                 s.metrics.sampling.resolution = sampling.1.map(secs);
                 for (at, lasts, what) in happenings {

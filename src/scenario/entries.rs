@@ -1,0 +1,81 @@
+//! Maps that keep the order of the file.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// A map in the order of the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entries<V>(pub Vec<(Arc<str>, V)>);
+
+impl<V> Default for Entries<V> {
+    fn default() -> Entries<V> {
+        Entries(Vec::new())
+    }
+}
+
+impl<V> Entries<V> {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entries<V>, D::Error> {
+        Entries::read(deserializer, "a map")
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Entries<V> {
+    /// Reads a map; `expected` says what of.
+    pub(super) fn read<D: Deserializer<'de>>(
+        deserializer: D,
+        expected: &'static str,
+    ) -> Result<Entries<V>, D::Error> {
+        struct Map<V>(&'static str, PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Map<V> {
+            type Value = Entries<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.0)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<V>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Map(expected, PhantomData))
+    }
+}
+
+impl<V: Serialize> Serialize for Entries<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<V: JsonSchema> JsonSchema for Entries<V> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("Map_of_{}", V::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<V>();
+        json_schema!({ "type": "object", "additionalProperties": value })
+    }
+}

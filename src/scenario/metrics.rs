@@ -1,0 +1,467 @@
+//! `metrics` of a scenario: what the metrics APIs answer over time.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+
+use super::action::PodSet;
+use super::entries::Entries;
+use super::text::{Amount, AnyQuantity, As, Duration, Form, Instant, PositiveDuration, SignalText};
+use crate::model::api::with_group;
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::{Span, Time};
+
+/// What the metrics APIs answer.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "metrics (a map)")]
+pub struct Metrics {
+    /// metrics.k8s.io: the usage of cpu and memory.
+    #[serde(rename = "resource", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceUsage>,
+    /// custom.metrics.k8s.io: metrics of the pods, for metrics of type Pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodsMetric>,
+    /// custom.metrics.k8s.io: metrics of other objects, for metrics of type Object.
+    #[serde(rename = "object", skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectMetric>,
+    /// external.metrics.k8s.io: metrics from outside of the cluster, for metrics of type External.
+    #[serde(rename = "external", skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<ExternalMetric>,
+    /// How samples are taken, of whatever metric.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sampling: Sampling,
+}
+
+/// For `skip_serializing_if`.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The usage of one resource.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "UsageFields")]
+pub struct ResourceUsage {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// Where the numbers come from.
+    #[serde(flatten)]
+    pub source: UsageSource,
+    /// Pods that differ, by ordinal; later entries win.
+    #[serde(rename = "pods", skip_serializing_if = "Vec::is_empty")]
+    pub exceptions: Vec<Exception>,
+}
+
+/// The usage of one resource: exactly one of `perPod`, `containers` and `load`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a resource's usage (a map)")]
+#[schemars(rename = "ResourceUsage", extend("oneOf" = [
+    {"required": ["perPod"]},
+    {"required": ["containers"]},
+    {"required": ["load"]},
+]))]
+struct UsageFields {
+    /// `cpu` or `memory`.
+    #[schemars(extend("enum" = ["cpu", "memory"]))]
+    name: Arc<str>,
+    /// The usage of each pod, in its first container; the other containers use nothing.
+    per_pod: Option<Signal>,
+    /// The usage of each pod, by container.
+    #[serde(default)]
+    containers: Entries<Signal>,
+    /// A total that the ready pods share evenly: more pods use less each (a closed loop).
+    load: Option<Signal>,
+    /// With `load`: no pod uses more than this.
+    #[serde(default, with = "As::<Option<Amount>>")]
+    limit: Option<Quantity>,
+    /// Pods that differ. Later entries win.
+    #[serde(default)]
+    pods: Vec<Exception>,
+}
+
+impl From<UsageFields> for ResourceUsage {
+    fn from(fields: UsageFields) -> ResourceUsage {
+        let UsageFields { name, per_pod, containers, load, limit, pods } = fields;
+        let source = if containers.is_empty() {
+            UsageSource::new(per_pod, load, limit)
+        } else {
+            UsageSource::PerContainer(containers)
+        };
+        ResourceUsage { name, source, exceptions: pods }
+    }
+}
+
+impl JsonSchema for ResourceUsage {
+    fn schema_name() -> Cow<'static, str> {
+        UsageFields::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        UsageFields::json_schema(generator)
+    }
+}
+
+/// Where a metric's numbers come from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum UsageSource {
+    /// The same signal in each pod, in its first container (the others report zero).
+    PerPod(Signal),
+    /// A signal for each named container of each pod.
+    PerContainer(Entries<Signal>),
+    /// A total that the ready pods share evenly (closed loop), capped at `limit` per pod.
+    Load {
+        /// The total.
+        total: Signal,
+        /// No pod uses more than this; the rest of the load is not served.
+        limit: Option<Quantity>,
+    },
+}
+
+impl UsageSource {
+    /// Out of fields, of which the validation requires exactly one.
+    fn new(per_pod: Option<Signal>, load: Option<Signal>, limit: Option<Quantity>) -> UsageSource {
+        match load {
+            Some(total) => UsageSource::Load { total, limit },
+            None => UsageSource::PerPod(per_pod.unwrap_or_else(Signal::zero)),
+        }
+    }
+}
+
+/// As fields of the metric.
+impl Serialize for UsageSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            UsageSource::PerPod(signal) => map.serialize_entry("perPod", signal)?,
+            UsageSource::PerContainer(signals) => map.serialize_entry("containers", signals)?,
+            UsageSource::Load { total, limit } => {
+                map.serialize_entry("load", total)?;
+                if let Some(limit) = limit {
+                    map.serialize_entry("limit", limit)?;
+                }
+            }
+        }
+        map.end()
+    }
+}
+
+/// A custom metric of pods.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "PodsMetricFields")]
+pub struct PodsMetric {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Labels of its series.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Where the numbers come from; never by container.
+    #[serde(flatten)]
+    pub source: UsageSource,
+    /// Pods that differ, by ordinal; later entries win.
+    #[serde(rename = "pods", skip_serializing_if = "Vec::is_empty")]
+    pub exceptions: Vec<Exception>,
+}
+
+/// A custom metric of the pods: exactly one of `perPod` and `load`. Values may be negative.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a metric of pods (a map)")]
+#[schemars(rename = "PodsMetric", extend("oneOf" = [
+    {"required": ["perPod"]},
+    {"required": ["load"]},
+]))]
+struct PodsMetricFields {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    name: Arc<str>,
+    /// Labels by which a metric selector of the HPA filters: all pods have the same.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// The value of each pod.
+    per_pod: Option<Signal>,
+    /// A total that the ready pods share evenly: more pods have less each (a closed loop).
+    load: Option<Signal>,
+    /// With `load`: no pod has more than this.
+    #[serde(default, with = "As::<Option<AnyQuantity>>")]
+    limit: Option<Quantity>,
+    /// Pods that differ. Later entries win.
+    #[serde(default)]
+    pods: Vec<Exception>,
+}
+
+impl From<PodsMetricFields> for PodsMetric {
+    fn from(fields: PodsMetricFields) -> PodsMetric {
+        let PodsMetricFields { name, labels, per_pod, load, limit, pods } = fields;
+        let source = UsageSource::new(per_pod, load, limit);
+        PodsMetric { name, labels, source, exceptions: pods }
+    }
+}
+
+impl JsonSchema for PodsMetric {
+    fn schema_name() -> Cow<'static, str> {
+        PodsMetricFields::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        PodsMetricFields::json_schema(generator)
+    }
+}
+
+/// A custom metric of one object: `value`, or `series`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a metric of an object (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
+pub struct ObjectMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+    /// The object, as in `describedObject` of the HPA.
+    pub object: DescribedObject,
+    /// The value of its only series, which has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Signal>,
+    /// Its series by labels. The HPA's metric selector must leave exactly one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub series: Vec<Series>,
+}
+
+/// An object that a metric describes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "an object, for instance {kind: Service, name: web}")]
+pub struct DescribedObject {
+    /// Its group and version, of which only the group matters. Default `v1`, the core group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["networking.k8s.io/v1", "v1"]))]
+    pub api_version: Option<Arc<str>>,
+    /// For instance `Ingress`.
+    #[schemars(length(min = 1))]
+    pub kind: Arc<str>,
+    /// The object's name.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+}
+
+impl DescribedObject {
+    /// Its API group; empty for core.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        let version = self.api_version.as_deref().unwrap_or_default();
+        version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// Its kind and group: `Ingress.networking.k8s.io`, `Service`.
+    #[must_use]
+    pub fn group_kind(&self) -> Arc<str> {
+        match self.group() {
+            "" => self.kind.clone(),
+            group => with_group(&self.kind, group).into(),
+        }
+    }
+}
+
+/// A metric from outside of the cluster: `value`, or `series`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an external metric (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
+pub struct ExternalMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+    /// The value of its only series, which has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Signal>,
+    /// Its series by labels. The controller sums those that the HPA's metric selector leaves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub series: Vec<Series>,
+}
+
+/// One series of a metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{labels: …, value: …}")]
+pub struct Series {
+    /// Labels by which a metric selector of the HPA filters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Its value.
+    pub value: Signal,
+}
+
+/// Metrics with series.
+macro_rules! metrics_with_series {
+    ($($metric:ident)*) => {$(
+        impl $metric {
+            /// Its series by labels: the only one has none.
+            pub fn all_series(&self) -> impl Iterator<Item = (&BTreeMap<String, String>, &Signal)> {
+                static NONE: BTreeMap<String, String> = BTreeMap::new();
+                let only = self.value.iter().map(|value| (&NONE, value));
+                only.chain(self.series.iter().map(|series| (&series.labels, &series.value)))
+            }
+
+            /// Its signals, to be changed.
+            pub(super) fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
+                self.value.iter_mut().chain(self.series.iter_mut().map(|series| &mut series.value))
+            }
+
+            /// Writes a single series without labels as a value.
+            pub(super) fn normalize_series(&mut self) {
+                let plain = |series: &Series| series.labels.is_empty();
+                if self.value.is_none() && self.series.len() == 1 && plain(&self.series[0]) {
+                    self.value = self.series.pop().map(|series| series.value);
+                }
+            }
+        }
+    )*};
+}
+
+metrics_with_series!(ObjectMetric ExternalMetric);
+
+/// Pods whose usage or metric differs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{pods: …, value: …}")]
+pub struct Exception {
+    /// Which pods.
+    pub pods: PodSet,
+    /// Their value; of usage that of their first container.
+    pub value: Signal,
+}
+
+/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
+/// and external metrics) or to a whole unit (memory). Computed usage is never negative; custom and
+/// external metrics may be.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Signal {
+    /// Jumps: each value holds from its time on; the first one also before.
+    Steps(Vec<Point>),
+    /// Straight lines between points; constant before the first and after the last.
+    Points(Vec<Point>),
+    /// A wave.
+    Sine(Sine),
+    /// Always the same; the quantity reaches the API as written.
+    #[serde(untagged)]
+    Constant(Quantity),
+}
+
+impl Signal {
+    fn zero() -> Signal {
+        Signal::Constant(Quantity::from_milli(0, Format::DecimalSI))
+    }
+}
+
+/// A value that changes: exactly one of these.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+struct SignalShape {
+    /// Jumps: each value holds from its time on, the first one also before.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    steps: Vec<Point>,
+    /// Straight lines from point to point; constant before the first and after the last.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    points: Vec<Point>,
+    /// A wave.
+    sine: Option<Sine>,
+}
+
+impl<'de> Deserialize<'de> for Signal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
+        struct TextOrMap;
+        impl<'de> Visitor<'de> for TextOrMap {
+            type Value = Signal;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(SignalText::EXPECTED)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Signal, E> {
+                SignalText::read(text).map(Signal::Constant).map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Signal, A::Error> {
+                // The validation requires exactly one of them.
+                match SignalShape::deserialize(MapAccessDeserializer::new(map))? {
+                    SignalShape { sine: Some(sine), .. } => Ok(Signal::Sine(sine)),
+                    SignalShape { steps, .. } if !steps.is_empty() => Ok(Signal::Steps(steps)),
+                    SignalShape { points, .. } => Ok(Signal::Points(points)),
+                }
+            }
+        }
+        deserializer.deserialize_newtype_struct(SignalText::NAME, TextOrMap)
+    }
+}
+
+impl JsonSchema for Signal {
+    fn schema_name() -> Cow<'static, str> {
+        "Signal".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let scalar = generator.subschema_for::<As<AnyQuantity>>();
+        let map = generator.subschema_for::<SignalShape>();
+        json_schema!({
+            "description": "A value over time: a quantity that stays the same, or a map with \
+                            exactly one of steps, points and sine.",
+            "anyOf": [scalar, map],
+        })
+    }
+}
+
+/// A value at a time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{at: …, value: …}")]
+pub struct Point {
+    /// When, from the start.
+    #[serde(with = "As::<Instant>")]
+    pub at: Time,
+    /// The value.
+    #[serde(with = "As::<AnyQuantity>")]
+    pub value: Quantity,
+}
+
+/// `mean + amplitude * sin(2π (t - offset) / period)`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{mean: …, amplitude: …, period: …}")]
+pub struct Sine {
+    /// The middle.
+    #[serde(with = "As::<AnyQuantity>")]
+    pub mean: Quantity,
+    /// Half of the height.
+    #[serde(with = "As::<AnyQuantity>")]
+    pub amplitude: Quantity,
+    /// The time of one wave.
+    #[serde(with = "As::<PositiveDuration>")]
+    pub period: Span,
+    /// The time of a rising crossing of the middle. Default 0s.
+    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
+    pub offset: Span,
+}
+
+/// How samples are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "sampling (a map)")]
+pub struct Sampling {
+    /// The time over which a sample is taken: the `window` of each sample. Default 30s.
+    #[serde(with = "As::<Duration>", skip_serializing_if = "is_default_window")]
+    pub window: Span,
+    /// How old the newest sample is: its timestamp, and the usage it tells. Default 0s.
+    #[serde(with = "As::<Duration>", skip_serializing_if = "is_default")]
+    pub lag: Span,
+    /// Samples are only taken at multiples of this. Default: with each query.
+    #[serde(with = "As::<Option<PositiveDuration>>", skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Span>,
+}
+
+/// As with metrics-server's default resolution, but always fresh.
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }
+    }
+}
+
+fn is_default_window(window: &Span) -> bool {
+    *window == Sampling::default().window
+}
