@@ -19,7 +19,7 @@ use kube_lockstep::engine::custom::Controller;
 use kube_lockstep::engine::embedded;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::report;
-use kube_lockstep::run::{Compared, Event, Outcome, Own, Plan, Setting, Verdict, run_all};
+use kube_lockstep::run::{Compared, CustomController, Event, Outcome, Setting, Verdict, run_all};
 use libtest_mimic::{Arguments, Failed, Trial};
 use support::place::{Place, signal};
 
@@ -103,11 +103,11 @@ fn naive_command() -> Result<String, Failed> {
 }
 
 /// Plays fixtures, and gives what came of each.
-fn play(ids: &[&str], own: Own) -> Result<BTreeMap<String, Outcome>, Failed> {
+fn play(ids: &[&str], own: CustomController) -> Result<BTreeMap<String, Outcome>, Failed> {
     let path = |id: &&str| support::repository().join(format!("fixtures/{id}.yaml"));
     let scenarios = ids.iter().map(path).map(|path| support::load(&path)).collect();
-    let plan = support::on_a_control_plane(scenarios, Release::newest(), 8);
-    let plan = Plan { own: Some(own), ..plan };
+    let mut plan = support::on_a_control_plane(scenarios, Release::newest(), 8);
+    plan.cluster.controller = Some(own);
     let mut outcomes = BTreeMap::new();
     run_all(&plan, &mut |event| {
         if let Event::Finished(outcome) = event {
@@ -117,8 +117,8 @@ fn play(ids: &[&str], own: Own) -> Result<BTreeMap<String, Outcome>, Failed> {
     Ok(outcomes)
 }
 
-fn own(command: &str, compared: Compared) -> Result<Own, Failed> {
-    Ok(Own { controller: Controller::new(command)?, compared })
+fn own(command: &str, compared: Compared) -> Result<CustomController, Failed> {
+    Ok(CustomController { controller: Controller::new(command)?, compared })
 }
 
 fn naive(_: PathBuf) -> Result<(), Failed> {

@@ -3,11 +3,9 @@
 
 mod support;
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use kube_lockstep::engine::recorded::{FOLDER, Traces};
-use kube_lockstep::engine::upstream::TIME_LIMIT;
 use kube_lockstep::report::Report as _;
 use kube_lockstep::report::json::Json;
 use kube_lockstep::report::results;
@@ -43,24 +41,11 @@ static SCENARIOS: LazyLock<Vec<Arc<Scenario>>> = LazyLock::new(|| {
 
 /// The results of a run as JSON.
 fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) -> String {
-    let plan = Plan {
-        scenarios: scenarios.to_vec(),
-        engine: EngineChoice::Recorded,
-        releases: releases.parse().expect("releases"),
-        jobs: 2,
-        known: Vec::new(),
-        traces: Traces::Folder(support::repository().join(FOLDER)),
-        program: None,
-        checkout: None,
-        shard,
-        time_limit: TIME_LIMIT,
-        pace: kube_lockstep::run::Pace::default(),
-        given: None,
-        image: None,
-        own: None,
-        words: Vec::new(),
-        stop: Arc::new(AtomicBool::new(false)),
-    };
+    let releases = releases.parse().expect("releases");
+    let mut plan = Plan::new(scenarios.to_vec(), EngineChoice::Recorded, releases);
+    plan.jobs = 2;
+    plan.traces = Traces::Folder(support::repository().join(FOLDER));
+    plan.shard = shard;
     let mut report = Json::new(Vec::new());
     let mut tell = |event: Event| report.event(&event).expect("it is told");
     run_all(&plan, &mut tell).expect("it runs");

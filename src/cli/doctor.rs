@@ -1,5 +1,8 @@
 //! `kube-lockstep doctor`.
 
+#[cfg(feature = "clusters")]
+mod clusters;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -11,7 +14,7 @@ use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
 use super::{OfRelease, Source, exit};
 use crate::engine::upstream::build;
-use crate::engine::{EngineError, containers, embedded, kubeconfig, model, recorded, upstream};
+use crate::engine::{EngineError, model, recorded, upstream};
 use crate::model::rules::Release;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
@@ -43,7 +46,26 @@ const LITTLE_MEMORY: u64 = 3 << 30;
 /// Paths of sockets have 107 bytes at most; that of etcd's has 40 below the folder.
 const LONGEST_FOLDER: usize = 60;
 
+/// No wall-clock engine is in this build.
+#[cfg(not(feature = "clusters"))]
+mod clusters {
+    use super::{Check, State};
+    use crate::engine::registry::{Clock, ENGINES, EngineInfo, feature_hint};
+    use crate::model::rules::Release;
+
+    pub(super) fn checks(_: Release) -> (Option<Check>, Vec<Check>) {
+        let check = |engine: &EngineInfo| {
+            let feature = engine.missing_feature()?;
+            let found = format!("requires a build with `--features {feature}`");
+            Some(Check::new(State::Missing, engine.name, found).hint(feature_hint(feature)))
+        };
+        let wall_clock = ENGINES.iter().filter(|engine| engine.clock == Clock::Wall);
+        (None, wall_clock.filter_map(check).collect())
+    }
+}
+
 /// What was found of one thing.
+#[derive(Clone)]
 struct Check {
     state: State,
     name: String,
@@ -83,7 +105,7 @@ impl Check {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let docker = containers::docker_version();
+    let (docker, wall_clock) = clusters::checks(release);
     let machine = [
         go(),
         cache_folder(),
@@ -91,25 +113,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         temporary_folder(),
         memory(),
         loopback(),
-        docker_engine(&docker),
+        docker,
         scenarios(&fixtures),
     ];
     let upstream = program(build::What::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
     let recorded = recorded_engine(&fixtures, release);
-    let embedded = program(build::What::ControlPlane, embedded::NAME, release);
-    let no_docker = docker.is_err().then_some("Docker");
-    let image = image(release, no_docker, &embedded);
-    let engines = [
-        upstream,
-        recorded,
-        model_engine(release),
-        embedded,
-        image,
-        k3s(release, no_docker),
-        kind(release, no_docker),
-        given(),
-    ];
+    let engines = [vec![upstream, recorded, model_engine(release)], wall_clock].concat();
     let mut text = format!("{}\n", paint(STRONG, "this machine"));
     let all = || machine.iter().flatten().chain(&engines);
     let fill = all().map(|check| check.name.len()).max().unwrap_or(0);
@@ -205,19 +215,6 @@ fn space() -> Option<Check> {
         Check::new(State::Warning, "disk space", found).hint(hint)
     } else {
         Check::new(State::Ok, "disk space", found)
-    })
-}
-
-/// What only clusters in containers need.
-fn docker_engine(docker: &Result<String, EngineError>) -> Option<Check> {
-    const NAME: &str = "Docker";
-    Some(match docker {
-        Ok(version) => Check::new(State::Ok, NAME, version),
-        Err(EngineError::Unavailable { why, hint, .. }) => {
-            let found = format!("{why} (only `--engine image`, `k3s` and `kind` need it)");
-            Check::new(State::Warning, NAME, found).hint(hint)
-        }
-        Err(error) => Check::missing(NAME, error.clone()),
     })
 }
 
@@ -322,57 +319,4 @@ fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
 fn model_engine(release: Release) -> Check {
     let found = "needs nothing; checks a scenario's expectations, not upstream";
     Check::new(State::Ok, format!("{} {release}", model::NAME), found)
-}
-
-/// An engine that needs what others make: what of that is there, or what is not.
-fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static str>) -> Check {
-    let lacks: Vec<&str> = lacks.into_iter().collect();
-    match lacks.as_slice() {
-        [] => Check::new(State::Ok, name, there),
-        lacks => Check::new(State::Missing, name, format!("needs {}", lacks.join(", and "))),
-    }
-}
-
-/// The control plane of the embedded engine in an image.
-fn image(release: Release, no_docker: Option<&'static str>, embedded: &Check) -> Check {
-    let program = (embedded.state == State::Missing).then_some("what the embedded engine lacks");
-    let there = "the embedded control plane in a container of Docker's";
-    needing(format!("{} {release}", containers::IMAGE), there, no_docker.into_iter().chain(program))
-}
-
-fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
-    let there = "Docker is there; it fetches k3s's image, if there is one of the release";
-    needing(format!("{} {release}", containers::K3S), there, no_docker)
-}
-
-fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
-    let name = format!("{} {release}", containers::KIND);
-    // As the engine takes it.
-    let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
-    let version = Command::new(program).arg("version").output();
-    let version = version.ok().filter(|output| output.status.success());
-    let lacks = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
-    let there = version.as_ref().map_or_else(String::new, |it| {
-        String::from_utf8_lossy(&it.stdout).lines().next().unwrap_or_default().to_owned()
-    });
-    let check = needing(name, &format!("{there}; it fetches its image"), lacks);
-    match version {
-        Some(_) => check,
-        None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
-    }
-}
-
-/// The clusters of a kubeconfig. None of them is asked for anything.
-fn given() -> Check {
-    const NAME: &str = kubeconfig::NAME;
-    let hint = "KUBECONFIG, or `--kubeconfig`, names a file with the contexts of clusters";
-    match kubeconfig::contexts(None).as_deref() {
-        Ok([]) => Check::new(State::Missing, NAME, "the kubeconfig has no contexts").hint(hint),
-        Ok([one]) => Check::new(State::Ok, NAME, format!("one context, for --context {one}")),
-        Ok(several) => {
-            let found = format!("{} contexts, of which --context names one", several.len());
-            Check::new(State::Ok, NAME, found)
-        }
-        Err(error) => Check::missing(NAME, error.clone()).hint(hint),
-    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::exit;
 use crate::engine::EngineError;
+use crate::engine::registry::{CLUSTERS, feature_hint};
 
 /// A failure that users caused or can mend. Everything else is an [`anyhow::Error`] as it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +31,12 @@ impl Failure {
     /// Something that has to be there is broken.
     pub(super) fn engine(what: impl Into<String>) -> Failure {
         Failure { code: exit::ENGINE, ..Failure::usage(what) }
+    }
+
+    /// Something that only a build with the feature `clusters` can do.
+    pub(super) fn without_clusters(what: &str) -> Failure {
+        let what = format!("{what} requires a build with `--features {CLUSTERS}`");
+        Failure::engine(what).hint(feature_hint(CLUSTERS))
     }
 
     /// The same with advice.

@@ -38,13 +38,13 @@ pub(super) struct Ending(Arc<AtomicI32>);
 impl Ending {
     /// Waits for Ctrl-C, which sets `stop` and is answered with `message`; a second one ends the
     /// program at once.
-    pub(super) fn listen(stop: &Arc<AtomicBool>, message: &'static str) -> io::Result<Ending> {
+    pub(super) fn listen(stop: &Arc<AtomicBool>, message: &str) -> io::Result<Ending> {
         let caught = Arc::new(AtomicI32::new(0));
-        let (catch, stop) = (caught.clone(), stop.clone());
+        let (catch, stop, message) = (caught.clone(), stop.clone(), message.to_owned());
         once(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
             catch.store(signal, Ordering::Relaxed);
             stop.store(true, Ordering::Relaxed);
-            say(message);
+            say(&message);
         })?;
         Ok(Ending(caught))
     }
@@ -61,6 +61,7 @@ impl Ending {
 
 /// Waits for the usual end of what goes on until it is ended, and sets `stop`; a second signal ends
 /// the program at once, whatever it leaves.
+#[cfg(feature = "clusters")]
 pub(super) fn ends(stop: &Arc<AtomicBool>) -> io::Result<()> {
     let stop = stop.clone();
     once(&[SIGINT, SIGTERM, SIGHUP], move |_| stop.store(true, Ordering::Relaxed))

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::failure::Failure;
 use super::{exit, show};
-use crate::engine::containers;
 use crate::engine::upstream::build::{self, Entry};
 use crate::report::counted;
 use crate::report::style::{DIM, STRONG, WARN, paint};
@@ -52,10 +51,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let (mut things, mut bytes) =
         (gone.len() + clusters.len(), gone.iter().map(|entry| entry.bytes).sum::<u64>());
-    let images =
-        if args.images { containers::images().map_err(Failure::from)? } else { Vec::new() };
+    let images = if args.images { images()? } else { Vec::new() };
     for (image, of_it) in images {
-        if !args.dry_run && !containers::remove(&image).map_err(Failure::from)? {
+        if !args.dry_run && !remove(&image)? {
             kept += 1;
             let _ = writeln!(text, "{}  {image}", paint(WARN, "in use"));
             continue;
@@ -72,6 +70,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     text.push('\n');
     show(&text)?;
     Ok(exit::CONFORMS)
+}
+
+/// The images of control planes that Docker has, with their sizes in bytes.
+fn images() -> Result<Vec<(String, u64)>, Failure> {
+    #[cfg(feature = "clusters")]
+    return Ok(crate::engine::containers::images()?);
+    #[cfg(not(feature = "clusters"))]
+    return Err(Failure::without_clusters("`kube-lockstep prune --images`"));
+}
+
+/// Removes an image, unless a container uses it.
+fn remove(image: &str) -> Result<bool, Failure> {
+    #[cfg(feature = "clusters")]
+    return Ok(crate::engine::containers::remove(image)?);
+    #[cfg(not(feature = "clusters"))]
+    return Err(Failure::without_clusters(&format!("`kube-lockstep prune` of the image {image}")));
 }
 
 fn failed(entry: &Entry, error: &std::io::Error) -> Failure {

@@ -4,27 +4,27 @@ use std::io::{self, IsTerminal, Write as _};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
+use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
-use super::given::OfGiven;
 use super::interrupt::Ending;
 use super::{
     Format, OfCheckout, OfReleases, OfShard, Source, TellPreparing, columns, exit, interrupt,
     program_and_engine, workers,
 };
-use crate::engine::containers;
 use crate::engine::custom::{CommandError, Controller};
-use crate::engine::kubeconfig::Given;
-use crate::engine::upstream::TIME_LIMIT;
+use crate::engine::options::ExistingCluster;
+use crate::engine::registry::{ENGINES, EngineChoice};
 use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
-use crate::run::{Compared, EngineChoice, Event, Own, Pace, Plan, SIDE_BY_SIDE, Summary, run_all};
+use crate::run::{Compared, CustomController, Event, Plan, Summary, run_all};
 use crate::scenario::Scenario;
 
 /// The arguments.
@@ -37,7 +37,7 @@ pub(super) struct Args {
     names: Vec<String>,
     /// The engine [default: upstream if it can run here, else recorded]
     #[arg(long, value_enum)]
-    engine: Option<EngineName>,
+    engine: Option<EngineChoice>,
     #[command(flatten)]
     releases: OfReleases,
     #[command(flatten)]
@@ -75,141 +75,130 @@ pub(super) struct Args {
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     #[command(flatten)]
-    given: OfGiven,
+    existing: ExistingClusterArgs,
     #[command(flatten)]
-    own: OfOwn,
+    controller: CustomControllerArgs,
 }
 
-impl Args {
-    /// Refuses what is only of engines whose time is real.
-    fn without_pace(&self) -> Result<(), Failure> {
-        let named = [(self.speed.is_some(), "--speed"), (self.longest.is_some(), "--longest")];
-        let Some((_, flag)) = named.into_iter().find(|(given, _)| *given) else { return Ok(()) };
-        let what = format!("{flag} requires a wall-clock engine");
-        Err(Failure::usage(what).hint("add --engine embedded, image, k3s or kind"))
-    }
-}
-
-/// A controller of the user's own.
+/// The user's own controller.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "With --engine embedded")]
-struct OfOwn {
+struct CustomControllerArgs {
     /// A command that starts an HPA controller of your own, in the place of upstream's on the
     /// embedded control plane: 'mine --kubeconfig={kubeconfig} --sync-period={sync-period}'
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
     /// What of that controller is compared with the model [default: scale]
     #[arg(long, value_enum, value_name = "WHAT", requires = "controller")]
-    compare: Option<Compare>,
+    compare: Option<Compared>,
     /// A ClusterRole whose rights that controller has besides those that each of them needs
     #[arg(long, value_name = "FILE", requires = "controller")]
     controller_role: Option<PathBuf>,
 }
 
-/// What is compared of a controller that is not upstream's.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Compare {
-    /// When it scales, and to what size
-    Scale,
-    /// The status as well, without the messages of its conditions
-    Status,
-    /// All that it does: each request in its order, messages, events, its sync period
-    All,
+impl ValueEnum for Compared {
+    fn value_variants<'a>() -> &'a [Compared] {
+        &[Compared::Scale, Compared::Status, Compared::All]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Compared::Scale => ("scale", "When it scales, and to what size"),
+            Compared::Status => {
+                ("status", "The status as well, without the messages of its conditions")
+            }
+            Compared::All => (
+                "all",
+                "All that it does: each request in its order, messages, events, its sync period",
+            ),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
 }
 
-impl OfOwn {
-    /// The controller, and the words that name it on a command line.
-    fn open(&self, embedded: bool) -> Result<Option<(Own, Vec<String>)>, Failure> {
+impl CustomControllerArgs {
+    /// The controller that is named.
+    fn open(&self, engine: EngineChoice) -> Result<Option<CustomController>, Failure> {
         let Some(command) = &self.controller else { return Ok(None) };
-        if !embedded {
-            let what = "--controller takes the place of upstream's controller on a control plane";
+        if engine != EngineChoice::Embedded {
+            let what = "--controller replaces upstream's controller on a control plane";
             return Err(Failure::usage(what).hint("add --engine embedded"));
         }
-        let mut words = vec!["--controller".to_owned(), command.clone()];
         let wrong = |error: CommandError| {
             Failure::usage(format!("--controller: {}", error.what)).hint(error.hint)
         };
         let mut controller = Controller::new(command).map_err(wrong)?;
         if let Some(path) = &self.controller_role {
             let wrong = |why: String| {
-                let hint = "it is a file with a ClusterRole, as `kubectl apply` takes it";
+                let hint = "the file holds a ClusterRole, as `kubectl apply` takes it";
                 let what = format!("--controller-role {}: {why}", path.display());
                 Failure::usage(what).hint(hint)
             };
             let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
             controller = controller.with_role(&text).map_err(wrong)?;
-            words.push("--controller-role".to_owned());
-            words.push(path.to_string_lossy().into_owned());
         }
-        let compared = match self.compare {
-            None | Some(Compare::Scale) => Compared::Scale,
-            Some(Compare::Status) => Compared::Status,
-            Some(Compare::All) => Compared::All,
-        };
-        if let Some(compare) = self.compare.and_then(|compare| compare.to_possible_value()) {
-            words.extend(["--compare", compare.get_name()].map(str::to_owned));
-        }
-        Ok(Some((Own { controller, compared }, words)))
+        let compared = self.compare.unwrap_or_default();
+        Ok(Some(CustomController { controller, compared }))
+    }
+
+    /// The arguments that name it again.
+    fn replay_args(&self) -> impl Iterator<Item = String> {
+        let role = self.controller_role.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let compare = self.compare.and_then(|compare| compare.to_possible_value());
+        given_flags([
+            ("--controller", self.controller.clone()),
+            ("--controller-role", role),
+            ("--compare", compare.map(|compare| compare.get_name().to_owned())),
+        ])
     }
 }
 
-/// What has to be said again to play on the same cluster in the same way. Of other engines their
-/// names say enough.
-fn words(args: &Args, own: Option<Vec<String>>) -> Vec<String> {
-    let on_cluster = args.engine.filter(|engine| engine.choice().cluster().is_some());
-    let Some(engine) = on_cluster.and_then(|engine| engine.to_possible_value()) else {
+/// The flags that have a value, each followed by it.
+pub(super) fn given_flags<const N: usize>(
+    flags: [(&'static str, Option<String>); N],
+) -> impl Iterator<Item = String> {
+    let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+    given.flatten()
+}
+
+/// The arguments that repeat a run on a cluster. Other engines are repeated by their name alone.
+fn replay_args(args: &Args) -> Vec<String> {
+    let Some(engine) = args.engine.filter(|engine| engine.is_wall_clock()) else {
         return Vec::new();
     };
-    let mut words = vec!["--engine".to_owned(), engine.get_name().to_owned()];
-    words.extend(own.unwrap_or_default());
-    words.extend(args.given.words());
     let longest = args.longest.map(|it| Span(i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)));
-    let flags = [
-        ("--image", args.image.clone()),
-        ("--speed", args.speed.map(|it| it.to_string())),
-        ("--longest", longest.map(|it| it.to_string())),
-    ];
-    let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-    words.extend(given.flatten());
-    words
+    given_flags([("--engine", Some(engine.info().name.to_owned()))])
+        .chain(args.controller.replay_args())
+        .chain(args.existing.replay_args())
+        .chain(given_flags([
+            ("--image", args.image.clone()),
+            ("--speed", args.speed.map(|it| it.to_string())),
+            ("--longest", longest.map(|it| it.to_string())),
+        ]))
+        .collect()
 }
 
-/// The same of clusters whose sync period can't be made short.
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+/// The default of `--longest` on existing clusters, whose sync period can't be shortened.
+const LONGEST_ON_EXISTING: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
-/// The engines by name.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum EngineName {
-    /// Upstream's own controller, in virtual time
-    Upstream,
-    /// The reference model itself: checks the expectations only
-    Model,
-    /// Recorded traces of upstream's controller
-    Recorded,
-    /// A whole control plane of this machine's own: etcd, kube-apiserver, kube-controller-manager
-    Embedded,
-    /// The same in a container, of an image that is built of it (needs Docker)
-    Image,
-    /// k3s in a container (needs Docker and its image)
-    K3s,
-    /// A new cluster of kind's (needs kind and Docker); with --context, one that is there
-    Kind,
-    /// Any cluster, by the --context of a kubeconfig, with its own sync period
-    Kubeconfig,
-}
+/// The names of the registry, each with its line of help.
+impl ValueEnum for EngineChoice {
+    fn value_variants<'a>() -> &'a [EngineChoice] {
+        const NAMED: [EngineChoice; ENGINES.len()] = {
+            let mut named = [EngineChoice::Best; ENGINES.len()];
+            let mut at = 0;
+            while at < named.len() {
+                named[at] = ENGINES[at].choice;
+                at += 1;
+            }
+            named
+        };
+        &NAMED
+    }
 
-impl EngineName {
-    fn choice(self) -> EngineChoice {
-        match self {
-            EngineName::Upstream => EngineChoice::Upstream,
-            EngineName::Model => EngineChoice::Model,
-            EngineName::Recorded => EngineChoice::Recorded,
-            EngineName::Embedded => EngineChoice::Embedded,
-            EngineName::Image => EngineChoice::Image,
-            EngineName::K3s => EngineChoice::K3s,
-            EngineName::Kind => EngineChoice::Kind,
-            EngineName::Kubeconfig => EngineChoice::Kubeconfig,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let engine = self.info();
+        (engine.choice == *self).then(|| PossibleValue::new(engine.name).help(engine.about))
     }
 }
 
@@ -241,76 +230,83 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
-    let other = !matches!(args.engine, None | Some(EngineName::Upstream));
-    if args.program.is_some() && other {
-        return Err(program_and_engine());
-    }
-    let mut engine = args.engine.map_or(EngineChoice::Best, EngineName::choice);
-    if engine == EngineChoice::Kind && args.given.is_named() {
-        // Of one that is there nothing can be set.
-        engine = EngineChoice::Kubeconfig;
-    }
-    let boxed = matches!(engine, EngineChoice::Image | EngineChoice::K3s | EngineChoice::Kind);
-    if args.image.is_some() && !boxed {
-        let what = "--image requires an engine that creates clusters in containers";
-        return Err(Failure::usage(what).hint("add --engine image, k3s or kind"));
-    }
-    if engine.cluster().is_none() {
-        args.without_pace()?;
-    }
+    let engine = engine(args)?;
+    let other = !matches!(engine, EngineChoice::Best | EngineChoice::Upstream);
     let checkout = args.local.open(other, args.program.is_some())?;
-    let (own, own_words) = args.own.open(args.engine == Some(EngineName::Embedded))?.unzip();
+    let controller = args.controller.open(engine)?;
+    if engine.info().missing_feature().is_some() {
+        return Err(Failure::without_clusters(&format!("`--engine {}`", engine.info().name)));
+    }
+    let existing = match engine {
+        EngineChoice::Kubeconfig => Some(args.existing.open(args.engine)?),
+        _ => None,
+    };
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
-        // Told apart from the results.
+        // On standard error, apart from the results.
         let _ = writeln!(
             anstream::stderr(),
             "running {origin}; scenarios of this folder: kube-lockstep run ."
         );
     }
-    let selected = fixtures.select(&args.names)?;
-    let on_given = engine == EngineChoice::Kubeconfig;
-    if on_given && args.speed.is_some() {
+    let scenarios = parse_all(&fixtures.select(&args.names)?)?;
+    let mut plan = Plan::new(scenarios, engine, args.releases.releases(checkout.as_ref())?);
+    plan.jobs = match args.jobs {
+        None if engine.is_wall_clock() => plan.jobs,
+        jobs => workers(jobs),
+    };
+    plan.known = fixtures.known()?;
+    plan.traces = fixtures.traces();
+    plan.program = args.program.clone();
+    plan.checkout = checkout;
+    plan.shard = args.part.shard;
+    plan.time_limit = args.time_limit.unwrap_or(plan.time_limit);
+    plan.replay_args = replay_args(args);
+    let pace = &mut plan.cluster.pace;
+    pace.speed = args.speed.unwrap_or(pace.speed);
+    let longest = if existing.is_some() { LONGEST_ON_EXISTING } else { pace.longest };
+    pace.longest = args.longest.unwrap_or(longest);
+    plan.cluster.image = args.image.clone();
+    plan.cluster.controller = controller;
+    if let Some(cluster) = &existing {
+        args.existing.confirm(cluster, &mut plan, args.releases.named())?;
+    }
+    plan.cluster.existing = existing;
+    Ok(plan)
+}
+
+/// The engine that is named, if the flags beside it fit it.
+fn engine(args: &Args) -> Result<EngineChoice, Failure> {
+    let engine = match args.engine.unwrap_or_default() {
+        // The settings of an existing kind cluster can't be chosen.
+        EngineChoice::Kind if args.existing.is_named() => EngineChoice::Kubeconfig,
+        engine => engine,
+    };
+    if args.program.is_some() && !matches!(engine, EngineChoice::Best | EngineChoice::Upstream) {
+        return Err(program_and_engine());
+    }
+    let in_containers =
+        matches!(engine, EngineChoice::Image | EngineChoice::K3s | EngineChoice::Kind);
+    if args.image.is_some() && !in_containers {
+        let what = "--image requires an engine that creates clusters in containers";
+        return Err(Failure::usage(what).hint("add --engine image, k3s or kind"));
+    }
+    let pace = [(args.speed.is_some(), "--speed"), (args.longest.is_some(), "--longest")];
+    if !engine.is_wall_clock()
+        && let Some((_, flag)) = pace.into_iter().find(|(given, _)| *given)
+    {
+        let what = format!("{flag} requires a wall-clock engine");
+        return Err(Failure::usage(what).hint("add --engine embedded, image, k3s or kind"));
+    }
+    if engine == EngineChoice::Kubeconfig && args.speed.is_some() {
         let what = "--speed can't be chosen: it follows from the cluster's sync period";
         return Err(Failure::usage(what).hint("leave out --speed"));
     }
-    let mut given = args.given.open(on_given)?;
-    if let (Some(given), Some(EngineName::Kind)) = (&mut given, args.engine)
-        && given.metrics_address.is_none()
-    {
-        given.metrics_address = containers::own_address();
+    if engine != EngineChoice::Kubeconfig {
+        args.existing.refuse_flags()?;
     }
-    let longest = if on_given { LONGEST } else { Pace::default().longest };
-    let mut plan = Plan {
-        scenarios: parse_all(&selected)?,
-        engine,
-        releases: args.releases.releases(checkout.as_ref())?,
-        jobs: match engine.cluster() {
-            // They mostly wait.
-            Some(_) => args.jobs.map_or(SIDE_BY_SIDE, usize::from),
-            None => workers(args.jobs),
-        },
-        known: fixtures.known()?,
-        traces: fixtures.traces(),
-        program: args.program.clone(),
-        checkout,
-        shard: args.part.shard,
-        time_limit: args.time_limit.unwrap_or(TIME_LIMIT),
-        pace: Pace {
-            speed: args.speed.unwrap_or(Pace::default().speed),
-            longest: args.longest.unwrap_or(longest),
-        },
-        given: given.clone(),
-        image: args.image.clone(),
-        own,
-        words: words(args, own_words),
-        stop: Arc::new(AtomicBool::new(false)),
-    };
-    if let Some(given) = &given {
-        args.given.agree(given, &mut plan, args.releases.named())?;
-    }
-    Ok(plan)
+    Ok(engine)
 }
 
 /// All scenarios, or what is wrong with each that makes no sense.
@@ -326,14 +322,13 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
     if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// What is said of a signal while there is something to remove. It is needed until the end.
-fn interrupted(given: &Given) -> &'static str {
-    let clean = given.cleaning();
-    let said = format!(
-        "interrupted: what was made on the cluster is being removed; once more ends at once, and \
-         leaves it to `{clean}`"
-    );
-    said.leak()
+/// The answer to a first Ctrl-C while objects on an existing cluster are left to remove.
+fn interrupted(cluster: &ExistingCluster) -> String {
+    let clean = cluster.cleaning();
+    format!(
+        "interrupted: everything that was created on the cluster is being removed; a second \
+         Ctrl-C ends at once and leaves it to `{clean}`"
+    )
 }
 
 /// Runs the plan and hands every event to the report. One whose reader has gone is told no more,
@@ -342,8 +337,9 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
     let mut preparing = TellPreparing::default();
     let mut broken: Option<io::Error> = None;
-    // What was made on somebody's cluster is removed before the end.
-    let ending = plan.given.as_ref().map(|given| Ending::listen(&plan.stop, interrupted(given)));
+    // Everything that was created on an existing cluster is removed before the end.
+    let ending = plan.cluster.existing.as_ref();
+    let ending = ending.map(|cluster| Ending::listen(&plan.stop, &interrupted(cluster)));
     let ending = ending.transpose()?;
     let done = match ending {
         Some(_) => Arc::default(),

@@ -8,21 +8,14 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::connect::Place;
 use crate::engine::cluster::provision::{docker, existing, image};
+use crate::engine::options::HostPort;
 
-/// The name of the engine that is the control plane in an image of its own.
-pub const IMAGE: &str = "image";
-
-/// The name of the engine that is k3s.
-pub const K3S: &str = "k3s";
-
-/// The name of the engine that is a new cluster of kind's.
-pub const KIND: &str = "kind";
+pub use super::registry::{IMAGE, K3S, KIND};
 
 /// Where the API server of a cluster in containers of this machine finds it.
 #[must_use]
-pub fn own_address() -> Option<Place> {
+pub fn own_address() -> Option<HostPort> {
     existing::beside_containers()
 }
 

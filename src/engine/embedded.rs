@@ -21,8 +21,7 @@ use crate::engine::upstream::build::What;
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
 
-/// The engine's name.
-pub const NAME: &str = "embedded";
+pub use super::registry::EMBEDDED as NAME;
 
 /// The releases of which there is a control plane, oldest first.
 pub fn supported() -> impl DoubleEndedIterator<Item = Release> {

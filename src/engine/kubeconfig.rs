@@ -11,12 +11,9 @@ use tokio::runtime::{Builder, Runtime};
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::existing;
 
-pub use crate::engine::cluster::access::connect::Place;
-pub use crate::engine::cluster::provision::existing::Given;
-pub use crate::engine::cluster::provision::existing::Look;
+use crate::engine::options::{ClusterInfo, ExistingCluster};
 
-/// The engine's name.
-pub const NAME: &str = "kubeconfig";
+pub use super::registry::KUBECONFIG as NAME;
 
 /// The names of the contexts that a kubeconfig has; without a file, of those that `KUBECONFIG`
 /// names, or of the usual one.
@@ -32,7 +29,7 @@ pub fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, EngineError
 /// # Errors
 /// If it can't be reached or asked, is of a release that the model does not know, or is in use by
 /// another run.
-pub fn look(given: &Given) -> Result<Look, EngineError> {
+pub fn look(given: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
     runtime()?.block_on(async {
         let reached = existing::reach(given).await.map_err(broken)?;
         let look = existing::look(&reached).await;
@@ -44,7 +41,7 @@ pub fn look(given: &Given) -> Result<Look, EngineError> {
 ///
 /// # Errors
 /// If it can't be reached, or something can't be removed.
-pub fn clean(given: &Given) -> Result<Vec<String>, EngineError> {
+pub fn clean(given: &ExistingCluster) -> Result<Vec<String>, EngineError> {
     runtime()?.block_on(async {
         let reached = existing::reach(given).await.map_err(broken)?;
         existing::clean(&reached.client).await.map_err(broken)

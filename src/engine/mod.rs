@@ -8,7 +8,7 @@
 pub(crate) mod cluster;
 #[cfg(feature = "clusters")]
 pub mod containers;
-#[cfg(feature = "clusters")]
+#[cfg(feature = "engines")]
 pub mod custom;
 #[cfg(feature = "clusters")]
 pub mod embedded;
@@ -18,7 +18,11 @@ pub mod kubeconfig;
 pub mod metrics_server;
 pub mod model;
 #[cfg(feature = "engines")]
+pub mod options;
+#[cfg(feature = "engines")]
 pub mod recorded;
+#[cfg(feature = "engines")]
+pub mod registry;
 #[cfg(feature = "engines")]
 pub mod upstream;
 

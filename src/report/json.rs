@@ -263,7 +263,7 @@ fn how(figures: &mut Value, run: &Setting) {
         ("program", path(&run.program)),
         ("upstreamPath", path(&run.checkout)),
         ("timeLimit", limit),
-        ("arguments", (!run.words.is_empty()).then(|| run.words.clone().into())),
+        ("arguments", (!run.replay_args.is_empty()).then(|| run.replay_args.clone().into())),
         ("shard", run.shard.map(|shard| shard.to_string().into())),
         ("plan", Some(run.plan.as_str()).filter(|plan| !plan.is_empty()).map(Value::from)),
     ];

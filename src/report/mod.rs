@@ -21,7 +21,7 @@ pub mod terminal;
 use std::io;
 
 use crate::model::time::Span;
-use crate::run::{Event, Outcome, Setting};
+use crate::run::{Event, Outcome, Setting, shell_word};
 
 /// Something that tells of a run while it goes on.
 pub trait Report {
@@ -47,11 +47,11 @@ pub fn wrapped(label: &str, text: &str, columns: usize) -> String {
 /// How a replay of one scenario is called.
 fn replay(id: &str, setting: &Setting) -> String {
     let mut command = format!("kube-lockstep run {} --release {}", shell_word(id), setting.release);
-    for word in &setting.words {
+    for word in &setting.replay_args {
         command.push_str(&format!(" {}", shell_word(word)));
     }
     match (&setting.program, &setting.checkout, &*setting.engine) {
-        _ if !setting.words.is_empty() => {}
+        _ if !setting.replay_args.is_empty() => {}
         (Some(program), ..) => {
             command.push_str(&format!(" --program {}", shell_word(&program.to_string_lossy())));
         }
@@ -68,16 +68,6 @@ fn replay(id: &str, setting: &Setting) -> String {
         command.push_str(&format!(" --time-limit {limit}"));
     }
     command
-}
-
-/// The text as one word of a shell's command line.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 /// `1,234,567`.

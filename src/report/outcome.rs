@@ -8,10 +8,10 @@ use anstyle::Style;
 use super::difference::{below_each_other, is_short, side_by_side};
 use super::layout::{Align, Columns, hanging, width, wrap};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::{counted, replay, shell_word};
+use super::{counted, replay};
 use crate::compare::Divergence;
 use crate::model::observation::{Observation, ScaleWrite};
-use crate::run::{Note, Outcome, Setting, Verdict};
+use crate::run::{Note, Outcome, Setting, Verdict, shell_word};
 
 /// Ticks that are shown before a divergence.
 const BEFORE: usize = 3;

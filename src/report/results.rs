@@ -190,7 +190,7 @@ fn end(of: SummaryJson) -> Result<End, String> {
             program: of.program,
             checkout: of.upstream_path,
             time_limit: limit,
-            words: of.arguments,
+            replay_args: of.arguments,
             shard,
             plan: of.plan,
         },

@@ -23,6 +23,7 @@ use crate::engine::cluster::provision::k3s;
 use crate::engine::cluster::provision::kind;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::cluster::unfit;
+use crate::engine::registry::EngineChoice;
 use crate::engine::{EngineError, embedded};
 use crate::model::observation::Observation;
 use crate::model::rules::{Release, Rules};
@@ -35,19 +36,12 @@ use crate::run::group::Group;
 use crate::run::group::Part;
 use crate::run::lockstep::free_run;
 use crate::run::lockstep::unfinished;
-use crate::run::many::EngineChoice;
-use crate::run::many::Plan;
-use crate::run::many::start;
-use crate::run::own::Own;
+use crate::run::plan::{CustomController, Pace, Plan};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 
 /// How many control planes there are at a time: one takes most of a gigabyte.
 const CLUSTERS: usize = 6;
-
-/// How many scenarios are played at a time, unless somebody says otherwise: they mostly wait, and
-/// not more begin than the cluster has time for.
-pub const SIDE_BY_SIDE: usize = 72;
 
 /// How many control planes start at the beginning, one after the other: while they do, reconciles
 /// have less time than they need.
@@ -61,23 +55,6 @@ const SHORTEST_PERIOD: Span = Span::from_millis(200);
 
 /// Reconciles that are closer may come in another order.
 const APART: Span = Span::from_millis(300);
-
-/// How scenarios are played where time is real.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pace {
-    /// How many times as fast as they are written.
-    pub speed: NonZero<u32>,
-    /// Those that then still take longer are skipped.
-    pub longest: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Pace {
-        // Sync periods of 15 s become 1 s: much longer than a reconcile takes.
-        let speed = NonZero::<u32>::MIN.saturating_add(14);
-        Pace { speed, longest: Duration::from_secs(60) }
-    }
-}
 
 /// The scenario at that pace, or why it can't be played.
 fn play(scenario: &Scenario, release: Release, pace: Pace) -> Result<Scenario, String> {
@@ -126,7 +103,7 @@ pub(super) fn unordered(trace: &Trace) -> Option<String> {
 }
 
 /// What scenarios have to agree on to be played on one cluster.
-fn settings(scenario: &Scenario, release: Release, own: Option<&Own>) -> Settings {
+fn settings(scenario: &Scenario, release: Release, own: Option<&CustomController>) -> Settings {
     let rules = Rules::of(release);
     let mut flags = scenario.flags_by(&rules);
     // Of one HPA nobody can tell how many workers there are.
@@ -158,26 +135,24 @@ pub(super) fn run_all(
     parts: &[(Release, Vec<usize>)],
     sink: &mut dyn FnMut(Event),
 ) -> Result<Summary, EngineError> {
-    let name: Arc<str> = match &plan.own {
-        Some(own) => format!("{} + {}", embedded::NAME, own.controller.name()).into(),
-        None => plan.engine.cluster().unwrap_or(embedded::NAME).into(),
-    };
+    let name = plan.engine_name();
     let runtime = runtime(&name)?;
     let mut summary = Summary::default();
-    let own = plan.own.as_ref().map(|own| format!("; {}", own.note())).unwrap_or_default();
+    let own =
+        plan.cluster.controller.as_ref().map(|own| format!("; {}", own.note())).unwrap_or_default();
     let are_expected = plan.scenarios.iter().any(|scenario| !scenario.expect.is_empty());
-    let unchecked = match are_expected && plan.pace.speed.get() > 1 {
+    let unchecked = match are_expected && plan.cluster.pace.speed.get() > 1 {
         true => ", so `expect` is not checked",
         false => "",
     };
-    let pace = format!("{} times as fast as written{unchecked}{own}", plan.pace.speed);
-    sink(start(plan, name.clone(), Some(pace)));
+    let pace = format!("{} times as fast as written{unchecked}{own}", plan.cluster.pace.speed);
+    sink(plan.started(name.clone(), Some(pace)));
     for (release, part) in parts {
         let begin = Instant::now();
         let mut of_release = Summary::default();
         let mut groups: Vec<(Settings, Vec<Part>)> = Vec::new();
         for scenario in part.iter().filter_map(|index| plan.scenarios.get(*index)) {
-            let played = match play(scenario, *release, plan.pace) {
+            let played = match play(scenario, *release, plan.cluster.pace) {
                 Ok(played) => Arc::new(played),
                 Err(why) => {
                     let mut outcome = unfinished(scenario, &name, *release);
@@ -187,7 +162,7 @@ pub(super) fn run_all(
                     continue;
                 }
             };
-            let settings = settings(&played, *release, plan.own.as_ref());
+            let settings = settings(&played, *release, plan.cluster.controller.as_ref());
             let part = Part { written: scenario.clone(), played };
             match groups.iter_mut().find(|(other, _)| other.agrees(&settings)) {
                 Some((of_all, parts)) => {
@@ -393,7 +368,7 @@ impl Ground {
     fn at_once(&self, plan: &Plan) -> usize {
         match self {
             // A program of the user's may want something that there is only once, as a port.
-            Ground::Embedded(_) | Ground::Image(_) if plan.own.is_none() => CLUSTERS,
+            Ground::Embedded(_) | Ground::Image(_) if plan.cluster.controller.is_none() => CLUSTERS,
             _ => 1,
         }
     }
@@ -410,20 +385,20 @@ impl Ground {
         };
         match plan.engine {
             EngineChoice::K3s => {
-                let image = docker::image(name, release, plan.image.clone(), k3s::usual)?;
+                let image = docker::image(name, release, plan.cluster.image.clone(), k3s::usual)?;
                 let tell = &mut |what: &str| tell(what, None);
                 runtime.block_on(docker::ensure(name, &image, tell))?;
                 Ok(Ground::K3s(image))
             }
             EngineChoice::Kind => {
                 // kind fetches it by itself.
-                let image = docker::image(name, release, plan.image.clone(), kind::usual)?;
+                let image = docker::image(name, release, plan.cluster.image.clone(), kind::usual)?;
                 Ok(Ground::Kind(image))
             }
             EngineChoice::Image => {
                 // A minute's build is for nothing where there is no Docker.
                 runtime.block_on(docker::connect(name))?;
-                if let Some(image) = &plan.image {
+                if let Some(image) = &plan.cluster.image {
                     runtime.block_on(docker::ensure(name, image, &mut |what| tell(what, None)))?;
                     return Ok(Ground::Image(image.clone()));
                 }

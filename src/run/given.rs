@@ -20,7 +20,6 @@ use crate::model::time::Span;
 use crate::run::Event;
 use crate::run::Summary;
 use crate::run::Verdict;
-use crate::run::clusters::Pace;
 use crate::run::clusters::runtime;
 use crate::run::clusters::too_long;
 use crate::run::clusters::unordered;
@@ -29,8 +28,7 @@ use crate::run::group::Group;
 use crate::run::group::Part;
 use crate::run::lockstep::free_run;
 use crate::run::lockstep::unfinished;
-use crate::run::many::Plan;
-use crate::run::many::start;
+use crate::run::plan::{Pace, Plan};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
 
@@ -44,7 +42,7 @@ pub(super) fn run_all(
     sink: &mut dyn FnMut(Event),
 ) -> Result<Summary, EngineError> {
     let name: Arc<str> = kubeconfig::NAME.into();
-    let (Some(given), [(release, part)]) = (&plan.given, parts) else {
+    let (Some(given), [(release, part)]) = (&plan.cluster.existing, parts) else {
         return Err(EngineError::Unavailable {
             engine: name,
             why: "a cluster runs one release, and the cluster must be named".to_owned(),
@@ -64,11 +62,11 @@ pub(super) fn run_all(
          scale can't be seen and are not compared",
         given.context
     );
-    sink(start(plan, name.clone(), Some(note)));
+    sink(plan.started(name.clone(), Some(note)));
     let mut summary = Summary::default();
     let mut parts = Vec::new();
     for scenario in scenarios {
-        match play(scenario, *release, period, plan.pace) {
+        match play(scenario, *release, period, plan.cluster.pace) {
             Ok(played) => {
                 parts.push(Part { written: scenario.clone(), played: Arc::new(played) });
             }

@@ -24,8 +24,7 @@ use crate::run::lockstep::conclude;
 use crate::run::lockstep::inconclusive;
 use crate::run::lockstep::trace_of;
 use crate::run::lockstep::unfinished;
-use crate::run::many::Plan;
-use crate::run::own::Compared;
+use crate::run::plan::{Compared, Plan};
 use crate::run::wall;
 use crate::scenario::Scenario;
 
@@ -180,7 +179,7 @@ impl Group<'_> {
         let mut outcome = unfinished(&part.written, name, release);
         let trace = trace_of(&part.written, name, &release.to_string());
         let findings = Findings::new(trace, &plan.known);
-        let compared = plan.own.as_ref().map_or(Compared::All, |own| own.compared);
+        let compared = plan.cluster.controller.as_ref().map_or(Compared::All, |own| own.compared);
         let with = (self.cluster, &*plan.stop, compared, before);
         let followed = wall::follow(&part.played, release, with, findings).await;
         let displaced = match &followed {

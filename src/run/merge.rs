@@ -133,8 +133,8 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
     for (part, other) in ended(parts).skip(1) {
         let (one, two) = (&first.file, &part.file);
         let how = |setting: &Setting| {
-            let Setting { program, checkout, time_limit, words, .. } = setting;
-            (program.clone(), checkout.clone(), *time_limit, words.clone())
+            let Setting { program, checkout, time_limit, replay_args, .. } = setting;
+            (program.clone(), checkout.clone(), *time_limit, replay_args.clone())
         };
         if how(&end.setting) != how(&other.setting) {
             let what = format!("{one} and {two} come from runs of different programs");

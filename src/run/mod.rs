@@ -21,15 +21,17 @@ mod in_order;
 #[cfg(feature = "clusters")]
 mod lineage;
 mod lockstep;
-#[cfg(feature = "engines")]
-mod many;
 pub mod merge;
 #[cfg(feature = "clusters")]
 mod motion;
 #[cfg(feature = "clusters")]
 mod own;
+#[cfg(feature = "engines")]
+mod plan;
 #[cfg(feature = "clusters")]
 mod recorder;
+#[cfg(feature = "engines")]
+mod runner;
 mod shard;
 #[cfg(feature = "clusters")]
 mod wall;
@@ -38,14 +40,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "clusters")]
-pub use clusters::{Pace, SIDE_BY_SIDE};
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
-pub use many::{EngineChoice, Plan, of_program, run_all};
-#[cfg(feature = "clusters")]
-pub use own::{Compared, Own};
+pub use plan::{ClusterOptions, Compared, CustomController, Pace, Plan, SIDE_BY_SIDE};
+#[cfg(feature = "engines")]
+pub use runner::{of_program, run_all};
 pub use shard::Shard;
+
+#[cfg(feature = "engines")]
+pub use crate::engine::options::shell_word;
+#[cfg(feature = "engines")]
+pub use crate::engine::registry::EngineChoice;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
@@ -176,8 +181,8 @@ pub struct Setting {
     pub checkout: Option<PathBuf>,
     /// The time limit of an answer, where it is not the usual one.
     pub time_limit: Option<Duration>,
-    /// What names the engine on the command line, where its name alone does not: words.
-    pub words: Vec<String>,
+    /// The arguments that repeat the run, where the engine's name alone does not.
+    pub replay_args: Vec<String>,
     /// The part of it that is run.
     pub shard: Option<Shard>,
     /// A mark that all parts of a run have in common, and other runs do not.

@@ -7,26 +7,13 @@
 
 use serde_json::{Value, json};
 
+use super::plan::{Compared, CustomController};
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::cluster::Did;
-use crate::engine::custom::Controller;
 use crate::engine::model::Simulation;
 use crate::model::hpa::Decision;
 use crate::model::observation::{Observation, StatusWrite};
 use crate::model::time::Time;
-
-/// What of a controller is compared with the model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Compared {
-    /// When it scales, and to what size.
-    #[default]
-    Scale,
-    /// The status as well, but for the messages of its conditions.
-    Status,
-    /// All that can be seen, as of upstream's own: each request in its order, messages, events, and
-    /// that reconciles come a period after each other, but for a third too early or one too late.
-    All,
-}
 
 impl Compared {
     /// Nothing: as of upstream's own.
@@ -55,16 +42,7 @@ impl Compared {
     }
 }
 
-/// A controller of the user's own in a run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Own {
-    /// The controller.
-    pub controller: Controller,
-    /// What of it is compared.
-    pub compared: Compared,
-}
-
-impl Own {
+impl CustomController {
     /// What is compared, for the head of a report.
     pub(super) fn note(&self) -> String {
         format!("compared is {}", self.compared.words())

@@ -43,7 +43,7 @@ use crate::run::lockstep::free_run;
 use crate::run::lockstep::predicted;
 use crate::run::motion::Motion;
 use crate::run::own;
-use crate::run::own::Compared;
+use crate::run::plan::Compared;
 use crate::run::recorder::Recorder;
 use crate::scenario::Scenario;
 use crate::trace::Stepped;

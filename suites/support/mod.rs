@@ -11,8 +11,6 @@ pub mod place;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-#[cfg(feature = "clusters")]
-use std::sync::atomic::AtomicBool;
 
 use kube_lockstep::compare::KnownDisagreement;
 #[cfg(feature = "engines")]
@@ -24,9 +22,8 @@ use kube_lockstep::run::Outcome;
 use kube_lockstep::scenario::{self, Scenario};
 #[cfg(feature = "clusters")]
 use kube_lockstep::{
-    engine::{recorded::Traces, upstream::TIME_LIMIT},
     model::rules::Releases,
-    run::{EngineChoice, Pace, Plan},
+    run::{EngineChoice, Plan},
 };
 
 /// The repository.
@@ -141,22 +138,8 @@ pub fn known() -> Vec<KnownDisagreement> {
 /// A run of these scenarios on control planes of this machine's own.
 #[cfg(feature = "clusters")]
 pub fn on_a_control_plane(scenarios: Vec<Arc<Scenario>>, release: Release, jobs: usize) -> Plan {
-    Plan {
-        scenarios,
-        engine: EngineChoice::Embedded,
-        releases: Releases::only(release),
-        jobs,
-        known: known(),
-        traces: Traces::Embedded,
-        program: None,
-        checkout: None,
-        shard: None,
-        time_limit: TIME_LIMIT,
-        pace: Pace::default(),
-        given: None,
-        image: None,
-        own: None,
-        words: Vec::new(),
-        stop: Arc::new(AtomicBool::new(false)),
-    }
+    let mut plan = Plan::new(scenarios, EngineChoice::Embedded, Releases::only(release));
+    plan.jobs = jobs;
+    plan.known = known();
+    plan
 }

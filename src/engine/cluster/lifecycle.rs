@@ -12,7 +12,7 @@ use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::access::connect::{Place, Reach, Way};
+use super::access::connect::{Reach, Way};
 use super::access::{client, clock_skew};
 use super::custom_controller as own;
 use super::custom_controller::Own;
@@ -26,7 +26,6 @@ use super::observe::audit_log::Routes;
 use super::observe::{audit_log, watches};
 use super::provision::container::Container;
 use super::provision::embedded::{ControlPlane, DRIVER};
-use super::provision::existing::Given;
 use super::provision::image::Boxed;
 use super::provision::k3s::K3s;
 use super::provision::kind::Kind;
@@ -41,6 +40,7 @@ use super::settings::UPSTREAM_USER;
 use crate::compare::Scope;
 use crate::engine::EngineError;
 use crate::engine::custom::USER;
+use crate::engine::options::{ExistingCluster, HostPort};
 use crate::model::time::Span;
 use crate::scenario::Scenario;
 
@@ -168,7 +168,7 @@ impl Access {
         // such an engine calls this machine leads to its loopback.
         let own = container.gateway().filter(|gateway| is_own(*gateway));
         let way = match own {
-            Some(gateway) => Way::to(&Place { host: gateway.to_string(), port: 0 }),
+            Some(gateway) => Way::to(&HostPort { host: gateway.to_string(), port: 0 }),
             None => Way { routes: Route::to("host.docker.internal"), ..Way::loopback() },
         };
         let reach = Reach::all(way);
@@ -243,7 +243,7 @@ impl Cluster {
     /// If it can't be used; nothing is left there then.
     pub(crate) async fn given(
         name: &Arc<str>,
-        given: &Given,
+        given: &ExistingCluster,
         groups: &[&'static str],
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
@@ -335,11 +335,11 @@ impl Cluster {
     ) -> Result<Cluster, EngineError> {
         let broken = |why: String| embedded::broken(name, &why, "");
         let kind = Kind::create(name, image, settings).await?;
-        let given = Given {
+        let given = ExistingCluster {
             kubeconfig: Some(kind.kubeconfig()),
             context: kind.context(),
             metrics_address: existing::beside_containers(),
-            ..Given::default()
+            ..ExistingCluster::default()
         };
         let reached = existing::reach(&given).await.map_err(broken)?;
         let groups = server::GROUPS.map(|(group, _)| group);
@@ -487,7 +487,7 @@ impl Cluster {
     ///
     /// # Errors
     /// What could not be removed, and how it can be.
-    pub(crate) async fn leave(mut self, given: &Given) -> Result<(), EngineError> {
+    pub(crate) async fn leave(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         let left = existing::leave(&self.stage.client).await;
         left.map_err(|left| self.stage.broken(existing::not_removed(given, &left)))?;

@@ -23,16 +23,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-pub use crate::engine::cluster::access::connect::Place;
 use crate::engine::cluster::access::connect::{Reach, Reached, Way};
 pub use crate::engine::cluster::metrics_api::query_log::Query;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{Foreign, Refusal, Registration};
 use crate::engine::cluster::metrics_api::route::own_address;
 use crate::engine::cluster::metrics_api::server::{Metrics, NAMESPACE, Server};
-use crate::engine::cluster::provision::existing::{port_hint, typed};
+use crate::engine::cluster::provision::existing::port_hint;
 use crate::engine::cluster::provision::process::Guard;
 use crate::engine::cluster::session::live_pods::RealPods;
+use crate::engine::options::{HostPort, command_line};
 use crate::scenario::Scenario;
 use crate::world::Mirror;
 pub use which::Which;
@@ -65,7 +65,7 @@ pub struct Wanted {
     /// How many times as fast as it is written.
     pub speed: NonZero<u32>,
     /// Where the API server finds it; else it is tried out.
-    pub place: Option<Place>,
+    pub place: Option<HostPort>,
     /// Whether metrics APIs that the cluster has may be replaced meanwhile.
     pub replaces: bool,
     /// Whether the cluster is told of it at all.
@@ -228,7 +228,7 @@ fn not_removed<E>(wanted: &Wanted, ended: &Result<Result<(), Trouble>, E>, why: 
         _ => String::new(),
     };
     Trouble {
-        hint: Some(format!("`{}` tries it again", typed(&wanted.cleans))),
+        hint: Some(format!("`{}` tries it again", command_line(&wanted.cleans))),
         ..Trouble::new(format!("{first}not all of it could be removed: {why}"))
     }
 }

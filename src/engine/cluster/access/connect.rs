@@ -1,9 +1,7 @@
 //! Clusters by their kubeconfigs, and where their API servers find this machine.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::http::Uri;
@@ -15,51 +13,7 @@ use crate::engine::cluster::access::client;
 use crate::engine::cluster::metrics_api::register::{Options, Refusal, Registration};
 use crate::engine::cluster::metrics_api::route::{Route, is_own};
 use crate::engine::cluster::metrics_api::server::{GROUPS, Metrics, Server};
-
-/// Where an API server finds this machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// A name or an address of this machine.
-    pub host: String,
-    /// The port; 0: one that is free.
-    pub port: u16,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
-        };
-        match self.port {
-            0 => f.write_str(&self.host),
-            port => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-impl FromStr for Place {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Place, String> {
-        let wrong = || "it is HOST or HOST:PORT, for instance 192.168.1.20:4443".to_owned();
-        let (host, port) = match text.rsplit_once(':') {
-            // An address of version 6 alone.
-            _ if text.parse::<Ipv6Addr>().is_ok() => (text, 0),
-            Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
-            None => (text, 0),
-        };
-        let host = host.trim_matches(['[', ']']);
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
-        if host.is_empty() || !host.chars().all(plain) {
-            return Err(wrong());
-        }
-        if host.parse::<IpAddr>().is_ok_and(|it| it.is_unspecified() || it.is_multicast()) {
-            return Err(format!("{host} is no address of a machine"));
-        }
-        Ok(Place { host: host.to_owned(), port })
-    }
-}
+use crate::engine::options::HostPort;
 
 /// A kubeconfig: a file; else those that `KUBECONFIG` names, or the usual one.
 pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
@@ -134,7 +88,7 @@ impl Way {
     }
 
     /// For an API server that finds this machine at a place.
-    pub(crate) fn to(Place { host, port }: &Place) -> Way {
+    pub(crate) fn to(HostPort { host, port }: &HostPort) -> Way {
         let address = match host.as_str() {
             "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
             host => host.parse::<IpAddr>().ok(),
@@ -152,7 +106,7 @@ impl Way {
     /// All that there are for an API server at that address, the first one to be tried first. One
     /// at loopback may be a process of this machine, or be in a container whose port is handed on.
     pub(crate) fn all(
-        place: Option<&Place>,
+        place: Option<&HostPort>,
         server: Option<IpAddr>,
         own: impl FnOnce(Option<IpAddr>) -> Option<IpAddr>,
     ) -> Vec<Way> {
@@ -211,22 +165,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_has_a_host_and_maybe_a_port() {
-        let of = |host: &str, port| Ok(Place { host: host.to_owned(), port });
-        assert_eq!("10.0.0.7".parse(), of("10.0.0.7", 0));
-        assert_eq!("10.0.0.7:4443".parse(), of("10.0.0.7", 4443));
-        assert_eq!("[fd00::7]:4443".parse(), of("fd00::7", 4443));
-        assert_eq!("fd00::7".parse(), of("fd00::7", 0));
-        for text in ["10.0.0.7", "10.0.0.7:4443", "[fd00::7]:4443", "fd00::7"] {
-            assert_eq!(text.parse::<Place>().map(|it| it.to_string()), Ok(text.to_owned()));
-        }
-        assert_eq!("host.docker.internal:1".parse(), of("host.docker.internal", 1));
-        for wrong in ["", ":1", "0.0.0.0", "a:x", "10.0.0.7:99999", "a b", "https://a"] {
-            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn a_server_at_loopback_may_also_be_in_a_container() {
         let near = IpAddr::from(Ipv4Addr::LOCALHOST);
         let (own, far) = (IpAddr::from([10, 0, 0, 7]), IpAddr::from([10, 0, 0, 1]));
@@ -242,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_only_others_is_listened_for_everywhere() {
-        let way = |host: &str| Way::to(&Place { host: host.to_owned(), port: 4443 });
+        let way = |host: &str| Way::to(&HostPort { host: host.to_owned(), port: 4443 });
         // Nobody's address.
         let elsewhere = Way { listen: "0.0.0.0:4443".to_owned(), routes: Route::to("192.0.2.7") };
         assert_eq!(way("192.0.2.7"), elsewhere);

@@ -1,8 +1,6 @@
 //! A cluster that is somebody's: what is known of it before anything is made there, and what is
 //! removed afterwards.
 
-use std::ffi::OsString;
-use std::iter::once;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,56 +10,18 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::connect::{Place, Reach, Reached, Way, chain};
+use crate::engine::cluster::access::connect::{Reach, Reached, Way, chain};
 use crate::engine::cluster::access::{connect, namespaces};
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{Foreign, Refusal};
 use crate::engine::cluster::metrics_api::route::own_address;
 use crate::engine::cluster::metrics_api::server::GROUPS;
+use crate::engine::options::{ClusterInfo, ExistingCluster, HostPort};
 use crate::model::rules::Release;
 use crate::model::time::Span;
 
 /// Farther from ours a cluster's clock must not be.
 const FARTHEST: SignedDuration = SignedDuration::from_millis(500);
-
-/// A context of a kubeconfig, and what may be done to its cluster.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Given {
-    /// The file; else those that `KUBECONFIG` names, or the usual one.
-    pub kubeconfig: Option<PathBuf>,
-    /// The context's name.
-    pub context: String,
-    /// Where the API server finds the metrics APIs; else it is guessed.
-    pub metrics_address: Option<Place>,
-    /// Whether metrics APIs that the cluster has may be replaced meanwhile.
-    pub replaces: bool,
-    /// A command that removes what dead runs have left there, as `cluster clean` does. It is run
-    /// when this process is killed; none: that is left to the next run.
-    pub cleans: Vec<OsString>,
-}
-
-impl Given {
-    /// The command that removes what dead runs have left there, for people.
-    #[must_use]
-    pub fn cleaning(&self) -> String {
-        typed(&self.cleans)
-    }
-}
-
-/// A command of this program, as people type it.
-pub(crate) fn typed(command: &[OsString]) -> String {
-    let words = command.iter().skip(1).map(|word| shell_word(&word.to_string_lossy()));
-    once("kube-lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// The text as one word of a shell's command line.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
 
 /// What to do about it that nobody can listen where it was wanted.
 pub(crate) fn port_hint(why: &str) -> Option<&'static str> {
@@ -71,23 +31,6 @@ pub(crate) fn port_hint(why: &str) -> Option<&'static str> {
     )
 }
 
-/// What is known of a cluster before anything is made there.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Look {
-    /// Where its API server is.
-    pub server: String,
-    /// What it says that it is, for instance `v1.37.0`.
-    pub version: String,
-    /// The release whose rules it follows.
-    pub release: Release,
-    /// APIServices of metrics APIs that it has, each with what is behind it.
-    pub metrics_apis: Vec<(String, String)>,
-    /// How many HPAs it has.
-    pub hpas: usize,
-    /// What a run that had died had left there, and was removed now.
-    pub cleaned: Vec<String>,
-}
-
 /// The contexts that there are, by name.
 pub(crate) fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, String> {
     let contexts = connect::read(kubeconfig)?.contexts;
@@ -95,13 +38,13 @@ pub(crate) fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, Stri
 }
 
 /// Makes a client of a context.
-pub(crate) async fn reach(given: &Given) -> Result<Reached, String> {
+pub(crate) async fn reach(given: &ExistingCluster) -> Result<Reached, String> {
     let config = connect::read(given.kubeconfig.as_ref())?;
     Reached::by(config, Some(&given.context)).await
 }
 
 /// Asks a cluster what it is and has, after removing what dead runs have left there.
-pub(crate) async fn look(reached: &Reached) -> Result<Look, Refusal> {
+pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, Refusal> {
     let client = &reached.client;
     // Also of what a dead run has replaced it is then known whose it is.
     let cleaned = clean(client).await.map_err(Refusal::Other)?;
@@ -117,7 +60,7 @@ pub(crate) async fn look(reached: &Reached) -> Result<Look, Refusal> {
     let groups = GROUPS.map(|(group, _)| group);
     let foreign = register::foreign(client, &groups).await?;
     let metrics_apis = foreign.into_iter().map(|Foreign { name, service }| (name, service));
-    Ok(Look {
+    Ok(ClusterInfo {
         server: reached.server(),
         version: info.git_version,
         release,
@@ -135,13 +78,13 @@ fn release(version: &str) -> Result<Release, String> {
 }
 
 /// This machine as containers on it see it, whose loopback is another one.
-pub(crate) fn beside_containers() -> Option<Place> {
-    own_address(None).map(|address| Place { host: address.to_string(), port: 0 })
+pub(crate) fn beside_containers() -> Option<HostPort> {
+    own_address(None).map(|address| HostPort { host: address.to_string(), port: 0 })
 }
 
 /// How the API server is to find the metrics APIs.
 pub(crate) async fn ways(
-    given: &Given,
+    given: &ExistingCluster,
     reached: &Reached,
     groups: &[&'static str],
 ) -> Result<Reach, String> {
@@ -162,7 +105,7 @@ pub(crate) fn late(apart: SignedDuration) -> Result<Span, String> {
 }
 
 /// Why a cluster can't be used, and what to do about it.
-pub(crate) fn explain(name: &Arc<str>, given: &Given, refusal: Refusal) -> EngineError {
+pub(crate) fn explain(name: &Arc<str>, given: &ExistingCluster, refusal: Refusal) -> EngineError {
     let hint = match &refusal {
         Refusal::Taken(_) => {
             "--replace-metrics-api puts this one in its place meanwhile, and restores it at the end"
@@ -190,7 +133,7 @@ pub(crate) fn explain(name: &Arc<str>, given: &Given, refusal: Refusal) -> Engin
 }
 
 /// What is still there, and what to do about it.
-pub(crate) fn not_removed(given: &Given, left: &str) -> String {
+pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
     format!("not all of it could be removed: {left}; `{}` tries it again", given.cleaning())
 }
 
@@ -216,13 +159,18 @@ pub(crate) async fn leave(client: &Client) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
     use crate::engine::cluster::access::ownership::Owner;
 
     #[test]
     fn hints_name_the_cluster_with_its_kubeconfig() {
         let words = ["/bin/kl", "cluster", "clean", "--context", "a b", "--kubeconfig", "it's/x"];
-        let given = Given { cleans: words.map(OsString::from).to_vec(), ..Given::default() };
+        let given = ExistingCluster {
+            cleans: words.map(OsString::from).to_vec(),
+            ..ExistingCluster::default()
+        };
         let command = r"kube-lockstep cluster clean --context 'a b' --kubeconfig 'it'\''s/x'";
         assert_eq!(given.cleaning(), command);
         assert!(not_removed(&given, "a namespace").contains(command));
@@ -236,7 +184,8 @@ mod tests {
     fn a_port_that_others_have_has_a_hint() {
         let taken =
             "the metrics API can't listen at 127.0.0.1:1: Address already in use".to_owned();
-        let error = explain(&"kubeconfig".into(), &Given::default(), Refusal::Other(taken));
+        let error =
+            explain(&"kubeconfig".into(), &ExistingCluster::default(), Refusal::Other(taken));
         let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
         assert!(hint.contains("--metrics-address HOST"), "{hint}");
     }

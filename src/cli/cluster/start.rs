@@ -1,0 +1,233 @@
+//! `kube-lockstep cluster start`: a process in the background that runs a control plane until it is
+//! asked to stop.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::folder::{ClusterFolder, POLL_INTERVAL, log_file, sweep_but};
+use super::{DEFAULT, StartArgs};
+use crate::cli::failure::Failure;
+use crate::cli::{TellPreparing, exit, interrupt, show};
+use crate::engine::embedded::{self, Options, Running};
+use crate::model::rules::Release;
+
+/// How long another process may hold the lock only to look, or to clean up.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Removes everything of a control plane when its input ends: when its owner is gone, for whatever
+/// reason.
+const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
+
+/// Who removes all of a cluster that this process runs, when that ends. Until it has done so it
+/// holds the lock, too: nobody starts another one of that name meanwhile.
+struct Guard(Child);
+
+impl Guard {
+    fn new(place: &ClusterFolder, lock: &File) -> io::Result<Guard> {
+        let child = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .args(place.all())
+            .stdin(Stdio::piped())
+            // Nothing is written to it.
+            .stdout(lock.try_clone()?)
+            .stderr(Stdio::null())
+            // Ctrl-C in a terminal is not for it.
+            .process_group(0)
+            .spawn()?;
+        Ok(Guard(child))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // It is waited for without its input.
+        let _ = self.0.wait();
+    }
+}
+
+impl ClusterFolder {
+    /// The command that stops the control plane.
+    fn stop(&self) -> String {
+        match &*self.name {
+            DEFAULT => "kube-lockstep cluster stop".to_owned(),
+            name => format!("kube-lockstep cluster stop --name {name}"),
+        }
+    }
+
+    /// Takes the lock to run the control plane; nothing if another process keeps it.
+    fn take_soon(&self) -> io::Result<Option<File>> {
+        let limit = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match self.take()? {
+                None if Instant::now() < limit => std::thread::sleep(POLL_INTERVAL),
+                taken => return Ok(taken),
+            }
+        }
+    }
+
+    /// Removes everything that is left, unless the control plane runs.
+    fn remove_if_free(&self) -> io::Result<()> {
+        self.take()?.map_or(Ok(()), |lock| self.remove(&lock))
+    }
+}
+
+pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
+    let place = ClusterFolder::of(&args.named.name)?;
+    if place.runs()? {
+        let what = format!("the control plane `{}` is running already", place.name);
+        let hint = format!("--name starts another one; `{}` ends it", place.stop());
+        return Err(Failure::usage(what).hint(hint).into());
+    }
+    let program = program(args.release.release)?;
+    if args.foreground {
+        return in_foreground(&place, &program, args);
+    }
+    // Its own name's is left to the one who runs it.
+    sweep_but(Some(&place.name), false)?;
+    let begin = Instant::now();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::ends(&interrupted)?;
+    let mut log = log(&place)?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .arg("--foreground")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.try_clone()?)
+        // Ctrl-C in this terminal is not meant for it.
+        .process_group(0)
+        .spawn()?;
+    while !place.kubeconfig().exists() {
+        if interrupted.load(Ordering::Relaxed) {
+            if let Some(pid) = Pid::from_raw(child.id().try_into()?) {
+                kill_process(pid, Signal::TERM)?;
+            }
+            child.wait()?;
+            place.remove_if_free()?;
+            let what = format!("interrupted: the control plane `{}` is not started", place.name);
+            return Err(Failure::engine(what).into());
+        }
+        if let Some(status) = child.try_wait()? {
+            place.remove_if_free()?;
+            // Its file is gone by now, with all that there was of the cluster.
+            let mut said = Vec::new();
+            log.rewind()?;
+            log.read_to_end(&mut said)?;
+            let said = String::from_utf8_lossy(&said);
+            let what = format!("the control plane did not start ({status})\n{}", said.trim_end());
+            return Err(Failure::engine(what).into());
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    show(&format!(
+        "Kubernetes {} is ready after {:.1} s.\n\n  export KUBECONFIG={}\n\n\
+         `{}` ends it.\n",
+        args.release.release,
+        begin.elapsed().as_secs_f64(),
+        place.kubeconfig().display(),
+        place.stop()
+    ))?;
+    Ok(exit::CONFORMS)
+}
+
+fn log(place: &ClusterFolder) -> io::Result<File> {
+    if let Some(parent) = place.folder.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    File::options().read(true).write(true).create(true).truncate(true).open(log_file(place))
+}
+
+fn program(release: Release) -> Result<PathBuf, Failure> {
+    let stop = AtomicBool::new(false);
+    let mut telling = TellPreparing::default();
+    Ok(embedded::ensure(release, &stop, &mut |what, done| telling.tell(what, done))?)
+}
+
+/// Runs it until a signal comes.
+fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> anyhow::Result<u8> {
+    let Some(lock) = place.take_soon()? else {
+        return Err(Failure::usage(format!("`{}` is running already", place.name)).into());
+    };
+    place.clear(&lock)?;
+    let _guard = Guard::new(place, &lock)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, ended.clone())?;
+    }
+    // It outlives the terminal that it was started in.
+    signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
+    let mut options = Options {
+        gates: args.feature_gate.iter().cloned().collect(),
+        without_hpa_controller: args.without_hpa_controller,
+        api_server: args.api_server_arg.clone(),
+        ..Options::default()
+    };
+    if let Some(period) = args.sync_period {
+        options.flags.sync_period = period;
+    }
+    let mut running = Running::start(program, &options).map_err(Failure::from)?;
+    fs::create_dir_all(&place.folder)?;
+    fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o700))?;
+    fs::write(place.file("pid"), std::process::id().to_string())?;
+    fs::write(place.file("server"), running.server())?;
+    fs::write(place.file("release"), args.release.release.to_string())?;
+    secret(&place.drivers(), &running.driver_kubeconfig()?)?;
+    // The last one: it is waited for.
+    secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
+    // Nobody need read it.
+    let _ = show(&format!(
+        "# Kubernetes {} is ready; Ctrl-C ends it.\nexport KUBECONFIG={}\n",
+        args.release.release,
+        place.kubeconfig().display()
+    ));
+    let mut broken = None;
+    while !ended.load(Ordering::Relaxed) && broken.is_none() {
+        std::thread::sleep(POLL_INTERVAL);
+        broken = running.check().err();
+    }
+    running.stop();
+    match broken {
+        Some(error) => Err(Failure::from(error).into()),
+        None => Ok(exit::CONFORMS),
+    }
+}
+
+/// Writes a file for the owner's eyes only, all at once: who waits for it finds it whole.
+fn secret(path: &Path, text: &str) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
+    fs::rename(part, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::tests::place;
+    use super::*;
+
+    #[test]
+    fn it_runs_until_its_guard_has_removed_all_of_it() {
+        let (folder, place) = place();
+        let lock = place.take().expect("a lock").expect("nobody has it");
+        let guard = Guard::new(&place, &lock).expect("a shell");
+        fs::create_dir(&place.folder).expect("a folder");
+        fs::write(place.kubeconfig(), "").expect("a kubeconfig");
+        drop(log(&place).expect("a log"));
+        drop(lock);
+        assert!(place.runs().expect("it can be seen"), "the guard has the lock");
+        drop(guard);
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 0);
+    }
+}

@@ -1,0 +1,212 @@
+//! What a run announces before it creates anything on an existing cluster, and the question whether
+//! to go on.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, IsTerminal, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use super::{ContextArgs, ExistingClusterArgs};
+use crate::cli::failure::Failure;
+use crate::cli::{exit, show};
+use crate::engine::kubeconfig;
+use crate::engine::options::{ClusterInfo, ExistingCluster};
+use crate::engine::{containers, registry::EngineChoice};
+use crate::model::rules::Releases;
+use crate::model::time::Span;
+use crate::report::style::{STRONG, WARN, paint};
+use crate::run::Plan;
+
+/// A command of this program for a cluster, named by its context and kubeconfig.
+pub(in crate::cli) fn again(
+    command: [&str; 2],
+    context: Option<&str>,
+    kubeconfig: Option<&Path>,
+) -> Vec<OsString> {
+    // A program that was moved meanwhile may still be found by its name.
+    let program = std::env::current_exe().map_or("kube-lockstep".into(), OsString::from);
+    let mut all = vec![program];
+    all.extend(command.map(OsString::from));
+    all.extend(context.into_iter().flat_map(|name| ["--context".into(), name.into()]));
+    all.extend(kubeconfig.into_iter().flat_map(|file| ["--kubeconfig".into(), file.into()]));
+    all
+}
+
+impl ContextArgs {
+    /// The cluster that is named. The current context is not enough: it is set for other purposes.
+    fn open(&self) -> Result<ExistingCluster, Failure> {
+        let contexts = kubeconfig::contexts(self.kubeconfig.as_ref()).map_err(|error| {
+            let hint = "--kubeconfig FILE names a kubeconfig, and --context NAME one of its \
+                        contexts";
+            Failure::usage(error.to_string()).hint(hint)
+        })?;
+        let list = match contexts.as_slice() {
+            [] => "the kubeconfig has no contexts".to_owned(),
+            contexts => format!("there are {}", contexts.join(", ")),
+        };
+        let Some(context) = &self.context else {
+            let what = "an existing cluster requires an explicit context";
+            return Err(Failure::usage(what).hint(format!("--context NAME; {list}")));
+        };
+        if !contexts.contains(context) {
+            let what = format!("the kubeconfig has no context {context:?}");
+            return Err(Failure::usage(what).hint(list));
+        }
+        let (kubeconfig, context) = (self.kubeconfig.clone(), context.clone());
+        Ok(ExistingCluster { kubeconfig, context, ..ExistingCluster::default() })
+    }
+}
+
+impl ExistingClusterArgs {
+    /// The cluster that is named, by the engine as the command line has it.
+    pub(in crate::cli) fn open(
+        &self,
+        engine: Option<EngineChoice>,
+    ) -> Result<ExistingCluster, Failure> {
+        let (context, file) = (self.of.context.as_deref(), self.of.kubeconfig.as_deref());
+        let mut cluster = ExistingCluster {
+            metrics_address: self.metrics_address.clone(),
+            replaces: self.replace_metrics_api,
+            cleans: again(["cluster", "clean"], context, file),
+            ..self.of.open()?
+        };
+        if engine == Some(EngineChoice::Kind) && cluster.metrics_address.is_none() {
+            cluster.metrics_address = containers::own_address();
+        }
+        Ok(cluster)
+    }
+
+    /// Looks at the cluster, announces what will be created there, and asks whether to go on. The
+    /// plan's release is then the cluster's.
+    pub(in crate::cli) fn confirm(
+        &self,
+        cluster: &ExistingCluster,
+        plan: &mut Plan,
+        release: Option<&Releases>,
+    ) -> Result<(), Failure> {
+        let info = kubeconfig::look(cluster)?;
+        let of_cluster = Releases::only(info.release);
+        if release.is_some_and(|release| *release != of_cluster) {
+            let what = format!("the cluster of context {} is {}", cluster.context, info.version);
+            return Err(Failure::usage(what).hint("leave out --release, or name that one"));
+        }
+        plan.releases = of_cluster;
+        tell(&cleaned(&info.cleaned));
+        if !info.metrics_apis.is_empty() && !cluster.replaces {
+            let what = format!("the cluster has {} already", names(&info.metrics_apis));
+            let hint = "--replace-metrics-api replaces it during the run, and restores it at the \
+                        end";
+            return Err(Failure::engine(what).hint(hint));
+        }
+        tell(&announcement(cluster, plan, &info));
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let what = "nothing was created on the cluster: the run was not confirmed";
+            return Err(Failure::usage(what).hint("--yes confirms it"));
+        }
+        tell("Continue? [y/N] ");
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer);
+        match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
+            true => Ok(()),
+            false => Err(Failure::usage("nothing was created on the cluster")),
+        }
+    }
+}
+
+/// Removes what dead runs have left.
+pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
+    let cluster = args.open()?;
+    let done = kubeconfig::clean(&cluster).map_err(Failure::from)?;
+    match done.is_empty() {
+        true => show(&format!("Nothing is left on the cluster of context {}.\n", cluster.context))?,
+        false => show(&format!("{}\n", done.join("\n")))?,
+    }
+    Ok(exit::CONFORMS)
+}
+
+/// On standard error, apart from the results.
+fn tell(text: &str) {
+    let mut err = anstream::stderr();
+    // An unwritable standard error leaves no way to report it.
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+fn cleaned(done: &[String]) -> String {
+    match done.is_empty() {
+        true => String::new(),
+        false => format!("A run that has died had left something: {}.\n", done.join(", ")),
+    }
+}
+
+fn names(apis: &[(String, String)]) -> String {
+    let one = |(name, service): &(String, String)| format!("{name} (of {service})");
+    apis.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What will be made on the cluster, and for how long.
+fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> String {
+    let ExistingCluster { context, .. } = cluster;
+    let ClusterInfo { server, version, metrics_apis, hpas, .. } = info;
+    let mut text = format!(
+        "On the cluster of context {} ({server}, Kubernetes {version}) this will make\n  \
+         - a namespace kube-lockstep-… for each of up to {} scenarios, {} at a time, each with a \
+         workload, its pods and an HPA; no node ever runs these pods\n  \
+         - a namespace kube-lockstep-metrics with a Service, and APIServices of the metrics APIs, \
+         which lead to this machine\n  \
+         - a namespace kube-lockstep-warm-up with an HPA that tells the sync period, and \
+         kube-lockstep-pulse with a Deployment without pods, edited three times a second to see \
+         whether the controllers keep pace\n",
+        paint(STRONG, context),
+        plan.runs(),
+        plan.jobs.min(plan.runs()),
+    );
+    if !metrics_apis.is_empty() {
+        let _ = writeln!(
+            text,
+            "  - {}: it replaces {} meanwhile: `kubectl top` has no answers, and the {hpas} HPAs \
+             of the cluster see no metrics and keep their sizes",
+            paint(WARN, "note"),
+            names(metrics_apis)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "It takes {} where the sync period is the usual one. All of it is removed at the end, also \
+         after Ctrl-C or a kill; if this machine is lost, by the next run, or by `{}`.",
+        takes(plan),
+        cluster.cleaning()
+    );
+    text
+}
+
+/// How long the scenarios take as they are written, those left out that take too long.
+fn takes(plan: &Plan) -> String {
+    let lengths = plan.scenarios.iter().map(|it| Duration::from_nanos(it.until.0.unsigned_abs()));
+    let lengths: Vec<Duration> = lengths.filter(|it| *it <= plan.cluster.pace.longest).collect();
+    let all: Duration = lengths.iter().sum();
+    let jobs = u32::try_from(plan.jobs).unwrap_or(u32::MAX).max(1);
+    let longest = lengths.iter().max().copied().unwrap_or_default();
+    // Before the first one, the sync period is measured.
+    let seconds = (all / jobs).max(longest).as_secs() + 60;
+    match seconds {
+        ..=90 => "a minute".to_owned(),
+        _ => format!("about {}", Span::from_mins(i64::try_from(seconds / 60 + 1).unwrap_or(0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_the_same_again() {
+        let cleans = again(["cluster", "clean"], Some("staging"), Some(Path::new("mine")));
+        let cluster = ExistingCluster { cleans, ..ExistingCluster::default() };
+        let command = "kube-lockstep cluster clean --context staging --kubeconfig mine";
+        assert_eq!(cluster.cleaning(), command);
+    }
+}

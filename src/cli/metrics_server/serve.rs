@@ -1,0 +1,245 @@
+//! Serving the metrics of scenarios until a signal, and what is reported meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use jiff::{Timestamp, Unit};
+use serde_json::{Value, json};
+
+use super::Args;
+use crate::cli::failure::Failure;
+use crate::cli::fixtures::Fixtures;
+use crate::cli::{Format, existing, exit, interrupt, show};
+use crate::engine::metrics_server::{self, Part, Query, Told, Trouble, Wanted, Which};
+use crate::model::time::Span;
+use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
+    let which = Which { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+    let mut telling = Telling { format: args.format, since: None, failed: None };
+    let done = if args.remove {
+        metrics_server::remove(&which, &mut |told| telling.tell(&told))
+    } else {
+        let wanted = Wanted {
+            which,
+            parts: parts(args)?,
+            speed: args.speed,
+            place: args.metrics_address.clone(),
+            replaces: args.replace_metrics_api,
+            registers: !args.no_register,
+            cleans: existing::again(
+                ["metrics-server", "--remove"],
+                args.context.as_deref(),
+                args.kubeconfig.as_deref(),
+            ),
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        interrupt::ends(&stop)?;
+        metrics_server::serve(&wanted, &stop, &mut |told| telling.tell(&told))
+    };
+    done.map_err(Failure::from)?;
+    telling.failed.map_or(Ok(exit::CONFORMS), |error| Err(error.into()))
+}
+
+/// The scenarios, each with its namespace.
+fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let mut parts: Vec<Part> = Vec::new();
+    for given in &args.scenario {
+        let (name, namespace) = match given.rsplit_once('=') {
+            Some((name, namespace)) => (name, Some(namespace.to_owned())),
+            None => (given.as_str(), None),
+        };
+        if namespace.as_ref().is_some_and(|it| !is_namespace(it)) {
+            let what = format!("{given:?} does not end with the name of a namespace");
+            return Err(Failure::usage(what).hint("it is FILE=NAMESPACE"));
+        }
+        let scenario = fixtures.one(name)?.parse()?;
+        let metrics = &scenario.metrics;
+        let silent = metrics.resources.is_empty() && metrics.pods.is_empty();
+        if silent && metrics.objects.is_empty() && metrics.externals.is_empty() {
+            return Err(Failure::usage(format!("{name} has no metrics")));
+        }
+        let namespace = namespace.unwrap_or_else(|| scenario.namespace.to_string());
+        if let Some(other) = parts.iter().find(|part| part.namespace == namespace) {
+            let what = format!("{} and {name} are both for {namespace}", other.scenario.id);
+            return Err(Failure::usage(what).hint("a namespace has the metrics of one scenario"));
+        }
+        parts.push(Part { scenario, namespace });
+    }
+    Ok(parts)
+}
+
+/// Whether a namespace can be called that (RFC 1123).
+fn is_namespace(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-')
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Failure {
+        let code = if trouble.of_usage { exit::USAGE } else { exit::ENGINE };
+        Failure { code, what: trouble.what, hint: trouble.hint }
+    }
+}
+
+/// Tells it line by line.
+struct Telling {
+    format: Format,
+    /// Which instant is t=0.
+    since: Option<Timestamp>,
+    /// Why nothing can be told any more. It is served all the same.
+    failed: Option<std::io::Error>,
+}
+
+impl Telling {
+    fn tell(&mut self, told: &Told) {
+        if let Told::Serving { since, .. } = told {
+            self.since = Some(*since);
+        }
+        let text = match self.format {
+            Format::Text => text(told, self.since),
+            Format::Json => format!("{}\n", json_of(told)),
+        };
+        if let Err(error) = show(&text) {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+/// A line: what it is about, and the rest.
+fn line(style: anstyle::Style, about: &str, rest: &str) -> String {
+    format!("{} {rest}\n", paint(style, &format!("{about:<9}")))
+}
+
+fn lines(style: anstyle::Style, about: &str, all: &[String]) -> String {
+    let abouts = std::iter::once(about).chain(std::iter::repeat(""));
+    abouts.zip(all).map(|(about, rest)| line(style, about, rest)).collect()
+}
+
+fn text(told: &Told, since: Option<Timestamp>) -> String {
+    match told {
+        Told::Cluster { server, version } => {
+            line(STRONG, "cluster", &format!("{server}, Kubernetes {version}"))
+        }
+        Told::Cleaned(what) => lines(WARN, "left over", what),
+        Told::Creates(what) => {
+            lines(GOOD, "creates", what) + &line(DIM, "", "all of it is removed at the end")
+        }
+        Told::Replaces(what) => {
+            lines(WARN, "replaces", what) + &line(DIM, "", "all of it is restored at the end")
+        }
+        Told::Note(note) => line(DIM, "note", note),
+        Told::Serving { groups, address, route, since } => {
+            let route = match route {
+                Some(route) => format!("reached by {route}"),
+                None => "not registered".to_owned(),
+            };
+            let at = since.round(Unit::Second).unwrap_or(*since);
+            let groups = groups.join(", ");
+            let rest = format!("{groups} at https://{address}, {route}; t=0 is {at}");
+            line(GOOD, "serves", &rest)
+        }
+        Told::Query(query) => of_query(query, since),
+        Told::Removed(what) if what.is_empty() => line(DIM, "removed", "nothing was left"),
+        Told::Removed(what) => lines(DIM, "removed", what),
+    }
+}
+
+/// When, who, what, and what came of it.
+fn of_query(query: &Query, since: Option<Timestamp>) -> String {
+    let milli = since.map_or(0, |since| query.at.as_millisecond() - since.as_millisecond());
+    let at = format!("t={}", Span::from_millis(milli));
+    // What follows is of the machine it was built for.
+    let agent = query.user_agent.as_deref().and_then(|it| it.split_whitespace().next());
+    let who = agent.or(query.user.as_deref()).unwrap_or("somebody");
+    let mut what = query.what.clone();
+    if let Some(namespace) = &query.namespace {
+        what = format!("{namespace} {what}");
+    }
+    for (name, value) in &query.parameters {
+        what.push_str(&format!(" {name}={value}"));
+    }
+    let answer = match query.code {
+        200 => query.answer.clone(),
+        code => paint(BAD, &format!("{code} {}", query.answer)),
+    };
+    line(DIM, &at, &format!("{who}: {} {what} → {answer}", query.group))
+}
+
+fn json_of(told: &Told) -> Value {
+    match told {
+        Told::Cluster { server, version } => {
+            json!({ "event": "cluster", "server": server, "version": version })
+        }
+        Told::Cleaned(what) => json!({ "event": "cleaned", "what": what }),
+        Told::Creates(what) => json!({ "event": "creates", "what": what }),
+        Told::Replaces(what) => json!({ "event": "replaces", "what": what }),
+        Told::Note(note) => json!({ "event": "note", "note": note }),
+        Told::Serving { groups, address, route, since } => json!({
+            "event": "serving", "groups": groups, "address": address, "route": route,
+            "since": since,
+        }),
+        Told::Query(query) => {
+            let mut value = json!({ "event": "query" });
+            let fields = serde_json::to_value(query).unwrap_or_default();
+            if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
+                value.extend(fields);
+            }
+            value
+        }
+        Told::Removed(what) => json!({ "event": "removed", "what": what }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query() -> Query {
+        Query {
+            at: "2026-01-01T00:00:15.25Z".parse().expect("a time"),
+            user_agent: Some("kubectl/v1.32.4 (linux/amd64) kubernetes/59526cd".to_owned()),
+            user: Some("admin".to_owned()),
+            group: "metrics.k8s.io".to_owned(),
+            namespace: Some("shop".to_owned()),
+            what: "pods".to_owned(),
+            parameters: vec![("labelSelector".to_owned(), "app=web".to_owned())],
+            code: 200,
+            answer: "2 pods, cpu 1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_query_is_a_line() {
+        let since = "2026-01-01T00:00:00Z".parse().ok();
+        let plain =
+            |query: &Query| anstream::adapter::strip_str(&of_query(query, since)).to_string();
+        assert_eq!(
+            plain(&query()),
+            "t=15.25s  kubectl/v1.32.4: metrics.k8s.io shop pods labelSelector=app=web → 2 pods, \
+             cpu 1\n"
+        );
+        let failed = Query {
+            user_agent: None,
+            namespace: None,
+            parameters: Vec::new(),
+            code: 503,
+            answer: "down".to_owned(),
+            ..query()
+        };
+        assert_eq!(plain(&failed), "t=15.25s  admin: metrics.k8s.io pods → 503 down\n");
+        let value = json_of(&Told::Query(query()));
+        assert_eq!(value["event"], "query");
+        assert_eq!(value["at"], "2026-01-01T00:00:15.25Z");
+        assert_eq!(value["namespace"], "shop");
+    }
+
+    #[test]
+    fn a_namespace_has_a_name_of_the_usual_form() {
+        for (name, is) in [("shop", true), ("a-1", true), ("", false), ("a/b", false), ("A", false)]
+        {
+            assert_eq!(is_namespace(name), is, "{name}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The command of a custom controller as it is started: placeholders replaced, and its environment.
+
+use std::path::Path;
+
+use super::{Controller, KUBECONFIG, PLACEHOLDERS, Part, parts};
+use crate::engine::cluster::provision::embedded::gates;
+use crate::engine::cluster::settings::Settings;
+use crate::model::flags::Flags;
+use crate::model::time::Span;
+
+impl Controller {
+    /// The command with what is in braces filled in, for `sh`.
+    pub(in crate::engine) fn filled(&self, kubeconfig: &Path, settings: &Settings) -> String {
+        let kubeconfig = kubeconfig.to_string_lossy().into_owned();
+        let values: Vec<_> =
+            values(settings).into_iter().chain([(KUBECONFIG, kubeconfig)]).collect();
+        let mut filled = String::new();
+        for part in parts(&self.command) {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Word(word) => {
+                    let value = values.iter().find(|(name, _)| *name == word);
+                    let value = value.map_or("", |(_, value)| value);
+                    filled += &quoted(value, open_quote(&filled));
+                }
+            }
+        }
+        filled
+    }
+
+    /// What it finds in its environment.
+    pub(in crate::engine) fn environment(
+        &self,
+        kubeconfig: &Path,
+        settings: &Settings,
+    ) -> Vec<(String, String)> {
+        let name = |name: &str| format!("KUBE_LOCKSTEP_{}", name.to_uppercase().replace('-', "_"));
+        let values = values(settings).into_iter().map(|(own, value)| (name(own), value));
+        let kubeconfig = ("KUBECONFIG".to_owned(), kubeconfig.to_string_lossy().into_owned());
+        values.chain([kubeconfig]).collect()
+    }
+}
+
+/// What the words in braces stand for: durations as Go writes them.
+fn values(settings: &Settings) -> Vec<(&'static str, String)> {
+    let Flags {
+        sync_period,
+        downscale_stabilization,
+        tolerance,
+        cpu_initialization_period,
+        initial_readiness_delay,
+        ..
+    } = &settings.flags;
+    let duration = |span: &Span| span.to_string();
+    let gates = gates(&settings.gates).unwrap_or_default();
+    let gates = gates.split_once('=').map_or("", |(_, list)| list);
+    let values = [
+        duration(sync_period),
+        duration(downscale_stabilization),
+        tolerance.to_string(),
+        duration(cpu_initialization_period),
+        duration(initial_readiness_delay),
+        gates.to_owned(),
+    ];
+    PLACEHOLDERS.into_iter().zip(values).collect()
+}
+
+/// The quote of `sh` that is open at the end of a text.
+fn open_quote(text: &str) -> Option<char> {
+    let (mut open, mut escaped) = (None, false);
+    for c in text.chars() {
+        match (open, c) {
+            _ if escaped => escaped = false,
+            (None | Some('"'), '\\') => escaped = true,
+            (None, '\'' | '"') => open = Some(c),
+            (Some(quote), c) if c == quote => open = None,
+            _ => {}
+        }
+    }
+    open
+}
+
+/// A value as one word of `sh`, also within quotes. Most need no quotes of their own.
+fn quoted(value: &str, within: Option<char>) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-=,:+%@".contains(c);
+    if value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    // What is open is closed before it, and opened again.
+    let around = within.map(String::from).unwrap_or_default();
+    format!("{around}'{}'{around}", value.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            flags: Flags { sync_period: Span::from_millis(66), ..Flags::default() },
+            gates: BTreeMap::from([("A".to_owned(), true), ("B".to_owned(), false)]),
+            hpa_controller: false,
+            api_server: Vec::new(),
+            observed: Vec::new(),
+            small: false,
+            custom_kinds: std::collections::BTreeSet::new(),
+            controller: None,
+        }
+    }
+
+    #[test]
+    fn a_command_is_told_of_the_scenarios_flags() {
+        let command = "A=b ./target/naive {kubeconfig} --period={sync-period} {feature-gates} '{}'";
+        let own = Controller::new(command).unwrap();
+        assert_eq!(own.name(), "naive");
+        let config = Path::new("/tmp/k");
+        assert_eq!(
+            own.filled(config, &settings()),
+            "A=b ./target/naive /tmp/k --period=66ms A=true,B=false '{}'"
+        );
+        let environment: BTreeMap<_, _> =
+            own.environment(config, &settings()).into_iter().collect();
+        assert_eq!(environment["KUBECONFIG"], "/tmp/k");
+        assert_eq!(environment["KUBE_LOCKSTEP_SYNC_PERIOD"], "66ms");
+        assert_eq!(environment["KUBE_LOCKSTEP_TOLERANCE"], "0.1");
+        assert_eq!(environment["KUBE_LOCKSTEP_DOWNSCALE_STABILIZATION"], "5m");
+    }
+
+    #[test]
+    fn what_sh_reads_is_one_word_and_braces_can_be_meant() {
+        let filled = |command: &str, config: &str| {
+            Controller::new(command).unwrap().filled(Path::new(config), &settings())
+        };
+        let (awk, json) = (r#"x | awk "{{print}}""#, r#"x '{"a":{"b":{}}}' {{print $1}}"#);
+        assert_eq!(filled(awk, "k"), r#"x | awk "{print}""#);
+        assert_eq!(filled(json, "k"), json);
+        assert_eq!(filled("x {{kubeconfig}}={kubeconfig}", "k"), "x {kubeconfig}=k");
+        for config in ["/tmp/a folder/it's $HOME", "/tmp/{tolerance}", "/tmp/ä\\\"b\"`"] {
+            let ways =
+                ["{kubeconfig}", "\"{kubeconfig}\"", "'{kubeconfig}'", "\\\"{kubeconfig}\\\""];
+            for way in ways {
+                let command = filled(&format!("printf '%s\\n' {way}"), config);
+                let output = std::process::Command::new("sh").args(["-c", &command]).output();
+                let seen = String::from_utf8(output.unwrap().stdout).unwrap();
+                assert_eq!(
+                    seen.trim_end().trim_matches('"'),
+                    config.trim_matches('"'),
+                    "{command}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The engines by name: the one place that lists them. How each is made is in `run::engines`.
+//!
+//! The list is the same in every build. An engine whose cargo feature is missing is refused by name
+//! when a run asks for it.
+
+use super::{EngineError, model, recorded, upstream};
+
+/// How an engine measures time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// The engine advances the clock from event to event.
+    Virtual,
+    /// The clock is that of the machine: a cluster.
+    Wall,
+}
+
+/// Which engine to run scenarios on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum EngineChoice {
+    /// Upstream if it can run here, else its recorded traces.
+    #[default]
+    Best,
+    /// Upstream's controller in virtual time.
+    Upstream,
+    /// The reference model itself.
+    Model,
+    /// Upstream's recorded traces.
+    Recorded,
+    /// A control plane of child processes.
+    Embedded,
+    /// The same control plane in a container.
+    Image,
+    /// k3s in a container.
+    K3s,
+    /// A new kind cluster.
+    Kind,
+    /// An existing cluster.
+    Kubeconfig,
+}
+
+/// What is known of an engine before it is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct EngineInfo {
+    /// The engine.
+    pub choice: EngineChoice,
+    /// Its name on the command line and in reports.
+    pub name: &'static str,
+    /// A line of help.
+    pub about: &'static str,
+    /// How it measures time.
+    pub clock: Clock,
+    /// The cargo feature that it requires beyond `engines`.
+    pub feature: Option<&'static str>,
+}
+
+/// All engines, in the order of the help.
+pub const ENGINES: [EngineInfo; 8] = [
+    EngineInfo {
+        choice: EngineChoice::Upstream,
+        name: upstream::NAME,
+        about: "Upstream's own controller, in virtual time",
+        clock: Clock::Virtual,
+        feature: None,
+    },
+    EngineInfo {
+        choice: EngineChoice::Model,
+        name: model::NAME,
+        about: "The reference model itself: checks the expectations only",
+        clock: Clock::Virtual,
+        feature: None,
+    },
+    EngineInfo {
+        choice: EngineChoice::Recorded,
+        name: recorded::NAME,
+        about: "Recorded traces of upstream's controller",
+        clock: Clock::Virtual,
+        feature: None,
+    },
+    EngineInfo {
+        choice: EngineChoice::Embedded,
+        name: EMBEDDED,
+        about: "A whole control plane of this machine's own: etcd, kube-apiserver, \
+                kube-controller-manager",
+        clock: Clock::Wall,
+        feature: Some(CLUSTERS),
+    },
+    EngineInfo {
+        choice: EngineChoice::Image,
+        name: IMAGE,
+        about: "The same in a container, of an image that is built of it (needs Docker)",
+        clock: Clock::Wall,
+        feature: Some(CLUSTERS),
+    },
+    EngineInfo {
+        choice: EngineChoice::K3s,
+        name: K3S,
+        about: "k3s in a container (needs Docker and its image)",
+        clock: Clock::Wall,
+        feature: Some(CLUSTERS),
+    },
+    EngineInfo {
+        choice: EngineChoice::Kind,
+        name: KIND,
+        about: "A new cluster of kind's (needs kind and Docker); with --context, one that is there",
+        clock: Clock::Wall,
+        feature: Some(CLUSTERS),
+    },
+    EngineInfo {
+        choice: EngineChoice::Kubeconfig,
+        name: KUBECONFIG,
+        about: "Any cluster, by the --context of a kubeconfig, with its own sync period",
+        clock: Clock::Wall,
+        feature: Some(CLUSTERS),
+    },
+];
+
+/// The name of the control plane of child processes.
+pub const EMBEDDED: &str = "embedded";
+/// The name of the control plane in an image of its own.
+pub const IMAGE: &str = "image";
+/// The name of k3s.
+pub const K3S: &str = "k3s";
+/// The name of a new kind cluster.
+pub const KIND: &str = "kind";
+/// The name of an existing cluster.
+pub const KUBECONFIG: &str = "kubeconfig";
+
+/// The cargo feature with everything that talks to a cluster.
+pub const CLUSTERS: &str = "clusters";
+
+/// Whether this build has the feature [`CLUSTERS`].
+pub const HAS_CLUSTERS: bool = cfg!(feature = "clusters");
+
+impl EngineChoice {
+    /// The engine's row in the registry; for [`EngineChoice::Best`] that of upstream.
+    #[must_use]
+    pub fn info(self) -> &'static EngineInfo {
+        let [upstream, ..] = &ENGINES;
+        ENGINES.iter().find(|engine| engine.choice == self).unwrap_or(upstream)
+    }
+
+    /// Whether it is a cluster, with a wall clock.
+    #[must_use]
+    pub fn is_wall_clock(self) -> bool {
+        self.info().clock == Clock::Wall
+    }
+}
+
+impl EngineInfo {
+    /// The cargo feature that the engine requires and this build lacks.
+    #[must_use]
+    pub fn missing_feature(&self) -> Option<&'static str> {
+        self.feature.filter(|_| !HAS_CLUSTERS)
+    }
+
+    /// Refuses an engine that this build lacks.
+    ///
+    /// # Errors
+    /// With the feature to build with.
+    pub fn require(&self) -> Result<(), EngineError> {
+        let Some(feature) = self.missing_feature() else { return Ok(()) };
+        Err(EngineError::Unavailable {
+            engine: self.name.into(),
+            why: format!("`--engine {}` requires a build with `--features {feature}`", self.name),
+            hint: feature_hint(feature),
+        })
+    }
+}
+
+/// How to get a build with a cargo feature.
+#[must_use]
+pub fn feature_hint(feature: &str) -> String {
+    format!("run `cargo run --features {feature} -- …`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_has_one_row() {
+        for engine in &ENGINES {
+            assert_eq!(engine.choice.info(), engine);
+            assert_eq!(ENGINES.iter().filter(|other| other.name == engine.name).count(), 1);
+        }
+        assert_eq!(EngineChoice::Best.info().name, upstream::NAME);
+    }
+
+    #[test]
+    fn only_clusters_require_a_feature() {
+        for engine in &ENGINES {
+            assert_eq!(engine.feature.is_some(), engine.clock == Clock::Wall, "{}", engine.name);
+            assert_eq!(engine.require().is_ok(), engine.feature.is_none() || HAS_CLUSTERS);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What to run, and how: plain data that the runner reads.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::{Event, Setting, Shard};
+use crate::compare::KnownDisagreement;
+use crate::engine::custom::Controller;
+use crate::engine::options::ExistingCluster;
+use crate::engine::recorded::Traces;
+use crate::engine::registry::{ENGINES, EngineChoice};
+use crate::engine::upstream::TIME_LIMIT;
+use crate::engine::upstream::checkout::Checkout;
+use crate::model::rules::{Release, Releases};
+use crate::scenario::Scenario;
+
+/// How many scenarios run at a time on a cluster by default: they mostly wait, and not more start
+/// than the cluster can keep up with.
+pub const SIDE_BY_SIDE: usize = 72;
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The scenarios, in the order of the report.
+    pub scenarios: Vec<Arc<Scenario>>,
+    /// The engine.
+    pub engine: EngineChoice,
+    /// The releases: every scenario runs on each of them, from the oldest to the newest.
+    pub releases: Releases,
+    /// How many scenarios run at a time, at least 1.
+    pub jobs: usize,
+    /// Known disagreements.
+    pub known: Vec<KnownDisagreement>,
+    /// Where recorded traces are.
+    pub traces: Traces,
+    /// An engine program to use in place of the one that would be built.
+    pub program: Option<PathBuf>,
+    /// A local checkout to build in place of a release.
+    pub checkout: Option<Checkout>,
+    /// The part of the plan to run.
+    pub shard: Option<Shard>,
+    /// How long an answer of the engine may take.
+    pub time_limit: Duration,
+    /// Settings of wall-clock engines.
+    pub cluster: ClusterOptions,
+    /// The arguments that repeat this plan, where the engine's name alone does not.
+    pub replay_args: Vec<String>,
+    /// Set from outside to end the run early: running scenarios end, the others are not run.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Settings of engines with a wall clock.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ClusterOptions {
+    /// How fast scenarios run.
+    pub pace: Pace,
+    /// The cluster of [`EngineChoice::Kubeconfig`].
+    pub existing: Option<ExistingCluster>,
+    /// The image of clusters in containers, in place of the default one.
+    pub image: Option<String>,
+    /// The controller that replaces upstream's.
+    pub controller: Option<CustomController>,
+}
+
+/// How fast scenarios run on a wall clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// How many times as fast as written.
+    pub speed: NonZero<u32>,
+    /// Scenarios that take longer than this are skipped.
+    pub longest: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        // Sync periods of 15 s become 1 s: much longer than a reconcile takes.
+        let speed = NonZero::<u32>::MIN.saturating_add(14);
+        Pace { speed, longest: Duration::from_secs(60) }
+    }
+}
+
+/// The user's own controller, and what of it is compared with the model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CustomController {
+    /// The controller.
+    pub controller: Controller,
+    /// What of it is compared.
+    pub compared: Compared,
+}
+
+/// What of a controller is compared with the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Compared {
+    /// When it scales, and to how many replicas.
+    #[default]
+    Scale,
+    /// The status as well, without the messages of its conditions.
+    Status,
+    /// Everything that can be observed, as of upstream's own controller: each request in its order,
+    /// messages, events, and that reconciles are a sync period apart, up to a third early or one
+    /// late.
+    All,
+}
+
+impl Plan {
+    /// A plan with default settings: no known disagreements, one scenario at a time (on a cluster
+    /// [`SIDE_BY_SIDE`]), the traces inside this binary.
+    #[must_use]
+    pub fn new(scenarios: Vec<Arc<Scenario>>, engine: EngineChoice, releases: Releases) -> Plan {
+        Plan {
+            scenarios,
+            engine,
+            releases,
+            jobs: if engine.is_wall_clock() { SIDE_BY_SIDE } else { 1 },
+            known: Vec::new(),
+            traces: Traces::Embedded,
+            program: None,
+            checkout: None,
+            shard: None,
+            time_limit: TIME_LIMIT,
+            cluster: ClusterOptions::default(),
+            replay_args: Vec::new(),
+            stop: Arc::default(),
+        }
+    }
+
+    /// The numbers of the scenarios to run on each release. Releases of which a shard runs nothing
+    /// are left out: their engines are not needed.
+    pub(super) fn parts(&self) -> Vec<(Release, Vec<usize>)> {
+        let releases: Vec<Release> = self.releases.iter().collect();
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let parts = shard.of_runs(releases.len(), self.scenarios.len());
+        let parts = releases.into_iter().zip(parts);
+        parts.filter(|(_, part)| self.shard.is_none() || !part.is_empty()).collect()
+    }
+
+    /// How many scenarios run, on all releases together.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.parts().iter().map(|(_, part)| part.len()).sum()
+    }
+
+    /// A mark that all shards of a plan share, and no other plan: a hash of the releases and of the
+    /// content of each scenario.
+    fn mark(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.releases.to_string());
+        for scenario in &self.scenarios {
+            hash.update(format!("\n{} {}", scenario.id, scenario.hash));
+        }
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The event with which the run begins.
+    pub(super) fn started(&self, engine: Arc<str>, note: Option<String>) -> Event {
+        Event::Started {
+            scenarios: self.runs(),
+            setting: Setting {
+                engine,
+                release: self.releases.to_string(),
+                program: self.program.clone(),
+                checkout: self.checkout.as_ref().map(|checkout| checkout.path.clone()),
+                time_limit: Some(self.time_limit).filter(|limit| *limit != TIME_LIMIT),
+                replay_args: self.replay_args.clone(),
+                shard: self.shard,
+                plan: self.mark(),
+            },
+            note,
+        }
+    }
+
+    /// The name of the engine, as far as it is known before one is made.
+    pub(super) fn engine_name(&self) -> Arc<str> {
+        match (&self.program, &self.checkout, &self.cluster.controller) {
+            (Some(program), ..) => name_of_program(program),
+            (_, Some(checkout), _) => checkout.name().into(),
+            (_, _, Some(own)) => {
+                format!("{} + {}", self.engine.info().name, own.controller.name()).into()
+            }
+            _ => self.engine.info().name.into(),
+        }
+    }
+}
+
+/// A program is called by its file's name, unless that is the name of an engine.
+pub(super) fn name_of_program(program: &Path) -> Arc<str> {
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    match ENGINES.iter().any(|engine| engine.name == name) {
+        true => format!("program {name}").into(),
+        false => name.into(),
+    }
+}
