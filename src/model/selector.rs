@@ -585,6 +585,15 @@ pub(crate) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
     errors
 }
 
+/// Returns the labels of a selector that consists of equalities alone, as in `matchLabels`.
+pub(crate) fn match_labels(selector: &str) -> Option<Vec<(&str, &str)>> {
+    let labels: Option<Vec<_>> = selector.split(',').map(|part| part.split_once('=')).collect();
+    let labels = labels?;
+    let plain = |text: &&str| !text.is_empty() && !text.contains(['=', '!', ' ']);
+    let all = labels.iter().all(|(key, value)| plain(key) && !value.contains(['=', '!', ' ']));
+    (all && Selector::parse(selector).is_ok()).then_some(labels)
+}
+
 #[cfg(test)]
 #[path = "selector_tests.rs"]
 mod tests;

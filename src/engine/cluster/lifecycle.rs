@@ -1,5 +1,6 @@
 //! A cluster on which scenarios are played, several at a time.
 
+use crate::engine::cluster::metrics_api::groups::GROUPS;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
@@ -12,16 +13,15 @@ use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::access::connect::{Reach, Way};
 use super::access::{client, clock_skew};
 use super::custom_controller as own;
 use super::custom_controller::Own;
 use super::load::probe::Pulse;
 use super::load::setup_queue::Openings;
+use super::metrics_api::register;
 use super::metrics_api::register::Refusal;
 use super::metrics_api::route::{Route, is_own};
-use super::metrics_api::server::{Metrics, Server};
-use super::metrics_api::{register, server};
+use super::metrics_api::server::Server;
 use super::observe::audit_log::Routes;
 use super::observe::{audit_log, watches};
 use super::provision::container::Container;
@@ -39,6 +39,8 @@ use super::settings::Settings;
 use super::settings::UPSTREAM_USER;
 use crate::compare::Scope;
 use crate::engine::EngineError;
+use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::custom::USER;
 use crate::engine::options::{ExistingCluster, HostPort};
 use crate::model::time::Span;
@@ -342,7 +344,7 @@ impl Cluster {
             ..ExistingCluster::default()
         };
         let reached = existing::reach(&given).await.map_err(broken)?;
-        let groups = server::GROUPS.map(|(group, _)| group);
+        let groups = GROUPS.map(|(group, _)| group);
         let reach = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
         let (client, late) = (reached.client, Span::ZERO);
         workload::install(&client, &settings.custom_kinds).await.map_err(broken)?;

@@ -16,6 +16,7 @@
 
 pub(crate) mod access;
 mod custom_controller;
+pub(crate) mod labels;
 mod lifecycle;
 pub(crate) mod load;
 pub(crate) mod metrics_api;
@@ -26,7 +27,7 @@ pub(crate) mod settings;
 
 pub(crate) use lifecycle::{Cluster, Sight, stopped};
 pub(crate) use observe::audit_log::{DIRECT, Did};
-pub(crate) use observe::reconcile::Tick;
+pub(crate) use session::reconcile::Tick;
 pub(crate) use session::scenario_session::Scene;
 pub(crate) use session::supported::unfit;
 pub(crate) use session::workload::CustomKind;

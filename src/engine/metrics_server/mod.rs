@@ -23,12 +23,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::engine::cluster::access::connect::{Reach, Reached, Way};
-pub use crate::engine::cluster::metrics_api::query_log::Query;
+use crate::engine::cluster::access::connect::Reached;
+use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::metrics_api::groups::NAMESPACE;
+pub use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{Foreign, Refusal, Registration};
 use crate::engine::cluster::metrics_api::route::own_address;
-use crate::engine::cluster::metrics_api::server::{Metrics, NAMESPACE, Server};
+use crate::engine::cluster::metrics_api::server::Server;
+use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::provision::existing::port_hint;
 use crate::engine::cluster::provision::process::Guard;
 use crate::engine::cluster::session::live_pods::RealPods;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::engine::cluster::access::connect;
-use crate::engine::cluster::access::connect::{Reached, chain};
+use crate::engine::cluster::access::connect::Reached;
+use crate::engine::cluster::access::error::chain;
 use crate::engine::metrics_server::Told;
 use crate::engine::metrics_server::Trouble;
 

@@ -10,7 +10,7 @@ use kube::{Api, Client, Config, Error};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::engine::cluster::access::connect::chain;
+use crate::engine::cluster::access::error::chain;
 
 /// How long a request may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -94,9 +94,9 @@ pub(crate) fn at_once() -> DeleteParams {
 mod tests {
     use super::*;
     use crate::engine::cluster::load::probe::PULSE;
+    use crate::engine::cluster::metrics_api::groups::GROUPS;
+    use crate::engine::cluster::metrics_api::groups::PROBE;
     use crate::engine::cluster::metrics_api::register::api_services;
-    use crate::engine::cluster::metrics_api::server::GROUPS;
-    use crate::engine::cluster::metrics_api::server::PROBE;
 
     #[tokio::test]
     async fn it_is_told_why_nobody_answers() {

@@ -1,6 +1,9 @@
 //! The namespaces of scenarios: each says whose it is, so that all of them can be removed, also
 //! those of a process that was killed.
 
+use crate::engine::cluster::labels::{
+    HOLD_FINALIZER, OWNER_ANNOTATION, PLAYED_LABEL, SCENARIO_LABEL,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,12 +16,6 @@ use tokio::time::{Instant, sleep};
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::ownership::{Owner, age};
 use crate::engine::cluster::metrics_api::register;
-use crate::engine::cluster::metrics_api::register::OWNER;
-use crate::engine::cluster::session::pod_cache::PLAYED;
-use crate::engine::cluster::session::scenario_session::HOLD;
-
-/// The label of all of them.
-const MARK: &str = "kube-lockstep.dev/scenario";
 
 /// How long they may take to go: a cluster's namespace controller is in no hurry.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -34,8 +31,8 @@ pub(crate) fn namespace(name: &str) -> Result<Namespace, String> {
     object(json!({
         "metadata": {
             "name": name,
-            "labels": { MARK: "true" },
-            "annotations": { OWNER: Owner::here().text() },
+            "labels": { SCENARIO_LABEL: "true" },
+            "annotations": { OWNER_ANNOTATION: Owner::here().text() },
         },
     }))
 }
@@ -49,11 +46,11 @@ struct Claimed {
 
 async fn claimed(client: &Client) -> Result<Vec<Claimed>, String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let list = namespaces.list(&ListParams::default().labels(MARK)).await;
+    let list = namespaces.list(&ListParams::default().labels(SCENARIO_LABEL)).await;
     let list = list.map_err(|error| format!("namespaces can't be listed: {error}"))?;
     let claimed = list.into_iter().map(|it| Claimed {
         name: it.name_any(),
-        owner: it.annotations().get(OWNER).and_then(|text| Owner::of_text(text)),
+        owner: it.annotations().get(OWNER_ANNOTATION).and_then(|text| Owner::of_text(text)),
         age: age(it.metadata.creation_timestamp.map(|created| created.0)),
     });
     Ok(claimed.collect())
@@ -123,9 +120,10 @@ pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), Stri
 /// Lets go of the pods that are held in a namespace.
 async fn release(client: &Client, namespace: &str) -> Result<(), String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let list = pods.list(&ListParams::default().labels(PLAYED)).await;
+    let list = pods.list(&ListParams::default().labels(PLAYED_LABEL)).await;
     let list = list.map_err(|error| format!("pods of {namespace}: {error}"))?;
-    let held = list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD));
+    let held =
+        list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD_FINALIZER));
     for pod in held {
         let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         match pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await {

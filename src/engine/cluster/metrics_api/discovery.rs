@@ -1,5 +1,6 @@
 //! What the fake metrics API says of itself: its groups and their resources, and how these look.
 
+use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE, resource_of};
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,11 +10,10 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::engine::cluster::metrics_api::handlers::{error, failure, not_found};
 use crate::engine::cluster::metrics_api::json as body;
 use crate::engine::cluster::metrics_api::openapi;
-use crate::engine::cluster::metrics_api::server::{GROUPS, Metrics, PROBE};
-use crate::scenario::resolved::usual_plural;
+use crate::engine::cluster::metrics_api::response::{error, failure, not_found};
+use crate::engine::cluster::metrics_api::state::Metrics;
 
 type Shared = State<Arc<Metrics>>;
 
@@ -81,12 +81,4 @@ fn resources(metrics: &Metrics, group: &str, version: &str) -> Value {
     names.sort();
     names.dedup();
     body::resources(group, version, &names)
-}
-
-/// The resource of a kind, both with their groups.
-pub(crate) fn resource_of(kind: &str) -> String {
-    match kind.split_once('.') {
-        Some((kind, group)) => format!("{}.{group}", usual_plural(kind)),
-        None => usual_plural(kind),
-    }
 }

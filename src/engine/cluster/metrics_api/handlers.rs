@@ -2,23 +2,23 @@
 //!
 //! Each query is told to the one who plays in the namespace: that is how a reconcile is seen.
 
+use crate::engine::cluster::metrics_api::response::{InShort, error, failure, not_found};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::engine::cluster::metrics_api::discovery::resource_of;
+use crate::engine::cluster::metrics_api::groups::resource_of;
 use crate::engine::cluster::metrics_api::json as body;
-use crate::engine::cluster::metrics_api::query_log::InShort;
-use crate::engine::cluster::metrics_api::server::{Metrics, Served};
+use crate::engine::cluster::metrics_api::state::{Metrics, Served};
 use crate::engine::cluster::observe::audit_log::Did;
-use crate::model::api::{ApiError, PodMetrics, Series, SeriesAnswer};
+use crate::model::api::{PodMetrics, Series, SeriesAnswer};
 use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
 
@@ -460,19 +460,4 @@ async fn external(
 fn missing(metric: &str, of: Option<&str>) -> String {
     let what = format!("the server could not find the metric {metric}");
     of.map_or_else(|| what.clone(), |of| format!("{what} for {of}"))
-}
-
-pub(crate) fn error(code: u16, reason: &str, message: &str) -> ApiError {
-    ApiError { code, reason: reason.to_owned(), message: message.into() }
-}
-
-pub(crate) fn not_found(message: &str) -> Response {
-    failure(&error(404, "NotFound", message))
-}
-
-pub(crate) fn failure(error: &ApiError) -> Response {
-    let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = (code, Json(body::status(error))).into_response();
-    answer.extensions_mut().insert(InShort(error.message.to_string()));
-    answer
 }

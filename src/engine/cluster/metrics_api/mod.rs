@@ -2,10 +2,15 @@
 //! for many scenarios at once, and their registration with the API server.
 
 pub(crate) mod discovery;
+pub(crate) mod expose;
+pub(crate) mod groups;
 pub(crate) mod handlers;
 pub(crate) mod json;
 pub(crate) mod openapi;
+pub(crate) mod query;
 pub(crate) mod query_log;
 pub(crate) mod register;
+pub(crate) mod response;
 pub(crate) mod route;
 pub(crate) mod server;
+pub(crate) mod state;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::cluster::metrics_api::server::GROUPS;
+use crate::engine::cluster::metrics_api::groups::GROUPS;
 
 /// What the description is called.
 const TITLE: &str = "kube-lockstep metrics";

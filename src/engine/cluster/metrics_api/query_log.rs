@@ -1,5 +1,7 @@
 //! What the metrics APIs are asked, by whom, and what they answer: for people to read.
 
+use crate::engine::cluster::metrics_api::query::{ASKING, Query};
+use crate::engine::cluster::metrics_api::response::{InShort, error, failure};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,52 +11,9 @@ use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use jiff::Timestamp;
-use serde::Serialize;
 
-use crate::engine::cluster::metrics_api::handlers;
-use crate::engine::cluster::metrics_api::server::{GROUPS, Metrics};
-
-/// A query of a metric.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Query {
-    /// When it came.
-    pub at: Timestamp,
-    /// The program that asked, by what it says of itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_agent: Option<String>,
-    /// The user that asked, if an API server has handed it on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// The group: `metrics.k8s.io`.
-    pub group: String,
-    /// The namespace; none: all of them, or nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// What was asked for, below the namespace: `pods`, `pods/*/jobs`, `queue_length`.
-    pub what: String,
-    /// Selectors and other parameters, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parameters: Vec<(String, String)>,
-    /// The HTTP status.
-    pub code: u16,
-    /// The answer, in short.
-    pub answer: String,
-}
-
-/// What an answer says, in short; it goes along with the answer.
-#[derive(Clone, Debug)]
-pub(crate) struct InShort(pub(crate) String);
-
-tokio::task_local! {
-    /// Who asks what is being answered.
-    static ASKING: String;
-}
-
-/// The user that asks, as the API server has handed it on.
-pub(crate) fn asking() -> String {
-    ASKING.try_with(Clone::clone).unwrap_or_default()
-}
+use crate::engine::cluster::metrics_api::groups::GROUPS;
+use crate::engine::cluster::metrics_api::state::Metrics;
 
 /// Lets a query wait as long as the scenario says, and tells of it when it is answered.
 pub(crate) async fn observe(
@@ -73,7 +32,7 @@ pub(crate) async fn observe(
     let user = header(request.headers(), "x-remote-user");
     let answer = if let Some(kind) = asked.watched() {
         let why = format!("watch is not supported on resources of kind \"{kind}\"");
-        handlers::failure(&handlers::error(405, "MethodNotAllowed", &why))
+        failure(&error(405, "MethodNotAllowed", &why))
     } else {
         let slow = asked.namespace.as_ref().and_then(|namespace| metrics.slowness(namespace));
         if let Some(span) = slow {

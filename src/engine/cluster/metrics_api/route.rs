@@ -16,7 +16,7 @@ use kube::{Api, Client, Error};
 use serde_json::{Value, json};
 
 use crate::engine::cluster::access::client::object;
-use crate::engine::cluster::metrics_api::server::{NAMESPACE, SERVICE};
+use crate::engine::cluster::metrics_api::groups::{NAMESPACE, SERVICE};
 
 /// A way by which the API server may reach the server.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,9 +4,11 @@
 //! Here is what is served, and the server. What it says of its groups is in `discovery`, what it
 //! answers to queries in `answers`; the bodies are made in `metrics_json`.
 
-use std::collections::HashMap;
+use crate::engine::cluster::metrics_api::groups::{NAMESPACE, SERVER_HEADER, SERVICE};
+use crate::engine::cluster::metrics_api::response::not_found;
+use crate::engine::cluster::metrics_api::state::Metrics;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::http::HeaderValue;
@@ -14,222 +16,9 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
-use jiff::Timestamp;
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::engine::cluster::metrics_api::query_log::Query;
 use crate::engine::cluster::metrics_api::{discovery, handlers, query_log};
-use crate::engine::cluster::observe::audit_log::Did;
 use crate::engine::cluster::provision::pki::{Authority, Identity};
-use crate::model::time::{Span, Time};
-use crate::world::{Change, Cluster, Mirror, RealPod};
-
-/// The names by which the API server knows it: those of a Service.
-pub(crate) const NAMESPACE: &str = "kube-lockstep-metrics";
-pub(crate) const SERVICE: &str = "metrics";
-
-/// A group without resources, by which it is found out how an API server reaches the server.
-pub(crate) const PROBE: (&str, &str) = ("probe.kube-lockstep.dev", "v1");
-
-/// Says of each answer which server gave it.
-pub(crate) const SERVER_HEADER: &str = "x-kube-lockstep";
-
-/// The groups that it serves, each with its versions, the best first.
-pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
-    ("metrics.k8s.io", &["v1beta1"]),
-    ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"]),
-    ("external.metrics.k8s.io", &["v1beta1"]),
-];
-
-/// What is served in one namespace.
-#[derive(Debug)]
-pub(crate) struct Served {
-    pub(crate) cluster: Cluster,
-    /// What the scenario calls it.
-    pub(crate) called: Arc<str>,
-    /// Which instant is t=0.
-    epoch: Timestamp,
-    /// The names that the scenario's pods have in the cluster.
-    names: HashMap<Arc<str>, Arc<str>>,
-    /// What goes on of itself, with the cluster's own pods.
-    mirror: Option<Mirror>,
-    log: Option<UnboundedSender<Did>>,
-    /// Whose queries alone are told, where that is known.
-    controller: Option<Arc<str>>,
-}
-
-impl Served {
-    fn new(called: &Arc<str>, epoch: Timestamp) -> Served {
-        Served {
-            cluster: Cluster::default(),
-            called: called.clone(),
-            epoch,
-            names: HashMap::new(),
-            mirror: None,
-            log: None,
-            controller: None,
-        }
-    }
-
-    /// As it is now.
-    pub(crate) fn now(&mut self) -> &Served {
-        let now = self.time(Timestamp::now());
-        let changes = self.mirror.as_mut().map(|mirror| mirror.advance(now));
-        for change in changes.into_iter().flatten() {
-            // The world defines a template before it uses it.
-            let _ = self.cluster.apply(&change, &|_, _| Ok(()));
-        }
-        self
-    }
-
-    fn time(&self, at: Timestamp) -> Time {
-        let nanos = at.as_nanosecond() - self.epoch.as_nanosecond();
-        Time(i64::try_from(nanos).unwrap_or(i64::MAX))
-    }
-
-    pub(crate) fn timestamp(&self, at: Time) -> String {
-        let nanos = self.epoch.as_nanosecond() + i128::from(at.0);
-        let at = Timestamp::from_nanosecond(nanos).unwrap_or(self.epoch);
-        // Times cross the API in whole seconds.
-        Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
-    }
-
-    /// A pod's name in the cluster. A sample may outlive its pod.
-    pub(crate) fn name<'a>(&'a self, pod: &'a Arc<str>) -> &'a Arc<str> {
-        self.names.get(pod).unwrap_or(pod)
-    }
-
-    /// Tells of a query. Others than the controller may look, too.
-    pub(crate) fn tell(&self, did: Did) {
-        let by = query_log::asking();
-        if self.controller.as_ref().is_some_and(|it| **it != *by) {
-            return;
-        }
-        if let Some(log) = &self.log {
-            // Nobody listens any more when a scenario is over.
-            let _ = log.send(Did { by, ..did });
-        }
-    }
-}
-
-/// What the server and those who tell it of changes share.
-#[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    namespaces: Mutex<HashMap<String, Served>>,
-    /// Who asks as the HPA controller, once that is known.
-    controller: OnceLock<Arc<str>>,
-    /// Who is told of all queries.
-    queries: Option<UnboundedSender<Query>>,
-    /// Nobody but the controller asks: what upstream's never asks for is told as well.
-    is_private: bool,
-}
-
-impl Metrics {
-    /// Of which all queries are told.
-    pub(crate) fn told_to(queries: UnboundedSender<Query>) -> Metrics {
-        Metrics { queries: Some(queries), ..Metrics::default() }
-    }
-
-    /// Which the controller alone asks, or others as well.
-    pub(crate) fn of_cluster(is_private: bool) -> Metrics {
-        Metrics { is_private, ..Metrics::default() }
-    }
-
-    pub(crate) fn is_private(&self) -> bool {
-        self.is_private
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<String, Served>> {
-        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From now on a namespace is served. Queries are told to `log`.
-    pub(crate) fn open(
-        &self,
-        namespace: &str,
-        called: &Arc<str>,
-        epoch: Timestamp,
-        log: UnboundedSender<Did>,
-    ) {
-        let controller = self.controller.get().cloned();
-        let served = Served { log: Some(log), controller, ..Served::new(called, epoch) };
-        self.lock().insert(namespace.to_owned(), served);
-    }
-
-    /// From now on a namespace is served, of itself: t=0 is now. `pods` are those that there are,
-    /// in the order of their creation; it is given which instant t=0 is.
-    pub(crate) fn open_mirror(
-        &self,
-        namespace: &str,
-        (called, mut mirror): (&Arc<str>, Mirror),
-        pods: impl FnOnce(Timestamp) -> Vec<RealPod>,
-    ) {
-        let epoch = Timestamp::now();
-        // What happens at t=0 happens to them.
-        mirror.see(Time(-1), &pods(epoch));
-        let served = Served { mirror: Some(mirror), ..Served::new(called, epoch) };
-        self.lock().insert(namespace.to_owned(), served);
-    }
-
-    /// The pods of a namespace that is served of itself, as for [`Metrics::open_mirror`].
-    pub(crate) fn see(&self, namespace: &str, pods: impl FnOnce(Timestamp) -> Vec<RealPod>) {
-        if let Some(served) = self.lock().get_mut(namespace) {
-            let now = served.time(Timestamp::now());
-            let pods = pods(served.epoch);
-            if let Some(mirror) = &mut served.mirror {
-                mirror.see(now, &pods);
-            }
-        }
-    }
-
-    /// That user is the controller: of namespaces that are opened from now on, only what it asks is
-    /// told.
-    pub(crate) fn set_controller(&self, user: &str) {
-        // Once is enough: it does not change.
-        let _ = self.controller.set(user.into());
-    }
-
-    /// Its t=0 is another instant.
-    pub(crate) fn begin_at(&self, namespace: &str, epoch: Timestamp) {
-        if let Some(served) = self.lock().get_mut(namespace) {
-            served.epoch = epoch;
-        }
-    }
-
-    /// It no longer is.
-    pub(crate) fn close(&self, namespace: &str) {
-        self.lock().remove(namespace);
-    }
-
-    /// What a namespace's metrics APIs answer changes.
-    pub(crate) fn apply(&self, namespace: &str, change: &Change) {
-        if let Some(served) = self.lock().get_mut(namespace) {
-            // The world defines a template before it uses it, and HPAs are not applied here.
-            let _ = served.cluster.apply(change, &|_, _| Ok(()));
-        }
-    }
-
-    /// The scenario's pods have these names in the cluster.
-    pub(crate) fn rename(&self, namespace: &str, names: HashMap<Arc<str>, Arc<str>>) {
-        if let Some(served) = self.lock().get_mut(namespace) {
-            served.names = names;
-        }
-    }
-
-    /// How long a query of a namespace that is served of itself takes now.
-    pub(crate) fn slowness(&self, namespace: &str) -> Option<Span> {
-        let mut namespaces = self.lock();
-        let served = namespaces.get_mut(namespace).filter(|served| served.mirror.is_some())?;
-        served.now().cluster.faults().slow_metrics
-    }
-
-    pub(crate) fn asked(&self, query: impl FnOnce() -> Query) {
-        if let Some(queries) = &self.queries {
-            // Nobody listens any more when all is over.
-            let _ = queries.send(query());
-        }
-    }
-}
 
 /// The server, until it is dropped.
 #[derive(Debug)]
@@ -287,7 +76,7 @@ fn router(metrics: Arc<Metrics>, id: &str) -> Router {
     };
     let router = handlers::routes(discovery::routes(Router::new()));
     router
-        .fallback(async || handlers::not_found("the server could not find this"))
+        .fallback(async || not_found("the server could not find this"))
         .layer(from_fn_with_state(metrics.clone(), query_log::observe))
         .layer(map_response(signed))
         .with_state(metrics)

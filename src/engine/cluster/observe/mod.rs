@@ -1,5 +1,4 @@
 //! Observation of the controller: its requests and writes, grouped into reconciles.
 
 pub(crate) mod audit_log;
-pub(crate) mod reconcile;
 pub(crate) mod watches;

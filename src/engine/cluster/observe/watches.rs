@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 
 use crate::compare::Scope;
 use crate::engine::cluster::Sight;
+use crate::engine::cluster::labels::{FIELD_MANAGER, PLAYED_LABEL};
 use crate::engine::cluster::observe::audit_log::{Did, Routes, event_entry};
-use crate::engine::cluster::session::pod_cache::{PLAYED, Refusals};
-use crate::engine::cluster::session::scenario_session::WRITER;
+use crate::engine::cluster::session::pod_cache::Refusals;
 use crate::model::api::with_group;
 use crate::model::time::Span;
 
@@ -50,7 +50,7 @@ pub(crate) fn watch(client: &Client, routes: &Arc<Routes>, tasks: &mut JoinSet<(
     let apps = apps.map(|kind| GroupVersionKind::gvk("apps", "v1", kind));
     let core = GroupVersionKind::gvk("", "v1", "ReplicationController");
     for kind in apps.into_iter().chain([core]) {
-        let config = any.clone().labels(PLAYED);
+        let config = any.clone().labels(PLAYED_LABEL);
         tasks.spawn(follow(client, &kind, config, routes.clone(), scale_write));
     }
     let events = GroupVersionKind::gvk("", "v1", "Event");
@@ -170,10 +170,9 @@ fn scale_write(
 /// Whether the size is as we have written it.
 fn is_ours(object: &Value) -> bool {
     let fields = object["metadata"]["managedFields"].as_array();
-    fields
-        .into_iter()
-        .flatten()
-        .any(|it| it["manager"] == WRITER && it["fieldsV1"]["f:spec"].get("f:replicas").is_some())
+    fields.into_iter().flatten().any(|it| {
+        it["manager"] == FIELD_MANAGER && it["fieldsV1"]["f:spec"].get("f:replicas").is_some()
+    })
 }
 
 /// Each version of an event is one more time that it was recorded.
@@ -220,8 +219,8 @@ mod tests {
         };
         let mut versions = Versions::default();
         let mut next = |object: Value| versions.next(object, "deployments.apps", scale_write);
-        assert_eq!(next(of(1, 3, WRITER)), None);
-        assert_eq!(next(of(2, 5, WRITER)), None, "somebody scales it: that is us");
+        assert_eq!(next(of(1, 3, FIELD_MANAGER)), None);
+        assert_eq!(next(of(2, 5, FIELD_MANAGER)), None, "somebody scales it: that is us");
         let (what, entry) = next(of(3, 6, "kube-controller-manager")).expect("it was scaled");
         assert_eq!(what, "updateScale");
         let scaled = (&entry["resource"], &entry["name"], &entry["replicas"]);

@@ -14,7 +14,6 @@ use testcontainers::{GenericImage, TestcontainersError};
 use tokio::time::timeout;
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::connect;
 use crate::engine::upstream::build::{self, What};
 use crate::model::rules::Release;
 
@@ -154,7 +153,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     if let Some(Error::DockerResponseServerError { message, .. }) = error.downcast_ref() {
         return message.trim().to_owned();
     }
-    connect::chain(error)
+    crate::engine::cluster::access::error::chain(error)
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::connect::{Reach, Reached, Way, chain};
+use crate::engine::cluster::access::connect::Reached;
+use crate::engine::cluster::access::error::chain;
 use crate::engine::cluster::access::{connect, namespaces};
+use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{Foreign, Refusal};
 use crate::engine::cluster::metrics_api::route::own_address;
-use crate::engine::cluster::metrics_api::server::GROUPS;
 use crate::engine::options::{ClusterInfo, ExistingCluster, HostPort};
 use crate::model::rules::Release;
 use crate::model::time::Span;

@@ -15,7 +15,7 @@ use kube::{Api, Client, Error, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use crate::engine::cluster::metrics_api::server::Metrics;
+use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::model::selector::Selector;
 use crate::model::time::Time;
 use crate::scenario::resolved::Workload;

@@ -3,6 +3,7 @@
 pub(crate) mod live_pods;
 pub(crate) mod pod_cache;
 pub(crate) mod pods;
+pub(crate) mod reconcile;
 pub(crate) mod scenario_session;
 pub(crate) mod supported;
 pub(crate) mod warm_up;

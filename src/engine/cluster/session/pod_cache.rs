@@ -1,5 +1,6 @@
 //! What the cluster has of the scenarios' pods and targets, kept up to date by watches.
 
+use crate::engine::cluster::labels::PLAYED_LABEL;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,9 +17,6 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::engine::cluster::observe::audit_log::Routes;
-
-/// What pods of scenarios are marked with.
-pub(crate) const PLAYED: &str = "kube-lockstep.dev/played";
 
 /// Before a watch that has failed is begun again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -97,7 +95,7 @@ impl Seen {
         tasks: &mut JoinSet<()>,
     ) {
         let with = (client, routes);
-        let (pods, seen) = (events::<Pod>(client, Some(PLAYED)), self.clone());
+        let (pods, seen) = (events::<Pod>(client, Some(PLAYED_LABEL)), self.clone());
         tasks.spawn(follow(pods, routes.clone(), move |pod, there| {
             let status = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let real = RealPod {

@@ -18,8 +18,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client::{at_once, told};
-use crate::engine::cluster::session::pod_cache::{PLAYED, RealPod};
-use crate::engine::cluster::session::scenario_session::{HOLD, Scene};
+use crate::engine::cluster::labels::{HOLD_FINALIZER, PLAYED_LABEL};
+use crate::engine::cluster::session::pod_cache::RealPod;
+use crate::engine::cluster::session::scenario_session::Scene;
 use crate::engine::cluster::session::workload::Maker;
 use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
 use crate::model::time::Time;
@@ -281,10 +282,10 @@ impl Scene {
     pub(crate) fn pod(&self, template: Option<&Arc<str>>) -> Value {
         let template = template.and_then(|name| self.templates.get(name));
         let (mut labels, spec) = template.cloned().unwrap_or_default();
-        labels.insert(PLAYED.to_owned(), "true".to_owned());
+        labels.insert(PLAYED_LABEL.to_owned(), "true".to_owned());
         let mut metadata = json!({ "labels": labels });
         if self.holds {
-            metadata["finalizers"] = json!([HOLD]);
+            metadata["finalizers"] = json!([HOLD_FINALIZER]);
         }
         json!({ "metadata": metadata, "spec": pod_spec(&spec) })
     }

@@ -4,6 +4,7 @@
 //! the world is one of these. Which one is decided anew when the workload's controller deletes
 //! another than the world did: a pod is what its status says, and that is written here.
 
+use crate::engine::cluster::labels::{FIELD_MANAGER, PLAYED_LABEL};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +27,9 @@ use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::custom_controller::Said;
 use crate::engine::cluster::load::probe::Pulse;
 use crate::engine::cluster::load::setup_queue::{Opening, Openings};
-use crate::engine::cluster::metrics_api::server::Metrics;
+use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::observe::audit_log::{Did, Routes};
-use crate::engine::cluster::session::pod_cache::{PLAYED, Seen};
+use crate::engine::cluster::session::pod_cache::Seen;
 use crate::engine::cluster::session::pods::Todo;
 use crate::engine::cluster::session::workload;
 use crate::engine::cluster::session::workload::Maker;
@@ -38,12 +39,6 @@ use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
 use crate::trace::{ApiAnswer, ApiOutcome};
 use crate::world::{Change, PodState, ScaleTarget};
-
-/// As whom sizes are written: others are the controller's.
-pub(crate) const WRITER: &str = "kube-lockstep";
-
-/// What holds a pod that the world says is terminating.
-pub(crate) const HOLD: &str = "kube-lockstep.dev/hold";
 
 /// How long before t=0 its objects are made.
 const LEAD: SignedDuration = SignedDuration::from_secs(2);
@@ -371,8 +366,10 @@ impl Scene {
         let api = self.targets();
         let done = if self.there {
             let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-            let params =
-                PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
+            let params = PatchParams {
+                field_manager: Some(FIELD_MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
             api.patch_scale(&self.name, &params, &patch).await.map(|_| ())
         } else {
             let object = object(self.manifest(replicas, &target.selector));
@@ -389,7 +386,7 @@ impl Scene {
         json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
+            "metadata": { "name": self.name, "labels": { PLAYED_LABEL: "true" } },
             "spec": self.maker.spec(replicas, selector, self.pod(self.template.as_ref())),
         })
     }

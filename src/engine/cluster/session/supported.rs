@@ -2,7 +2,7 @@
 
 use crate::engine::cluster::session::workload::Maker;
 use crate::model::api::{Container, PodSpec};
-use crate::model::selector::Selector;
+use crate::model::selector::match_labels;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, ScaleDownOrder};
 
@@ -90,13 +90,4 @@ fn lacks_a_request(scenario: &Scenario) -> bool {
         !of_pod && spec.running_containers().any(|container| !has(container, name))
     };
     specs.into_iter().any(|spec| names.iter().any(|name| lacks(spec, name)))
-}
-
-/// A selector as `matchLabels`, if it is no more than that.
-pub(crate) fn match_labels(selector: &str) -> Option<Vec<(&str, &str)>> {
-    let labels: Option<Vec<_>> = selector.split(',').map(|part| part.split_once('=')).collect();
-    let labels = labels?;
-    let plain = |text: &&str| !text.is_empty() && !text.contains(['=', '!', ' ']);
-    let all = labels.iter().all(|(key, value)| plain(key) && !value.contains(['=', '!', ' ']));
-    (all && Selector::parse(selector).is_ok()).then_some(labels)
 }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
+use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::handlers::is_query;
-use crate::engine::cluster::metrics_api::server::GROUPS;
 use crate::engine::cluster::observe::audit_log::Did;
 use crate::engine::cluster::session::scenario_session::Stage;
 use crate::engine::cluster::settings::UPSTREAM_USER;

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::engine::cluster::access::client;
 use crate::engine::cluster::access::client::{object, told};
-use crate::engine::cluster::session::supported::match_labels;
+use crate::model::selector::match_labels;
 use crate::scenario::resolved::Workload;
 
 /// How long it may take until the API server serves a new kind.

@@ -1,0 +1,28 @@
+//! The groups of the metrics APIs and the names under which they are served.
+
+use crate::scenario::resolved::usual_plural;
+
+/// The names by which the API server knows it: those of a Service.
+pub(crate) const NAMESPACE: &str = "kube-lockstep-metrics";
+pub(crate) const SERVICE: &str = "metrics";
+
+/// A group without resources, by which it is found out how an API server reaches the server.
+pub(crate) const PROBE: (&str, &str) = ("probe.kube-lockstep.dev", "v1");
+
+/// Says of each answer which server gave it.
+pub(crate) const SERVER_HEADER: &str = "x-kube-lockstep";
+
+/// The groups that it serves, each with its versions, the best first.
+pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
+    ("metrics.k8s.io", &["v1beta1"]),
+    ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"]),
+    ("external.metrics.k8s.io", &["v1beta1"]),
+];
+
+/// The resource of a kind, both with their groups.
+pub(crate) fn resource_of(kind: &str) -> String {
+    match kind.split_once('.') {
+        Some((kind, group)) => format!("{}.{group}", usual_plural(kind)),
+        None => usual_plural(kind),
+    }
+}
