@@ -60,7 +60,7 @@ impl Coverage {
             let target = targets.get(hpa.target);
             let built_in = target.filter(|it| it.group.is_empty() || it.group == "apps");
             self.count(KINDS, built_in.map_or(CUSTOM, |it| it.kind));
-            self.count(VERSIONS, &hpa.given);
+            self.count(VERSIONS, &hpa.api_version);
         }
         let rules = Rules::of(release);
         let (possible, gates) = (FeatureGates::of(&rules), scenario.gates_by(&rules));

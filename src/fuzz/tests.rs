@@ -27,7 +27,7 @@ fn what_is_generated_is_written_and_read_as_the_same() {
             let timeline = timeline.map(|it| scenario::resolved::TimelineEvent { line: 0, ..it });
             let hpas = scenario.hpas.into_iter();
             let hpas =
-                hpas.map(|hpa| scenario::resolved::Autoscaler { given: "any".into(), ..hpa });
+                hpas.map(|hpa| scenario::resolved::Autoscaler { api_version: "any".into(), ..hpa });
             format!(
                 "{:#?}",
                 Scenario {
@@ -65,7 +65,7 @@ fn each_area_makes_what_it_is_named_after() {
     let day = Time::from_secs(86_000);
     assert!(all(Area::Days).all(|scenario| scenario.until >= day && ticks(&scenario) > 1000));
     assert!(all(Area::Ratios).all(|scenario| ticks(&scenario) <= 120));
-    let behaves = |made: &Scenario| made.hpas[0].manifest["spec"]["behavior"].is_object();
+    let behaves = |made: &Scenario| made.hpas[0].spec.behavior.is_some();
     assert!(all(Area::Behavior).filter(behaves).count() > 40);
     assert!(all(Area::Errors).all(|scenario| !scenario.timeline.is_empty()));
     assert_eq!("edits".parse(), Ok(Area::Edits));

@@ -30,7 +30,6 @@ use crate::run::lockstep::free_run;
 use crate::run::lockstep::unfinished;
 use crate::run::plan::{Pace, Plan};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::Action;
 
 /// Runs all scenarios of a plan on the cluster that it names.
 ///
@@ -98,24 +97,11 @@ pub(super) fn run_all(
     Ok(summary)
 }
 
-/// The groups of the metrics APIs that scenarios ask for.
-fn groups<'a>(scenarios: impl Iterator<Item = &'a Arc<Scenario>>) -> Vec<&'static str> {
-    let mut texts = Vec::new();
-    for scenario in scenarios {
-        texts.extend(scenario.hpas.iter().map(|hpa| hpa.manifest.to_string()));
-        texts.extend(scenario.timeline.iter().filter_map(|happening| match &happening.action {
-            Action::EditHpa(patch) => Some(patch.to_string()),
-            _ => None,
-        }));
-    }
-    // As JSON, in which old versions have more JSON: all versions call the fields the same.
-    let has = |field: &str| {
-        let (plain, within) = (format!("\"{field}\":"), format!("\\\"{field}\\\":"));
-        texts.iter().any(|text| text.contains(&plain) || text.contains(&within))
-    };
+/// The groups of the metrics APIs that scenarios use.
+fn groups<'a>(scenarios: impl Iterator<Item = &'a Arc<Scenario>> + Clone) -> Vec<&'static str> {
     let mut groups = vec!["metrics.k8s.io"];
-    groups.extend((has("pods") || has("object")).then_some(CUSTOM));
-    groups.extend(has("external").then_some(EXTERNAL));
+    groups.extend(scenarios.clone().any(|it| it.uses_custom_metrics()).then_some(CUSTOM));
+    groups.extend(scenarios.clone().any(|it| it.uses_external_metrics()).then_some(EXTERNAL));
     groups
 }
 

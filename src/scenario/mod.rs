@@ -10,6 +10,7 @@
 //! seen a scenario can read one from top to bottom.
 
 mod action;
+mod autoscaler;
 mod decode;
 mod deprecated;
 mod entries;

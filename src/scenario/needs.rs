@@ -1,11 +1,9 @@
 //! What a scenario needs, and what a release lacks of it.
 
-use serde_json::Value;
-
-use super::resolved::{Action, Autoscaler, Scenario};
-use crate::model::api::HpaSpec;
+use super::resolved::{Autoscaler, Scenario};
+use crate::model::api::{HpaSpec, MetricSpec};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
-use crate::model::hpa::{decode_spec, set_defaults};
+use crate::model::hpa::{ApiVersion, set_defaults};
 use crate::model::rules::{Dependent, GateRule, Release, Rules};
 
 impl Scenario {
@@ -56,10 +54,7 @@ impl Scenario {
         }
         let containers = !gates.enabled(Gate::HpaContainerMetrics)
             && !self.gate_overrides.contains_key(Gate::HpaContainerMetrics.name());
-        let decoded = |hpa: &Autoscaler| decode_spec(&hpa.manifest).map(|(spec, _)| spec);
-        let specs: Vec<HpaSpec> = self.hpas.iter().filter_map(|hpa| decoded(hpa).ok()).collect();
-        let measured = self.specs().any(measures_containers)
-            || specs.iter().any(|it| it.metrics.iter().any(|it| it.container_resource.is_some()));
+        let measured = self.has_metric(|metric| metric.container_resource.is_some());
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
             return Some(format!("there are no metrics of containers on {release}"));
         }
@@ -67,76 +62,55 @@ impl Scenario {
             let gate = Gate::HpaContainerMetrics.name();
             return Some(format!("metrics of containers need feature gate {gate} on {release}"));
         }
-        if rules.stored_as_v1 && self.hpas.iter().any(|hpa| lacks_behavior_defaults(&hpa.manifest))
-        {
-            let what = "behavior in an annotation of autoscaling/v1 that leaves out what has \
-                        defaults ends";
-            return Some(format!("{what} the controller of {release}"));
+        self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
+    }
+
+    /// The fields of HPAs that there are not by these rules: a sentence, up to the release.
+    fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
+        if rules.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
+            return Some(
+                "behavior in an annotation of autoscaling/v1 that leaves out what has defaults \
+                 ends the controller of",
+            );
         }
-        let wants = |fields: &[&str]| {
-            self.specs().any(|spec| fields.iter().any(|field| spec.pointer(field).is_some()))
-        };
-        let behavior = self.specs().any(|spec| spec.get("behavior").is_some())
-            || specs.iter().any(|spec| spec.behavior.is_some());
-        if !rules.has_behavior && behavior {
-            return Some(format!("an HPA has no behavior on {release}"));
+        if !rules.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
+            return Some("an HPA has no behavior on");
         }
-        let of_outside = |metric: &Value| !metric["external"].is_null();
-        if !rules.has_external_metrics && self.measures(&specs, of_outside) {
-            return Some(format!("there are no external metrics on {release}"));
+        if !rules.has_external_metrics && self.uses_external_metrics() {
+            return Some("there are no external metrics on");
         }
-        let selected = |metric: &Value| {
-            ["pods", "object"].iter().any(|it| !metric[it]["metric"]["selector"].is_null())
-        };
-        if !rules.has_metric_selectors && self.measures(&specs, selected) {
-            return Some(format!("metrics have no selectors on {release}"));
+        if !rules.has_metric_selectors && self.has_metric(has_selector) {
+            return Some("metrics have no selectors on");
         }
-        let averaged = |metric: &Value| !metric["object"]["target"]["averageValue"].is_null();
-        if !rules.has_metric_selectors && self.measures(&specs, averaged) {
-            return Some(format!("an object's metric has no average on {release}"));
+        if !rules.has_metric_selectors && self.has_metric(is_average_of_object) {
+            return Some("an object's metric has no average on");
         }
-        let tolerance = ["/behavior/scaleUp/tolerance", "/behavior/scaleDown/tolerance"];
-        if !rules.has_tolerance && wants(&tolerance) {
-            return Some(format!("an HPA has no tolerance of its own on {release}"));
+        if !rules.has_tolerance && self.specs().any(|spec| has_tolerance(&spec)) {
+            return Some("an HPA has no tolerance of its own on");
         }
         None
     }
-
-    /// Whether there is such a metric, in the form of v2: in an edit, or in one of these specs.
-    fn measures(&self, specs: &[HpaSpec], such: impl Fn(&Value) -> bool) -> bool {
-        let decoded = specs.iter().flat_map(|spec| &spec.metrics);
-        self.specs().flat_map(metrics).any(&such)
-            || decoded.filter_map(|metric| serde_json::to_value(metric).ok()).any(|it| such(&it))
-    }
-
-    /// The specs of all HPAs and of their edits, as far as they are told.
-    fn specs(&self) -> impl Iterator<Item = &Value> {
-        let edits = self.timeline.iter().filter_map(|happening| match &happening.action {
-            Action::EditHpa(edit) => Some(edit),
-            _ => None,
-        });
-        let manifests = self.hpas.iter().map(|hpa| &hpa.manifest);
-        manifests.chain(edits).filter_map(|object| object.get("spec"))
-    }
 }
 
-/// The metrics of a spec.
-fn metrics(spec: &Value) -> impl Iterator<Item = &Value> {
-    spec.get("metrics").and_then(Value::as_array).into_iter().flatten()
+fn has_selector(metric: &MetricSpec) -> bool {
+    let pods = metric.pods.as_ref().map(|source| &source.metric);
+    let object = metric.object.as_ref().map(|source| &source.metric);
+    pods.into_iter().chain(object).any(|metric| metric.selector.is_some())
 }
 
-/// Whether a metric of the spec is one of single containers.
-fn measures_containers(spec: &Value) -> bool {
-    metrics(spec).any(|metric| metric.get("containerResource").is_some())
+fn is_average_of_object(metric: &MetricSpec) -> bool {
+    metric.object.as_ref().is_some_and(|source| source.target.average_value.is_some())
+}
+
+fn has_tolerance(spec: &HpaSpec) -> bool {
+    let behavior = spec.behavior.iter();
+    let rules = behavior.flat_map(|behavior| [&behavior.scale_up, &behavior.scale_down]);
+    rules.flatten().any(|rules| rules.tolerance.is_some())
 }
 
 /// Whether the manifest is one of autoscaling/v1 whose behavior leaves out what has defaults.
-fn lacks_behavior_defaults(manifest: &Value) -> bool {
-    if manifest.get("apiVersion").and_then(Value::as_str) != Some("autoscaling/v1") {
-        return false;
-    }
-    let Ok((spec, _)) = decode_spec(manifest) else { return false };
-    let mut filled = spec.clone();
+fn lacks_behavior_defaults(hpa: &Autoscaler) -> bool {
+    let mut filled = (*hpa.spec).clone();
     set_defaults(&mut filled);
-    filled.behavior != spec.behavior
+    hpa.version == ApiVersion::V1 && filled.behavior != hpa.spec.behavior
 }

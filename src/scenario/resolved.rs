@@ -12,6 +12,7 @@ pub use super::action::{
     Action, ActionScope, ContainerOfPods, Empty, MetricError, MetricOfPods, PodSet, ResourceOfPods,
     RollingUpdate, Share, Surge, TimelineEvent,
 };
+pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
 pub use super::expect_file::{ExpectedCondition, ExpectedEvent, NumberRange};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
@@ -151,19 +152,6 @@ impl Scenario {
     pub fn has_several_hpas(&self) -> bool {
         self.hpas.len() > 1
     }
-}
-
-/// An HPA of a scenario.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Autoscaler {
-    /// Its `metadata.name`.
-    pub name: Arc<str>,
-    /// The apiVersion in which it is written.
-    pub given: Arc<str>,
-    /// Its manifest, verbatim; one of a version that no server takes any more is converted.
-    pub manifest: serde_json::Value,
-    /// Which of [`Scenario::targets`] it scales.
-    pub target: usize,
 }
 
 /// A scale target that has no pods of its own: only its size is kept.

@@ -9,26 +9,33 @@
 use std::num::NonZero;
 use std::ops::RangeInclusive;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::autoscaler::BEHAVIOR_ANNOTATION;
 use super::resolved::{
-    Action, ExternalMetric, Metrics, ObjectMetric, Scenario, Signal, Sine, UsageSource,
+    Action, Autoscaler, ExternalMetric, Metrics, ObjectMetric, Scenario, Signal, Sine, UsageSource,
 };
+use crate::model::api::{ScalingPolicy, ScalingPolicyType, ScalingRules};
 use crate::model::time::{Span, Time};
 
-/// Fields of an HPA that are spans of time, in seconds, and what the API server takes of each.
-///
+/// A field of an HPA that is a span of time in seconds.
+#[derive(Clone)]
+struct SecondsField {
+    name: &'static str,
+    /// The values that the API server accepts.
+    taken: RangeInclusive<i64>,
+}
+
 /// Upstream: pkg/apis/autoscaling/validation/validation.go
-const SECONDS: [(&str, RangeInclusive<i64>); 2] =
-    [("stabilizationWindowSeconds", 0..=3600), ("periodSeconds", 1..=1800)];
+const SECONDS: [SecondsField; 2] = [
+    SecondsField { name: "stabilizationWindowSeconds", taken: 0..=3600 },
+    SecondsField { name: "periodSeconds", taken: 1..=1800 },
+];
 
 /// The period of the policies that the API server fills in.
 ///
 /// Upstream: pkg/apis/autoscaling/v2/defaults.go
 const DEFAULT_PERIOD: i64 = 15;
-
-/// How the timeline of an older version is written, of which nothing is divided.
-const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
 impl Scenario {
     /// This scenario, so many times as fast.
@@ -53,7 +60,7 @@ impl Scenario {
             speed.span(span);
         }
         for hpa in &mut scenario.hpas {
-            speed.manifest(&mut hpa.manifest)?;
+            speed.autoscaler(hpa)?;
         }
         let workload = &mut scenario.workload;
         speed.span(&mut workload.age);
@@ -66,7 +73,7 @@ impl Scenario {
             speed.time(&mut happening.at);
             happening.lasts.iter_mut().for_each(|span| speed.span(span));
             match &mut happening.action {
-                Action::EditHpa(patch) => speed.seconds(patch)?,
+                Action::EditHpa(patch) => speed.patch(patch)?,
                 Action::MetricsSlow(span) => speed.span(span),
                 _ => {}
             }
@@ -89,62 +96,75 @@ impl Speed {
         time.0 /= self.0;
     }
 
-    fn manifest(self, manifest: &mut Value) -> Result<(), String> {
-        let annotations = &manifest["metadata"]["annotations"];
-        if annotations.get(BEHAVIOR_ANNOTATION).is_some() {
+    /// What the API server would fill in is written, divided as well.
+    fn autoscaler(self, hpa: &mut Autoscaler) -> Result<(), String> {
+        if hpa.has_behavior_annotation() {
             return Err(format!("its behavior is in the annotation {BEHAVIOR_ANNOTATION}"));
         }
-        self.seconds(manifest)?;
-        if let Some(behavior) = manifest["spec"].get_mut("behavior") {
-            self.behavior(behavior);
+        let Some(mut behavior) = hpa.spec.behavior.clone() else { return Ok(()) };
+        let policy = |type_, value| {
+            let period_seconds = (DEFAULT_PERIOD / self.0).max(1) as i32;
+            ScalingPolicy { type_, value, period_seconds }
+        };
+        let percent = policy(ScalingPolicyType::Percent, 100);
+        let pods = policy(ScalingPolicyType::Pods, 4);
+        self.rules(&mut behavior.scale_up, vec![pods, percent.clone()])?;
+        self.rules(&mut behavior.scale_down, vec![percent])?;
+        hpa.set_behavior(behavior);
+        Ok(())
+    }
+
+    fn rules(
+        self,
+        rules: &mut Option<ScalingRules>,
+        default: Vec<ScalingPolicy>,
+    ) -> Result<(), String> {
+        let rules = rules.get_or_insert_default();
+        let [window, period] = SECONDS;
+        if let Some(seconds) = &mut rules.stabilization_window_seconds {
+            *seconds = self.whole_seconds(window, i64::from(*seconds))? as i32;
+        }
+        match &mut rules.policies {
+            Some(policies) => {
+                for policy in policies {
+                    let seconds = i64::from(policy.period_seconds);
+                    policy.period_seconds = self.whole_seconds(period.clone(), seconds)? as i32;
+                }
+            }
+            None => rules.policies = Some(default),
         }
         Ok(())
     }
 
-    /// What the API server would fill in is written, divided as well.
-    fn behavior(self, behavior: &mut Value) {
-        let period = (DEFAULT_PERIOD / self.0).max(1);
-        let percent = json!({ "type": "Percent", "value": 100, "periodSeconds": period });
-        let pods = json!({ "type": "Pods", "value": 4, "periodSeconds": period });
-        let defaults = [("scaleUp", json!([pods, percent])), ("scaleDown", json!([percent]))];
-        let Some(behavior) = behavior.as_object_mut() else { return };
-        for (direction, policies) in defaults {
-            let rules = behavior.entry(direction).or_insert(Value::Null);
-            if rules.is_null() {
-                *rules = json!({});
-            }
-            if let Some(rules) = rules.as_object_mut()
-                && rules.get("policies").is_none_or(Value::is_null)
-            {
-                rules.insert("policies".to_owned(), policies);
-            }
+    /// Divides a field in seconds. A value that the API server refuses stays as it is.
+    fn whole_seconds(self, field: SecondsField, seconds: i64) -> Result<i64, String> {
+        let SecondsField { name, taken } = field;
+        if !taken.contains(&seconds) {
+            return Ok(seconds);
         }
+        if seconds % self.0 != 0 {
+            return Err(format!("its {name}: {seconds} does not divide by {}", self.0));
+        }
+        Ok(seconds / self.0)
     }
 
-    /// Divides what is in seconds, wherever it is. What the API server refuses is refused as it is.
-    fn seconds(self, value: &mut Value) -> Result<(), String> {
+    /// Divides what is in seconds, wherever it is in a merge patch.
+    fn patch(self, value: &mut Value) -> Result<(), String> {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let field = SECONDS.iter().find(|(field, _)| field == name);
+                    let field = SECONDS.into_iter().find(|field| field.name == name);
                     match value.as_i64().zip(field) {
-                        Some((seconds, (_, taken))) if !taken.contains(&seconds) => {}
-                        Some((seconds, _)) if seconds % self.0 == 0 => {
-                            *value = (seconds / self.0).into()
+                        Some((seconds, field)) => {
+                            *value = self.whole_seconds(field, seconds)?.into();
                         }
-                        Some((seconds, _)) => {
-                            return Err(format!(
-                                "its {name}: {seconds} does not divide by {}",
-                                self.0
-                            ));
-                        }
-                        None => self.seconds(value)?,
+                        None => self.patch(value)?,
                     }
                 }
             }
             Value::Array(values) => {
                 for value in values {
-                    self.seconds(value)?;
+                    self.patch(value)?;
                 }
             }
             _ => {}
@@ -198,6 +218,8 @@ impl Speed {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TEXT: &str = "
@@ -273,10 +295,10 @@ until: 2m
             },
         });
         let wrong = edit.clone();
-        assert_eq!(Speed(15).seconds(&mut edit), Ok(()));
+        assert_eq!(Speed(15).patch(&mut edit), Ok(()));
         assert_eq!(edit, wrong);
         edit["scaleDown"]["stabilizationWindowSeconds"] = 3600.into();
-        assert_eq!(Speed(15).seconds(&mut edit), Ok(()));
+        assert_eq!(Speed(15).patch(&mut edit), Ok(()));
         assert_eq!(edit["scaleDown"]["stabilizationWindowSeconds"], 240);
     }
 }

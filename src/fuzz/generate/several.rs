@@ -1,7 +1,5 @@
 //! Further HPAs, of the same workload or of other targets, with selectors that overlap or don't.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{Draft, hpa, workload};
@@ -20,13 +18,7 @@ const NAMES: [&str; 7] = ["a", "api", "m", "web-2", "wea", "z", "zz"];
 
 /// The HPAs, of which this is the first one's manifest; and what else they scale.
 pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<OtherTarget>) {
-    let first = Autoscaler {
-        name: hpa::NAME.into(),
-        given: draft.given.into(),
-        manifest: first,
-        target: 0,
-    };
-    let mut hpas = vec![first];
+    let mut hpas = vec![autoscaler(draft, first)];
     if !draft.likely(Area::Several, 5, 100) {
         return (hpas, Vec::new());
     }
@@ -58,8 +50,7 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
             manifest["spec"]["scaleTargetRef"] =
                 json!({ "apiVersion": version, "kind": other.kind, "name": &*other.name });
         }
-        let given = draft.given.into();
-        hpas.push(Autoscaler { name: Arc::from(name), given, manifest, target });
+        hpas.push(Autoscaler { target, ..autoscaler(draft, manifest) });
     }
     (draft.min, draft.max) = (min, max);
     if draft.dice.percent(30) {
@@ -68,6 +59,11 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
     draft.hpas = hpas.iter().map(|hpa| hpa.name.clone()).collect();
     draft.others = targets.len();
     (hpas, targets)
+}
+
+/// The HPA of a manifest that was just generated.
+fn autoscaler(draft: &Draft, manifest: Value) -> Autoscaler {
+    Autoscaler::new(manifest, draft.given).expect("generated HPAs can be decoded")
 }
 
 /// The name of a target without pods.

@@ -10,7 +10,7 @@ use super::values::quantity;
 use super::{Reader, metadata, versions};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
-use crate::model::hpa::{ApiVersion, decode_spec, drop_zero_totals, set_defaults, validate};
+use crate::model::hpa::{ApiVersion, drop_zero_totals, set_defaults, validate};
 use crate::model::rules::Rules;
 use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
@@ -25,10 +25,8 @@ use crate::scenario::yaml;
 struct Hpa {
     namespace: Arc<str>,
     name: Arc<str>,
-    /// The apiVersion in which it is written.
-    given: Arc<str>,
-    /// As the API server is given it.
-    manifest: Value,
+    /// As the API server is given it. None: it is invalid.
+    autoscaler: Option<Autoscaler>,
     /// What the reader should know of it.
     note: Option<String>,
     target: Target,
@@ -193,15 +191,11 @@ impl Hpas {
         self.list.iter_mut().flat_map(|hpa| std::mem::take(&mut hpa.asked)).collect()
     }
 
-    /// As they are meant.
-    pub(super) fn into_meant(self) -> Vec<Autoscaler> {
-        let meant = |hpa: Hpa| Autoscaler {
-            name: hpa.name,
-            given: hpa.given,
-            manifest: hpa.manifest,
-            target: hpa.target_index,
-        };
-        self.list.into_iter().map(meant).collect()
+    /// The valid ones.
+    pub(super) fn into_autoscalers(self) -> Vec<Autoscaler> {
+        let autoscaler =
+            |hpa: Hpa| Some(Autoscaler { target: hpa.target_index, ..hpa.autoscaler? });
+        self.list.into_iter().filter_map(autoscaler).collect()
     }
 }
 
@@ -375,21 +369,21 @@ fn manifest(
         return None;
     }
     let written = at.node()?.to_json();
-    let version = written["apiVersion"].as_str().unwrap_or_default().into();
+    let api_version = typed.api_version.as_deref().unwrap_or_default();
     let (given, note) = versions::as_given(written, at, problems)?;
     let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
-    let asked = valid(at, &given, gates, target.is_some(), problems);
+    let autoscaler = decoded(at, given, api_version, problems);
+    let asked = autoscaler.as_ref().map(|hpa| valid(at, hpa, gates, target.is_some(), problems));
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
         name: metadata.name.as_deref()?.into(),
-        given: version,
-        manifest: given,
+        autoscaler,
         note,
         target: target?,
         target_index: 0,
         max_replicas: typed.spec.as_ref()?.max_replicas?,
-        asked,
+        asked: asked.unwrap_or_default(),
     })
 }
 
@@ -537,37 +531,44 @@ fn custom_resource(reference: &Reference) -> Option<Target> {
     })
 }
 
-/// What the API server would refuse, in its words. The metrics, if it refuses nothing.
-fn valid(
+/// The manifest, decoded as the API server does it.
+fn decoded(
     at: At<'_>,
-    given: &Value,
-    gates: &FeatureGates,
-    target_is_known: bool,
+    manifest: Value,
+    api_version: &str,
     problems: &mut Problems,
-) -> Vec<Asked> {
+) -> Option<Autoscaler> {
     // The tree knows the place of what can't be read.
     let wrong = match at.key("spec").node() {
         Some(node) if has_the_fields_of_v2(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
         _ => None,
     };
-    let (mut spec, version) = match (wrong, decode_spec(given)) {
-        (None, Ok(spec)) => spec,
-        (Some(problem), _) => {
-            problems.add(problem);
-            return Vec::new();
-        }
-        (None, Err(why)) => {
-            let at = at.key("metadata").key("annotations");
-            problems.plain(at, format!("the API server refuses this HPA: {why}"));
-            return Vec::new();
-        }
-    };
-    match version {
+    if let Some(problem) = wrong {
+        problems.add(problem);
+        return None;
+    }
+    let decoded = Autoscaler::new(manifest, api_version);
+    if let Err(why) = &decoded {
+        let at = at.key("metadata").key("annotations");
+        problems.plain(at, format!("the API server refuses this HPA: {why}"));
+    }
+    decoded.ok()
+}
+
+/// What the API server would refuse, in its words. The metrics, if it refuses nothing.
+fn valid(
+    at: At<'_>,
+    hpa: &Autoscaler,
+    gates: &FeatureGates,
+    target_is_known: bool,
+    problems: &mut Problems,
+) -> Vec<Asked> {
+    let mut spec = (*hpa.spec).clone();
+    match hpa.version {
         ApiVersion::V2 => set_defaults(&mut spec),
         ApiVersion::V1 => drop_zero_totals(&mut spec),
     }
-    let name = given["metadata"]["name"].as_str();
-    let errors = validate(name.unwrap_or_default(), &spec, (&Rules::default(), gates));
+    let errors = validate(&hpa.name, &spec, (&Rules::default(), gates));
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
         // Of a target that is not supported, that is said already.

@@ -101,7 +101,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         gate_overrides,
         namespace: hpas.namespace(),
         notes: hpas.notes().into_iter().chain(odd).collect(),
-        hpas: hpas.into_meant(),
+        hpas: hpas.into_autoscalers(),
         workload,
         other_targets: others,
         other_pods,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::{Change, Cluster, World};
 use crate::model::api::{ApiError, ConditionStatus, Container, Pod, PodPhase, PodSpec, Scale};
 use crate::model::flags::Flags;
+use crate::model::hpa::ApiVersion;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{
@@ -50,8 +51,10 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         namespace: "default".into(),
         hpas: vec![Autoscaler {
             name: "web".into(),
-            given: "autoscaling/v2".into(),
+            api_version: "autoscaling/v2".into(),
             manifest: serde_json::json!({"metadata": {"name": "web"}}),
+            version: ApiVersion::V2,
+            spec: Arc::default(),
             target: 0,
         }],
         other_targets: Vec::new(),

@@ -1,7 +1,7 @@
 //! Which scenarios a real cluster can play, and why it can't play the others.
 
 use crate::engine::cluster::session::workload::Maker;
-use crate::model::api::{Container, PodSpec};
+use crate::model::api::{Container, MetricTargetType, PodSpec};
 use crate::model::selector::match_labels;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, ScaleDownOrder};
@@ -78,12 +78,13 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
 fn lacks_a_request(scenario: &Scenario) -> bool {
     let several = scenario.other_pods.iter().filter(|pods| pods.count > 1);
     let specs = several.map(|pods| &*pods.spec).chain([&*scenario.workload.spec]);
-    let metrics = scenario.hpas.iter().filter_map(|hpa| hpa.manifest["spec"]["metrics"].as_array());
-    let names = metrics.flatten().filter_map(|metric| {
-        let source = metric.get("resource").or_else(|| metric.get("containerResource"))?;
-        (source["target"]["type"] == "Utilization").then(|| source["name"].as_str())?
+    let metrics = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
+    let sources = metrics.filter_map(|metric| {
+        let container = || metric.container_resource.as_ref().map(|it| (&*it.name, &it.target));
+        metric.resource.as_ref().map(|it| (&*it.name, &it.target)).or_else(container)
     });
-    let names: Vec<&str> = names.collect();
+    let utilizations = sources.filter(|(_, target)| target.type_ == MetricTargetType::Utilization);
+    let names: Vec<&str> = utilizations.map(|(name, _)| name).collect();
     let has = |container: &Container, name: &str| container.requests.contains_key(name);
     let lacks = |spec: &PodSpec, name: &str| {
         let of_pod = spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
