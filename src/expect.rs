@@ -1,14 +1,16 @@
-//! What a scenario's author expects, evaluated over the reconciles that were observed.
+//! Evaluates the expectations of a scenario over the observed reconciles.
 //!
-//! It does not matter who was observed: the model or an engine. Between two writes the status is as
-//! it was last stored, and the size is as it was last written, by the controller or by a person.
+//! The reconciles can be those of the model or of an engine. Between two writes, the status is the
+//! last stored one, and the replicas are those last written, by the controller or by a user.
 //!
-//! Counts (`atMost…`) are about the reconciles that an expectation names; for a single one, about
-//! all up to it. A span of a count is half-open: changes at t=0s and t=60s are not both within 1m.
-//! Deliberately no comparison with other traces here.
+//! Counts (`atMost…`) apply to the reconciles that an expectation selects; for a single reconcile,
+//! to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are not both
+//! within 1m.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::observation::{Event, Observation, Read};
@@ -20,15 +22,15 @@ use crate::scenario::resolved::{
 };
 
 /// An expectation that was not met.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unmet {
-    /// Its line in the scenario's file, from 1.
+    /// The line in the scenario's file, from 1.
     pub line: usize,
-    /// What was expected and what was seen: `tick 3 (t=30s): replicas: expected 6, was 4`.
+    /// The expected and the observed value: `tick 3 (t=30s): replicas: expected 6, was 4`.
     pub what: String,
 }
 
-/// A size of a target that somebody else than the controller wrote.
+/// A change of a target's replicas that was not made by the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExternalScale {
     /// When.
@@ -39,10 +41,10 @@ pub struct ExternalScale {
     pub replicas: i32,
 }
 
-/// The scale targets at t=0, and who scales which.
+/// The scale targets at t=0, and the target of each HPA.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sizes {
-    /// Resource with its group, name and size.
+    /// The resource with its group, the name and the replicas.
     targets: Vec<(String, Arc<str>, i32)>,
     /// The target of each HPA, by its index.
     hpas: Vec<(Arc<str>, usize)>,
@@ -58,8 +60,8 @@ impl Sizes {
         Sizes { targets: targets.collect(), hpas: hpas.collect() }
     }
 
-    /// The target that a reconcile was about: the one whose scale it read, or else the one that its
-    /// HPA had before.
+    /// The target of a reconcile: the one whose scale it read, or else the previous target of its
+    /// HPA.
     fn target(&mut self, tick: &Observation) -> usize {
         let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
         let read = tick.reads.iter().find_map(|read| match read {
@@ -82,8 +84,8 @@ impl Sizes {
 }
 
 /// Evaluates the expectations of a release over all reconciles of a run, in order of time. `sizes`
-/// is what there was at t=0; `outside` are sizes that somebody else than the controller wrote, in
-/// order of time: a reconcile at that same instant comes after them.
+/// are the targets at t=0; `outside` are changes that were not made by the controller, in order of
+/// time. A reconcile at the same time comes after them.
 #[must_use]
 pub fn evaluate(
     (expect, release): (&[Expectation], Release),
@@ -106,17 +108,17 @@ pub fn evaluate(
     expect.iter().filter(|it| it.releases.contains(release)).filter_map(unmet).collect()
 }
 
-/// A reconcile, with what was known after it.
+/// A reconcile, with the state after it.
 #[derive(Clone)]
 struct Tick<'a> {
-    /// From 1: of all, or of those of one HPA.
+    /// The number from 1, among all reconciles or those of one HPA.
     number: usize,
     observation: &'a Observation,
-    /// The target's size before it.
+    /// The target's replicas before the reconcile.
     before: i32,
-    /// The target's size after it.
+    /// The target's replicas after the reconcile.
     replicas: i32,
-    /// The HPA's status as stored after it.
+    /// The stored status of the HPA after the reconcile.
     status: Option<&'a HpaStatus>,
 }
 
@@ -171,7 +173,7 @@ fn fold<'a>(
 struct Seen<'a>(Vec<Tick<'a>>);
 
 impl<'a> Seen<'a> {
-    /// Those of one HPA, counted on their own.
+    /// The reconciles of one HPA, numbered separately.
     fn of_hpa(&self, hpa: &str) -> Seen<'a> {
         let ticks = self.0.iter().filter(|tick| &*tick.observation.hpa == hpa).enumerate();
         Seen(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
@@ -200,7 +202,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// One reconcile; counts are over the run up to it.
+    /// A single reconcile; counts apply to the run up to it.
     fn unmet_at(&self, tick: &Tick<'_>, expected: &Expected) -> Option<String> {
         let wrong = wrong_at(tick, expected).map(|wrong| format!("{tick}: {wrong}"));
         wrong.or_else(|| too_often(&self.0[..tick.number], expected))
@@ -269,7 +271,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// What is wrong with one reconcile: everything, joined by semicolons.
+/// All unmet expectations of one reconcile, separated by semicolons.
 fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
     let mut wrong = Wrong(Vec::new());
     if let Some(range) = expected.replicas {
@@ -374,14 +376,14 @@ impl Wrong {
     }
 }
 
-/// The first reconcile that is one too many for a count.
+/// The first reconcile that exceeds a count.
 fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
     let rescales: Vec<&Tick<'_>> = ticks.iter().filter(|tick| tick.rescaled()).collect();
     let up = |tick: &Tick<'_>| tick.replicas > tick.before;
     let exceeds = |limit: Option<(u32, Option<Span>)>, changes: &[&Tick<'_>], what: &str| {
         let (most, span) = limit?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        // One more than allowed: the n-th change before this one is within the span, too.
+        // Exceeded if the n-th change before this one is also within the interval.
         let pairs = changes.iter().zip(changes.get(most..)?);
         let mut crowded =
             pairs.filter(|(old, new)| span.is_none_or(|span| new.at() - old.at() < span));
@@ -400,7 +402,7 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
         .or_else(|| exceeds(expected.at_most_direction_changes, &turns, "changes of direction"))
 }
 
-/// Whether anything but counts is expected.
+/// Returns true if the expectation contains more than counts.
 fn says_something_of_a_tick(expected: &Expected) -> bool {
     let counts = Expected {
         at_most_direction_changes: expected.at_most_direction_changes,
@@ -410,7 +412,7 @@ fn says_something_of_a_tick(expected: &Expected) -> bool {
     *expected != counts
 }
 
-/// What an expectation says of a reconcile, in words.
+/// The text of the unmet part of an expectation.
 fn describe(expected: &Expected) -> String {
     let mut parts = Vec::new();
     for (field, range) in [
@@ -438,7 +440,7 @@ fn describe(expected: &Expected) -> String {
     parts.join(" with ")
 }
 
-/// Bounds as people write them.
+/// Formats bounds.
 struct Range(NumberRange);
 
 impl Display for Range {

@@ -1,6 +1,6 @@
-//! Disagreements that are known and explained (`fixtures/divergences.yaml`).
+//! Known and explained disagreements (`fixtures/divergences.yaml`).
 //!
-//! An entry must still disagree: one that now agrees, or that matches nothing, fails the run.
+//! An entry that agrees or matches nothing fails the run.
 
 use serde::Deserialize;
 
@@ -15,32 +15,32 @@ pub struct Known {
     pub divergences: Vec<KnownDisagreement>,
 }
 
-/// One disagreement between the model and upstream that is accepted, with its reason.
+/// An accepted disagreement between the model and upstream, with its reason.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownDisagreement {
     /// The scenario's id.
     pub scenario: String,
-    /// The releases on which it shows, for instance `1.37`; absent: all.
+    /// The releases with the disagreement, for example `1.37`. Default: all.
     #[serde(default)]
     pub releases: Vec<String>,
-    /// The field, as reports name it, or its beginning: `status.conditions[ScalingLimited]`.
+    /// The field as in reports, or a prefix of it: `status.conditions[ScalingLimited]`.
     pub field: String,
-    /// Why it is so, in a sentence.
+    /// The reason, in one sentence.
     pub reason: String,
-    /// Where that can be read.
+    /// A link that explains it.
     pub link: String,
 }
 
 impl KnownDisagreement {
-    /// Whether this entry speaks of that scenario on that release.
+    /// Returns true if this entry applies to a scenario on a release.
     #[must_use]
     pub fn covers(&self, scenario: &str, release: &str) -> bool {
         self.scenario == scenario
             && (self.releases.is_empty() || self.releases.iter().any(|known| known == release))
     }
 
-    /// What makes the entry meaningless, if something does.
+    /// Returns the error if the entry is invalid.
     #[must_use]
     pub fn flaw(&self) -> Option<&'static str> {
         let texts = [&self.scenario, &self.field, &self.reason, &self.link];
@@ -49,7 +49,7 @@ impl KnownDisagreement {
         )
     }
 
-    /// Whether it explains that difference.
+    /// Returns true if the entry explains a difference.
     #[must_use]
     pub fn explains(&self, difference: &FieldDifference) -> bool {
         difference.field.starts_with(&self.field)

@@ -1,7 +1,7 @@
-//! The one comparison: two observations of the same tick, field by field.
+//! Compares two observations of the same tick, field by field.
 //!
-//! It knows nothing of engines. What an engine cannot observe is left out by a [`Scope`], which
-//! narrows what is compared and never how.
+//! The comparison does not depend on engines. A [`Scope`] excludes fields that an engine cannot
+//! observe; it does not change how the others are compared.
 
 mod known;
 
@@ -9,21 +9,23 @@ pub use known::{Known, KnownDisagreement};
 
 use std::fmt::Display;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::api::{Condition, HpaStatus, MetricStatus, Text};
 use crate::model::observation::{Event, Observation, Read, ScaleWrite, StatusWrite};
 use crate::model::time::Time;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
-/// What an engine can observe. Everything, unless it says otherwise.
+/// The fields that an engine can observe. Default: all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scope {
     /// Queries made by the controller.
     pub reads: bool,
-    /// Among them, those of the scale.
+    /// Reads of the scale.
     pub scale_reads: bool,
     /// Events as recorded.
     pub events: bool,
-    /// Errors that reconciles ended with.
+    /// Errors at the end of reconciles.
     pub errors: bool,
     /// The status of the HPA.
     pub status: bool,
@@ -42,7 +44,7 @@ impl Scope {
         messages: true,
     };
 
-    /// What is in both.
+    /// The intersection of two scopes.
     #[must_use]
     pub fn and(self, other: Scope) -> Scope {
         Scope {
@@ -55,7 +57,7 @@ impl Scope {
         }
     }
 
-    /// The queries of a tick that can be observed.
+    /// The observable queries of a tick.
     #[must_use]
     pub fn visible(self, tick: &Observation) -> Vec<&Read> {
         let is_visible =
@@ -64,31 +66,31 @@ impl Scope {
     }
 }
 
-/// One field in which two observations differ.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A field that differs between two observations.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FieldDifference {
     /// The field, as the API names it: `status.conditions[ScalingLimited].reason`.
     pub field: String,
-    /// What the model says.
+    /// The value from the model.
     pub model: String,
-    /// What was observed.
+    /// The observed value.
     pub upstream: String,
 }
 
-/// The first tick at which model and engine disagree.
+/// The first tick where model and engine differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The number of the tick, from 1. 0: before the first one (API defaulting, refusals).
+    /// The number of the tick, from 1. 0 is before the first tick (API defaulting and validation).
     pub tick: usize,
     /// The tick's time.
     pub at: Time,
-    /// Every field that differs in it.
+    /// All fields that differ.
     pub fields: Vec<FieldDifference>,
 }
 
 const NONE: &str = "(none)";
 
-/// Compares the model's prediction of a tick with what was observed; empty if they agree.
+/// Compares the model's prediction of a tick with the observation. Empty if they agree.
 #[must_use]
 pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Vec<FieldDifference> {
     let mut differences = Differences::default();
@@ -103,7 +105,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     if scope.events {
         events(&mut differences, &model.events, &seen.events);
     }
-    // Nearly always they agree: that is to cost nothing.
+    // They nearly always agree, so this case must be fast.
     if model.reads != seen.reads {
         reads(&mut differences, &scope.visible(model), &scope.visible(seen));
     }
@@ -111,14 +113,14 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         differences.list("errors", &model.errors, &seen.errors, Text::to_string);
     }
     if differences.found.is_empty() && scope == Scope::ALL && model != seen {
-        // No field says so, and yet they differ: that must never pass for agreement.
+        // They differ in no known field; this must not count as agreement.
         let text = |tick: &Observation| format!("{tick:?}");
         differences.field("observation", &text(model), &text(seen));
     }
     differences.found
 }
 
-/// A tick that only one side had.
+/// A tick that only one side has.
 #[must_use]
 pub fn unmatched(model: Option<&Observation>, seen: Option<&Observation>) -> Vec<FieldDifference> {
     let text = |tick: Option<&Observation>| {
@@ -139,7 +141,7 @@ pub fn api_answers(model: &ApiAnswer, seen: &ApiAnswer) -> Vec<FieldDifference> 
             ApiOutcome::Stored { generation: seen_generation, spec: seen_spec },
         ) => {
             differences.field("metadata.generation", generation, seen_generation);
-            // By their JSON, so that quantities are compared as they are written.
+            // Compared as JSON, so that the notation of quantities counts.
             differences.field("spec", &json(spec), &json(seen_spec));
         }
         (model, seen) if model == seen => {}
@@ -192,8 +194,8 @@ impl Differences {
         }
     }
 
-    /// Lists of different lengths are shown element by element as well, so that the one that is
-    /// missing or too many can be seen.
+    /// Lists of different lengths are also compared by element, so that a missing or additional
+    /// element is visible.
     fn list<T: PartialEq>(
         &mut self,
         field: &str,
@@ -214,7 +216,7 @@ impl Differences {
     }
 }
 
-/// What was scaled is told only where that is not each side's target.
+/// The resource is shown only if it is not the target on both sides.
 fn scale_writes(
     differences: &mut Differences,
     (model, seen): (&Observation, &Observation),
@@ -222,7 +224,7 @@ fn scale_writes(
 ) {
     let elsewhere =
         |tick: &Observation| tick.scale_writes.iter().any(|write| tick.is_elsewhere(write));
-    // One that was not read is told by nobody.
+    // A target that was not read is not shown.
     let differ = model.target().zip(seen.target()).is_some_and(|(one, other)| one != other);
     let named = elsewhere(model) || elsewhere(seen) || scope.scale_reads && differ;
     let text = |write: &ScaleWrite| {
@@ -270,7 +272,7 @@ fn reads(differences: &mut Differences, model: &[&Read], seen: &[&Read]) {
     });
 }
 
-/// `{verb=GET}`, if not all series of a metric are meant.
+/// `{verb=GET}`, if the selector does not match all series.
 fn of_series(selector: &str) -> String {
     if selector.is_empty() { String::new() } else { format!("{{{selector}}}") }
 }
@@ -325,7 +327,7 @@ fn status(differences: &mut Differences, (model, seen): (&HpaStatus, &HpaStatus)
         model.observed_generation.as_ref(),
         seen.observed_generation.as_ref(),
     );
-    // By their text: two releases may write the same quantity in different units.
+    // Compared as text, because releases may write the same quantity in different units.
     let texts = |status: &HpaStatus| status.current_metrics.iter().map(metric_status).collect();
     let (model_texts, seen_texts): (Vec<String>, Vec<String>) = (texts(model), texts(seen));
     differences.list("status.currentMetrics", &model_texts, &seen_texts, String::clone);

@@ -11,13 +11,13 @@ use crate::model::rules::{Change, Release};
 use crate::run::change::Changed;
 use crate::scenario::Scenario;
 
-/// More fields than this of one tick say little more.
+/// The maximum number of differing fields that are shown.
 const FIELDS: usize = 4;
 
-/// More rows than this that change something else say little more.
+/// The maximum number of rows with other changes that are shown.
 const ALSO: usize = 3;
 
-/// The fields that are shown, those that decide before those that follow, and how many are not.
+/// The fields to show, causes before consequences, and the number of omitted fields.
 fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
     let fields = &changed.first.fields;
     let shown = &fields[..fields.len().min(FIELDS)];
@@ -53,19 +53,23 @@ pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns
         let _ = writeln!(out, "  and {}", counted(changed.also.len() - ALSO, "more row"));
     }
     if changed.rows.is_empty() {
-        let _ = writeln!(out, "  {}", paint(BAD, "unexplained: no row of the model's says why"));
+        let _ = writeln!(
+            out,
+            "  {}",
+            paint(BAD, "unexplained: no row of the model explains this change")
+        );
     }
     out.push('\n');
     out
 }
 
-/// Values up to this length are shown whole.
+/// Longer values are truncated.
 const SHORT: usize = 60;
 
-/// So much of what two long values have in common is shown on each side.
+/// The length of the common text shown around a difference.
 const CONTEXT: usize = 24;
 
-/// Two values, long ones cut to where they differ.
+/// Returns two values, truncated to their differing parts if they are long.
 fn narrowed(old: &str, new: &str) -> (String, String) {
     let (old, new): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
     if old.len().max(new.len()) <= SHORT {
@@ -77,7 +81,7 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
     let end = pairs.take(rest).take_while(|(a, b)| a == b).count();
     let cut = |text: &[char]| {
         let (from, to) = (begin.saturating_sub(CONTEXT), text.len() - end.saturating_sub(CONTEXT));
-        // One that is much longer than the other shows its beginning.
+        // If one is much longer than the other, its beginning is shown.
         let to = to.min(from + 3 * SHORT);
         let middle: String = text[from..to].iter().collect();
         let before = if from > 0 { "…" } else { "" };
@@ -110,7 +114,7 @@ pub fn ending(
     out
 }
 
-/// All of them, by the rows that explain them.
+/// All changed scenarios, grouped by the rows that explain them.
 #[must_use]
 pub fn markdown(
     (from, to): (Release, Release),

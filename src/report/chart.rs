@@ -1,16 +1,16 @@
-//! The size over time as a small picture of letters.
+//! A chart of the replicas over time, in ASCII.
 
 use std::fmt::Write as _;
 
 use crate::model::time::Time;
 
-/// Rows of the picture at most.
+/// The maximum number of rows.
 const ROWS: i64 = 8;
-/// Columns of the picture at most.
+/// The maximum number of columns.
 const COLUMNS: usize = 72;
 
-/// Draws the size (`#`) over time. `points` are the size at t=0 and every change of it, in order.
-/// A column shows the largest size in its part of the time. Empty if the size never changes.
+/// Draws the replicas (`#`) over time. `points` are the replicas at t=0 and every change, in order.
+/// A column shows the maximum of its interval. Empty if the replicas never change.
 #[must_use]
 pub fn sizes(points: &[(Time, i32)], end: Time, columns: usize) -> String {
     let largest = points.iter().map(|(_, size)| i64::from(*size)).max().unwrap_or(0);
@@ -24,7 +24,7 @@ pub fn sizes(points: &[(Time, i32)], end: Time, columns: usize) -> String {
     let heights = heights(points, end, columns);
     let mut out = String::new();
     for row in (1..=rows).rev() {
-        // What a row stands for: a size that reaches more than the row below.
+        // The replicas of a row: more than those of the row below.
         let least = largest * (row - 1) / rows;
         let mark = |height: &i64| if *height > least { '#' } else { ' ' };
         let line: String = heights.iter().map(mark).collect();
@@ -38,7 +38,7 @@ pub fn sizes(points: &[(Time, i32)], end: Time, columns: usize) -> String {
     out
 }
 
-/// The largest size within each of so many equal parts of the time.
+/// The maximum replicas in each of a number of equal intervals.
 fn heights(points: &[(Time, i32)], end: Time, columns: usize) -> Vec<i64> {
     let parts = columns as i128;
     let edge = |column: i128| i128::from(end.0) * column / parts;
@@ -46,7 +46,7 @@ fn heights(points: &[(Time, i32)], end: Time, columns: usize) -> Vec<i64> {
         .map(|column| {
             let (from, to) = (edge(column), edge(column + 1));
             let before = points.iter().rev().find(|(at, _)| i128::from(at.0) <= from);
-            // The last part holds the end itself.
+            // The last interval includes the end.
             let to = if column + 1 == parts { i128::MAX } else { to };
             let within = points.iter().filter(|(at, _)| (from..to).contains(&at.0.into()));
             let sizes = before.into_iter().chain(within).map(|(_, size)| i64::from(*size));

@@ -1,4 +1,4 @@
-//! Two values of a field, one beside or below the other, so that the difference is easy to spot.
+//! Shows two values of a field beside or below each other, so that the difference is easy to see.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -7,16 +7,16 @@ use super::layout::width;
 use super::style::{BAD, MODEL, SEEN, paint};
 use crate::compare::FieldDifference;
 
-/// Values up to this width stand side by side.
+/// The maximum width of values that are shown side by side.
 const SHORT: usize = 28;
 
-/// Whether both values are short enough for one line.
+/// Returns true if both values fit on one line.
 pub(super) fn is_short(difference: &FieldDifference) -> bool {
     let short = |text: &str| width(text) <= SHORT && !text.contains('\n');
     short(&difference.model) && short(&difference.upstream)
 }
 
-/// `model 7 | upstream 6`, the model's value filled up to a width.
+/// `model 7 | upstream 6`, with the model's value padded to a width.
 pub(super) fn side_by_side(difference: &FieldDifference, engine: &str, fill: usize) -> String {
     let pad = " ".repeat(fill.saturating_sub(width(&difference.model)));
     format!(
@@ -26,7 +26,7 @@ pub(super) fn side_by_side(difference: &FieldDifference, engine: &str, fill: usi
     )
 }
 
-/// The values below each other in pieces of the same length, with marks below what differs.
+/// The values below each other in pieces of the same length, with marks below the differences.
 pub(super) fn below_each_other(
     difference: &FieldDifference,
     engine: &str,
@@ -40,14 +40,15 @@ pub(super) fn below_each_other(
     let mut mark = model_mark.start..model_mark.end.max(seen_mark.end);
     let same = model.len() - model_mark.len();
     if same * 4 < model.len().max(seen.len()) {
-        // Marks below nearly everything would show nothing: only where the difference begins, if
-        // that is not the beginning.
+        // If nearly everything differs, only the start of the difference is marked, unless it is
+        // the start of the value.
         mark.end = mark.start + usize::from(mark.start > 0);
     }
     let mut out = String::new();
     let sides = [("model", &model, &model_mark, MODEL), (engine, &seen, &seen_mark, SEEN)];
     if model.len().min(seen.len()) <= room && mark.start == 0 {
-        // One of them is short and nothing is common: one after the other reads better.
+        // If one value is short and they have nothing in common, they are shown one after the
+        // other.
         for (label, text, _, style) in sides {
             let text: String = text.iter().collect();
             let mut label = format!("{label:fill$}  ");
@@ -79,7 +80,7 @@ fn one_line(text: &str) -> Vec<char> {
     text.chars().map(|c| if c == '\n' { ' ' } else { c }).collect()
 }
 
-/// The part in which each text differs from the other: all but the common beginning and end.
+/// The differing parts of two texts: everything except the common prefix and suffix.
 fn differing(one: &[char], other: &[char]) -> (Range<usize>, Range<usize>) {
     let begin = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let most = one.len().min(other.len()) - begin;

@@ -12,7 +12,7 @@ use crate::model::time::Span;
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
 
-/// Explains the tick of that index (from 0); nothing if there is none.
+/// Explains the tick with this index (from 0), if it exists.
 #[must_use]
 pub fn tick(
     scenario: &Scenario,
@@ -96,12 +96,12 @@ fn saw(tick: &FreeTick, columns: usize) -> String {
     table.render(2, columns)
 }
 
-/// `{verb=GET}`, if not all series of a metric are meant.
+/// `{verb=GET}`, if the selector does not match all series.
 fn of_series(selector: &str) -> String {
     if selector.is_empty() { String::new() } else { format!("{{{selector}}}") }
 }
 
-/// The pods by group and what they use; of an object or an external metric the total.
+/// The pods by group and their usage; the total for an object metric or an external metric.
 fn usage(metric: &MetricDerivation) -> String {
     if metric.is_total() {
         return total(metric);
@@ -156,7 +156,7 @@ fn decision(tick: &FreeTick) -> String {
     };
     if before == after {
         let desired = tick.derivation.desired_replicas;
-        // Where no scale could be read, no size was wanted.
+        // Without a scale, there are no desired replicas.
         let read = tick.derivation.current_replicas.is_some();
         let refused = if desired == after || tick.derivation.error.is_none() || !read {
             String::new()
@@ -199,7 +199,7 @@ fn wrote(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> Strin
     out
 }
 
-/// The status; `*` marks conditions that are not as they were.
+/// The status; `*` marks conditions that changed.
 fn status(out: &mut String, status: &HpaStatus, before: Option<&HpaStatus>, columns: usize) {
     let number = |number: Option<i32>| number.map_or_else(|| "none".to_owned(), |n| n.to_string());
     let mut text = format!(

@@ -4,31 +4,32 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, json as lines, layout, outcome, thousands};
 use crate::fuzz::Reached;
 use crate::run::fuzzing::{Failure, Finding, FuzzSummary};
-use crate::run::{Setting, Verdict};
+use crate::run::{Setting, Shard, Verdict};
 use crate::scenario::{self, Scenario};
 
-/// What a fuzz run is made on.
+/// The setting of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct FuzzSetting {
     /// Engine and release.
     pub setting: Setting,
-    /// Where all chance comes from.
+    /// The seed of the generator.
     pub seed: u64,
     /// This program's version.
     pub version: &'static str,
-    /// The areas that were asked for.
+    /// The requested areas.
     pub areas: Vec<String>,
-    /// How many workers.
+    /// The number of workers.
     pub jobs: usize,
 }
 
-/// The first line: what is needed to do it again.
+/// The first line: everything that is needed to repeat the run.
 #[must_use]
 pub fn first_line(of: &FuzzSetting) -> String {
     let areas = match of.areas.as_slice() {
@@ -42,23 +43,39 @@ pub fn first_line(of: &FuzzSetting) -> String {
     )
 }
 
+/// The first line of JSON: everything that is needed to repeat the run.
+#[derive(Serialize, Deserialize)]
+pub(super) struct FirstLine {
+    pub(super) fuzz: First,
+}
+
+/// The setting of a run of the fuzzer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub(super) struct First {
+    pub(super) seed: u64,
+    pub(super) release: String,
+    pub(super) engine: String,
+    pub(super) version: String,
+    pub(super) areas: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shard: Option<String>,
+}
+
 /// [`first_line`] for programs.
 #[must_use]
 pub fn first_json(of: &FuzzSetting) -> Value {
-    let mut first = json!({
-        "seed": of.seed,
-        "release": of.setting.release,
-        "engine": &*of.setting.engine,
-        "version": of.version,
-        "areas": of.areas,
-    });
-    if let Some(shard) = of.setting.shard {
-        first["shard"] = shard.to_string().into();
-    }
-    json!({ "fuzz": first })
+    let fuzz = First {
+        seed: of.seed,
+        release: of.setting.release.clone(),
+        engine: of.setting.engine.to_string(),
+        version: of.version.to_owned(),
+        areas: of.areas.clone(),
+        shard: of.setting.shard.as_ref().map(Shard::to_string),
+    };
+    json!(FirstLine { fuzz })
 }
 
-/// How far it is, in a line.
+/// The progress, in one line.
 #[must_use]
 pub fn progress(scenarios: usize, ticks: usize, elapsed: Duration) -> String {
     format!(
@@ -77,20 +94,20 @@ fn speed(scenarios: usize, ticks: usize, elapsed: Duration) -> String {
     format!("{} ticks/s, {} scenarios/s", rate(ticks), rate(scenarios))
 }
 
-/// A failure of a new kind, at once.
+/// The first failure of a kind, reported immediately.
 #[must_use]
 pub fn failed(index: u64, kind: &str) -> String {
     format!("{}  scenario {index}: {kind}\n", paint(BAD, "failed"))
 }
 
-/// A finding: what differs, and where it is kept.
+/// A finding: the difference, and the file where it is saved.
 #[must_use]
 pub fn finding(found: &Finding, of: &FuzzSetting, path: &str, columns: usize) -> String {
     let mut out = String::from("\n");
     match &found.failure {
         Failure::Outcome(failed) => {
             let mut shown = (**failed).clone();
-            // Replayed from its file.
+            // It is replayed from its file.
             shown.id = path.to_owned();
             shown.path = path.to_owned();
             shown.line = hpa_line(&fixture(found, of, path));
@@ -104,7 +121,7 @@ pub fn finding(found: &Finding, of: &FuzzSetting, path: &str, columns: usize) ->
     }
     let how = match (found.tried, found.cut_short) {
         (0, true) => "not shrunk: interrupted".to_owned(),
-        (0, false) => "as generated: its file does not fail".to_owned(),
+        (0, false) => "as generated: the saved file does not fail".to_owned(),
         (tried, true) => format!("shrunk in {}, then interrupted", counted(tried, "run")),
         (tried, false) => format!("shrunk in {}", counted(tried, "run")),
     };
@@ -121,17 +138,10 @@ pub fn finding_json(found: &Finding, of: &FuzzSetting, path: &str) -> Value {
         Failure::Panic(message) => json!({ "panic": message }),
         Failure::Outcome(failed) => match &failed.verdict {
             Verdict::Diverges(divergence) => {
-                let field = |field: &crate::compare::FieldDifference| {
-                    json!({
-                        "field": field.field,
-                        "model": field.model,
-                        "upstream": field.upstream,
-                    })
-                };
                 json!({
                     "tick": divergence.tick,
                     "at": divergence.at.to_string(),
-                    "fields": divergence.fields.iter().map(field).collect::<Vec<_>>(),
+                    "fields": divergence.fields,
                     "why": outcome::reason(failed, divergence),
                 })
             }
@@ -158,7 +168,7 @@ fn ticks(found: &Finding) -> Option<usize> {
     }
 }
 
-/// The fixture that a finding becomes: what it shows, how to see it again, and the scenario.
+/// The fixture for a finding: the difference, the replay command, and the scenario.
 #[must_use]
 pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
     let mut text = String::new();
@@ -206,7 +216,7 @@ fn hpa_line(text: &str) -> usize {
         .map_or(1, |index| index + 1)
 }
 
-/// The last lines: the figures, and what was reached.
+/// The last lines: the figures and the coverage.
 #[must_use]
 pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     let mut out = String::from("\n");
@@ -217,9 +227,9 @@ pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     }
     let interrupted = if of.interrupted { "interrupted: " } else { "" };
     let verdict = match (of.divergences, of.inconclusive) {
-        _ if of.ticks == 0 => paint(WARN, "no scenario came to a tick"),
+        _ if of.ticks == 0 => paint(WARN, "no scenario reached a tick"),
         (0, 0) => paint(GOOD, "no divergence"),
-        (0, _) => paint(WARN, "no divergence, but scenarios without a verdict"),
+        (0, _) => paint(WARN, "no divergence, but some scenarios have no verdict"),
         (count, _) => paint(BAD, &counted(count, "divergence")),
     };
     let inconclusive = match of.inconclusive {
@@ -228,7 +238,7 @@ pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     };
     let unplayable = match of.unplayable {
         0 => String::new(),
-        count => format!(", {} cut short where chance decides", thousands(count)),
+        count => format!(", {} cut short where the outcome is left to chance", thousands(count)),
     };
     let _ = writeln!(
         out,
@@ -251,37 +261,93 @@ fn reached(group: &Reached) -> String {
     reached.into_iter().chain(never).collect::<Vec<_>>().join("; ")
 }
 
+/// The last line of JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SummaryLine {
+    pub(super) summary: SummaryFigures,
+}
+
+/// The figures of a run of the fuzzer.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SummaryFigures {
+    seed: u64,
+    scenarios: usize,
+    ticks: usize,
+    divergences: usize,
+    inconclusive: usize,
+    unplayable: usize,
+    interrupted: bool,
+    release: String,
+    engine: String,
+    version: String,
+    pub(super) jobs: usize,
+    seconds: f64,
+    coverage: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) missing: Vec<String>,
+}
+
+/// One group of the coverage.
+#[derive(Serialize, Deserialize)]
+struct Group {
+    reached: Map<String, Value>,
+    never: Vec<String>,
+}
+
+impl SummaryFigures {
+    pub(super) fn of(summary: &FuzzSummary, setting: &FuzzSetting) -> SummaryFigures {
+        let group = |of: &Reached| {
+            let reached = of.reached.iter().map(|(name, count)| (name.clone(), json!(count)));
+            let group = Group { reached: reached.collect(), never: of.never.clone() };
+            (of.group.clone(), json!(group))
+        };
+        SummaryFigures {
+            seed: setting.seed,
+            scenarios: summary.scenarios,
+            ticks: summary.ticks,
+            divergences: summary.divergences,
+            inconclusive: summary.inconclusive,
+            unplayable: summary.unplayable,
+            interrupted: summary.interrupted,
+            release: setting.setting.release.clone(),
+            engine: setting.setting.engine.to_string(),
+            version: setting.version.to_owned(),
+            jobs: setting.jobs,
+            seconds: (summary.elapsed.as_secs_f64() * 1000.0).round() / 1000.0,
+            coverage: summary.coverage.iter().map(group).collect(),
+            missing: Vec::new(),
+        }
+    }
+
+    pub(super) fn read(self) -> Result<FuzzSummary, serde_json::Error> {
+        let group = |(group, value): (String, Value)| {
+            let Group { reached, never } = serde_json::from_value(value)?;
+            let count = |(name, count): (String, Value)| (name, count.as_u64().unwrap_or(0));
+            Ok(Reached { group, reached: reached.into_iter().map(count).collect(), never })
+        };
+        Ok(FuzzSummary {
+            scenarios: self.scenarios,
+            ticks: self.ticks,
+            divergences: self.divergences,
+            inconclusive: self.inconclusive,
+            unplayable: self.unplayable,
+            interrupted: self.interrupted,
+            coverage: self.coverage.into_iter().map(group).collect::<Result<_, _>>()?,
+            elapsed: Duration::try_from_secs_f64(self.seconds).unwrap_or_default(),
+        })
+    }
+}
+
 /// [`summary`] for programs.
 #[must_use]
 pub fn summary_json(of: &FuzzSummary, setting: &FuzzSetting) -> Value {
-    let seconds = of.elapsed.as_secs_f64();
-    let group = |group: &Reached| {
-        let reached: serde_json::Map<String, Value> =
-            group.reached.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
-        (group.group.clone(), json!({ "reached": reached, "never": group.never }))
-    };
-    let coverage: serde_json::Map<String, Value> = of.coverage.iter().map(group).collect();
-    json!({ "summary": {
-        "seed": setting.seed,
-        "scenarios": of.scenarios,
-        "ticks": of.ticks,
-        "divergences": of.divergences,
-        "inconclusive": of.inconclusive,
-        "unplayable": of.unplayable,
-        "interrupted": of.interrupted,
-        "release": setting.setting.release,
-        "engine": &*setting.setting.engine,
-        "version": setting.version,
-        "jobs": setting.jobs,
-        "seconds": (seconds * 1000.0).round() / 1000.0,
-        "coverage": coverage,
-    }})
+    json!(SummaryLine { summary: SummaryFigures::of(of, setting) })
 }
 
 /// Writes a value as a line.
 ///
 /// # Errors
-/// If it can't be written.
+/// If writing fails.
 pub fn json_line(out: &mut dyn Write, value: &Value) -> io::Result<()> {
     lines::line(out, value)
 }

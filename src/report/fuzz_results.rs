@@ -1,66 +1,33 @@
-//! Results of the fuzzer, as [`super::fuzz`] has written them, read again and joined.
+//! Reads and merges the results of the fuzzer that [`super::fuzz`] wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::fuzz::{self, FuzzSetting};
+use super::fuzz::{self, First, FirstLine, FuzzSetting, SummaryFigures, SummaryLine};
 use super::results::{ResultsError, numbered};
 use super::style::{BAD, STRONG, paint};
-use crate::fuzz::Reached;
 use crate::model::rules::Releases;
 use crate::run::fuzzing::FuzzSummary;
 use crate::run::merge::{Refused, unseen};
 use crate::run::{Setting, Shard};
 
-/// What one file of results holds.
+/// The contents of one file of results.
 #[derive(Clone, Debug)]
 pub struct FuzzPart {
     /// The file, for messages.
     pub file: String,
     /// The version of this program.
     pub version: String,
-    run: FirstJson,
+    run: First,
     shard: Option<Shard>,
     found: Vec<Value>,
-    /// The figures, and by how many workers. Nothing if the run was cut off.
+    /// The figures and the number of workers. `None` if the run is incomplete.
     end: Option<(FuzzSummary, usize)>,
 }
 
-/// What is needed to do it again.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
-struct FirstJson {
-    release: String,
-    seed: u64,
-    engine: String,
-    areas: Vec<String>,
-    version: String,
-    shard: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SummaryJson {
-    scenarios: usize,
-    ticks: usize,
-    divergences: usize,
-    inconclusive: usize,
-    unplayable: usize,
-    interrupted: bool,
-    jobs: usize,
-    seconds: f64,
-    coverage: serde_json::Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct GroupJson {
-    reached: serde_json::Map<String, Value>,
-    never: Vec<String>,
-}
-
-/// Whether a file of results is one of the fuzzer.
+/// Returns true if a file contains results of the fuzzer.
 #[must_use]
 pub fn is_of_the_fuzzer(text: &str) -> bool {
     numbered(text).next().is_some_and(|(_, line)| line.starts_with(r#"{"fuzz":"#))
@@ -69,7 +36,7 @@ pub fn is_of_the_fuzzer(text: &str) -> bool {
 /// Reads a file of results of `fuzz`.
 ///
 /// # Errors
-/// If a line of it is none.
+/// If a line is not a result.
 pub fn read(file: &str, text: &str) -> Result<FuzzPart, ResultsError> {
     let mut part: Option<FuzzPart> = None;
     let lines: Vec<(usize, &str)> = numbered(text).collect();
@@ -78,33 +45,32 @@ pub fn read(file: &str, text: &str) -> Result<FuzzPart, ResultsError> {
             file: file.to_owned(),
             line: *number,
             column: column.max(1),
-            why: format!("no result of `fuzz --format json`: {why}"),
+            why: format!("not a result of `fuzz --format json`: {why}"),
         };
-        let mut value: Value = match serde_json::from_str(line) {
+        let value: Value = match serde_json::from_str(line) {
             Ok(value) => value,
-            // A run that was killed leaves half a line.
+            // A killed run leaves an incomplete line.
             Err(_) if index + 1 == lines.len() && !text.ends_with('\n') && index > 0 => break,
             Err(it) => return Err(error(it.column(), &it.to_string())),
         };
         let not_ours = |it: serde_json::Error| error(1, &it.to_string());
         match &mut part {
             None => {
-                let mut run: FirstJson =
-                    serde_json::from_value(value["fuzz"].take()).map_err(not_ours)?;
+                let FirstLine { fuzz: mut run } =
+                    serde_json::from_value(value).map_err(not_ours)?;
                 let shard = run.shard.take().map(|shard| shard.parse::<Shard>()).transpose();
                 let shard = shard.map_err(|why| error(1, &why))?;
                 let (file, version) = (file.to_owned(), run.version.clone());
                 part = Some(FuzzPart { file, version, run, shard, found: Vec::new(), end: None });
             }
             Some(part) if part.end.is_some() => {
-                return Err(error(1, "there is more after the summary"));
+                return Err(error(1, "there are more lines after the summary"));
             }
             Some(part) if value.get("found").is_some() => part.found.push(value),
             Some(part) => {
-                let figures: SummaryJson =
-                    serde_json::from_value(value["summary"].take()).map_err(not_ours)?;
-                let jobs = figures.jobs;
-                part.end = Some((summary(figures).map_err(not_ours)?, jobs));
+                let SummaryLine { summary } = serde_json::from_value(value).map_err(not_ours)?;
+                let jobs = summary.jobs;
+                part.end = Some((summary.read().map_err(not_ours)?, jobs));
             }
         }
     }
@@ -112,53 +78,35 @@ pub fn read(file: &str, text: &str) -> Result<FuzzPart, ResultsError> {
         file: file.to_owned(),
         line: 1,
         column: 1,
-        why: "it is empty".to_owned(),
+        why: "the file is empty".to_owned(),
     })
 }
 
-fn summary(of: SummaryJson) -> Result<FuzzSummary, serde_json::Error> {
-    let group = |(group, value): (String, Value)| {
-        let GroupJson { reached, never } = serde_json::from_value(value)?;
-        let count = |(name, count): (String, Value)| (name, count.as_u64().unwrap_or(0));
-        Ok(Reached { group, reached: reached.into_iter().map(count).collect(), never })
-    };
-    Ok(FuzzSummary {
-        scenarios: of.scenarios,
-        ticks: of.ticks,
-        divergences: of.divergences,
-        inconclusive: of.inconclusive,
-        unplayable: of.unplayable,
-        interrupted: of.interrupted,
-        coverage: of.coverage.into_iter().map(group).collect::<Result<_, _>>()?,
-        elapsed: Duration::try_from_secs_f64(of.seconds).unwrap_or_default(),
-    })
-}
-
-/// A run of the fuzzer whose parts were joined.
+/// A merged run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct FuzzRun {
-    /// What it was made on.
+    /// The setting of the run.
     pub setting: FuzzSetting,
-    /// What was found, as each part has told it.
+    /// The findings of all parts, as they were written.
     pub found: Vec<Value>,
     /// The figures of all parts.
     pub summary: FuzzSummary,
-    /// Parts that are not there: there is no verdict on the whole.
+    /// The missing parts. If there are any, the whole has no verdict.
     pub missing: Vec<String>,
 }
 
-/// Joins parts into the runs that they are of, ordered by release and seed. What is missing of no
-/// run in particular is told with the last one: files that hold nothing, and releases without any.
+/// Merges parts into runs, ordered by release and seed. Missing parts that belong to no run (empty
+/// files, and releases without results) are reported with the last run.
 ///
 /// # Errors
-/// If a part is there twice, or the parts of a run are not split alike.
+/// If a part occurs twice, or the shards of a run have different counts.
 pub fn merge(
     parts: Vec<FuzzPart>,
     empty: &[String],
     expected: Option<&Releases>,
     version: &'static str,
 ) -> Result<Vec<FuzzRun>, Refused> {
-    let mut runs: BTreeMap<FirstJson, Vec<FuzzPart>> = BTreeMap::new();
+    let mut runs: BTreeMap<First, Vec<FuzzPart>> = BTreeMap::new();
     for part in parts {
         crate::run::merge::is_of(&part.file, &part.version, version)?;
         runs.entry(part.run.clone()).or_default().push(part);
@@ -176,10 +124,10 @@ pub fn merge(
 }
 
 fn cut_off(file: &str) -> String {
-    format!("{file}: its run did not come to its end")
+    format!("{file}: the run is incomplete")
 }
 
-fn join(of: FirstJson, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Refused> {
+fn join(of: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Refused> {
     let refused = |what: String, hint: &str| Refused { what, hint: hint.to_owned() };
     let name = format!("seed {} on {} {}", of.seed, of.engine, of.release);
     let mut there: BTreeMap<Shard, &str> = BTreeMap::new();
@@ -187,11 +135,11 @@ fn join(of: FirstJson, parts: Vec<FuzzPart>, version: &'static str) -> Result<Fu
         let shard = part.shard.unwrap_or(Shard::WHOLE);
         if let Some(other) = there.insert(shard, &part.file) {
             let what = format!("{other} and {} are both shard {shard} of {name}", part.file);
-            return Err(refused(what, "each result is merged once"));
+            return Err(refused(what, "merge each result only once"));
         }
         if let Some((other, file)) = there.iter().find(|(other, _)| other.of != shard.of) {
             let what = format!("{file} is shard {other}, and {} shard {shard}", part.file);
-            return Err(refused(what, "shards of one run are split into as many"));
+            return Err(refused(what, "all shards of a run must have the same N in I/N"));
         }
     }
     let split = there.keys().next().map_or(1, |shard| shard.of);
@@ -217,7 +165,8 @@ fn join(of: FirstJson, parts: Vec<FuzzPart>, version: &'static str) -> Result<Fu
     Ok(FuzzRun { setting, found, summary, missing })
 }
 
-/// A joined run for people. What was found is told in short: each is a fixture that can be run.
+/// A merged run as text. Findings are shown in short form, because each is a fixture that can be
+/// run.
 #[must_use]
 pub fn text(run: &FuzzRun, columns: usize) -> String {
     let mut out = fuzz::first_line(&run.setting);
@@ -233,13 +182,12 @@ pub fn text(run: &FuzzRun, columns: usize) -> String {
     out
 }
 
-/// A joined run for programs: one object a line, as a run in one go would have it.
+/// A merged run as JSON: one object per line, like an unsharded run.
 #[must_use]
 pub fn json(run: &FuzzRun) -> Vec<Value> {
-    let mut last = fuzz::summary_json(&run.summary, &run.setting);
-    if !run.missing.is_empty() {
-        last["summary"]["missing"] = run.missing.clone().into();
-    }
+    let mut summary = SummaryFigures::of(&run.summary, &run.setting);
+    summary.missing.clone_from(&run.missing);
+    let last = json!(SummaryLine { summary });
     let first = fuzz::first_json(&run.setting);
     [first].into_iter().chain(run.found.iter().cloned()).chain([last]).collect()
 }

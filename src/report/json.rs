@@ -1,19 +1,20 @@
-//! A run as JSON, for programs: one object a line and nothing else, the summary last.
+//! A run as JSON: one object per line, and the summary on the last line.
 //!
-//! Times are durations since the scenario's start as Go writes them (`1m30s`).
+//! Times are durations since the start of the scenario in Go's format (`1m30s`).
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
-use crate::model::rules::Release;
 use crate::model::time::Span;
-use crate::run::{Event, FreeRun, FreeTick, Note, Outcome, Setting, Summary, Verdict};
+use crate::run::{
+    Event, FreeRun, FreeTick, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict,
+};
 
 /// The report for programs.
 #[derive(Debug)]
@@ -23,12 +24,12 @@ pub struct Json<W> {
 }
 
 impl<W: Write> Json<W> {
-    /// A report that writes there.
+    /// Creates a report that writes to `out`.
     pub fn new(out: W) -> Json<W> {
         Json { out, run: None }
     }
 
-    /// What was written to.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -44,7 +45,8 @@ impl<W: Write> Report for Json<W> {
             }
             Event::Finished(outcome) => line(&mut self.out, &ScenarioLine::of(outcome)),
             Event::Ended(summary) => {
-                line(&mut self.out, &self::summary(summary, self.run.as_ref()))
+                let summary = SummaryFigures::of(summary, self.run.as_ref());
+                line(&mut self.out, &SummaryLine { summary })
             }
         }
     }
@@ -53,7 +55,7 @@ impl<W: Write> Report for Json<W> {
 /// Writes a value as one line.
 ///
 /// # Errors
-/// If it can't be written.
+/// If writing fails.
 pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string(value)?;
     text.push('\n');
@@ -61,11 +63,11 @@ pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// A free run of the model: one line a tick, the summary last, which says why a run on an engine
-/// would be `skipped`.
+/// Writes a free run of the model: one line per tick, and the summary, which contains the reason if
+/// an engine would skip the scenario.
 ///
 /// # Errors
-/// If it can't be written.
+/// If writing fails.
 pub fn free_run(
     out: &mut dyn Write,
     run: &FreeRun,
@@ -81,7 +83,7 @@ pub fn free_run(
         "release": run.trace.release,
         "ticks": run.ticks.len(),
         "rescales": rescales.count(),
-        "unmet": unmet_lines(unmet),
+        "unmet": unmet,
     });
     if let Some(why) = skipped {
         summary["skipped"] = json!(why);
@@ -90,7 +92,7 @@ pub fn free_run(
         summary["unplayable"] = json!(why);
     }
     if !run.notes.is_empty() {
-        summary["notes"] = json!(note_lines(&run.notes));
+        summary["notes"] = json!(run.notes);
     }
     line(out, &json!({ "summary": summary }))
 }
@@ -131,189 +133,210 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
     })
 }
 
-fn note_lines(notes: &[Note]) -> Vec<Value> {
-    let line = |note: &Note| match note.of_reading {
-        true => json!({"line": note.line, "what": note.what, "ofReading": true}),
-        false => json!({"line": note.line, "what": note.what}),
-    };
-    notes.iter().map(line).collect()
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
-fn unmet_lines(unmet: &[Unmet]) -> Vec<Value> {
-    unmet.iter().map(|unmet| json!({"line": unmet.line, "what": unmet.what})).collect()
-}
-
-fn is_none(many: &usize) -> bool {
-    *many == 0
-}
-
-#[derive(Serialize)]
+/// The line of one scenario, which [`super::results`] reads.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ScenarioLine<'a> {
-    id: &'a str,
-    path: &'a str,
-    line: usize,
-    /// Told where it does not simply hold.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    requirement: &'a str,
-    engine: &'a str,
-    release: &'a str,
-    verdict: &'static str,
-    ticks: usize,
-    poisoned: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    divergence: Option<DivergenceJson<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unmet: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    known: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<Value>,
-    #[serde(skip_serializing_if = "is_none")]
-    boundaries: usize,
-    #[serde(skip_serializing_if = "is_none")]
-    replays: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a str>,
-    elapsed_ms: f64,
+pub(super) struct ScenarioLine {
+    pub(super) id: String,
+    pub(super) path: String,
+    pub(super) line: usize,
+    /// Present if the scenario diverges or an expectation is not met.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) requirement: String,
+    pub(super) engine: String,
+    pub(super) release: String,
+    pub(super) verdict: VerdictName,
+    pub(super) ticks: usize,
+    pub(super) poisoned: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) divergence: Option<DivergenceLine>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unmet: Vec<Unmet>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) known: Vec<KnownHit>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<Note>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) boundaries: usize,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) replays: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) output: String,
+    pub(super) elapsed_ms: f64,
 }
 
-#[derive(Serialize)]
-struct DivergenceJson<'a> {
-    tick: usize,
-    at: String,
-    fields: Vec<FieldJson<'a>>,
-    why: &'a str,
+/// The name of a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum VerdictName {
+    Conforms,
+    Diverges,
+    Unexpected,
+    Inconclusive,
+    Skipped,
 }
 
-#[derive(Serialize)]
-struct FieldJson<'a> {
-    field: &'a str,
-    model: &'a str,
-    upstream: &'a str,
+/// The first tick that diverges.
+#[derive(Serialize, Deserialize)]
+pub(super) struct DivergenceLine {
+    pub(super) tick: usize,
+    pub(super) at: String,
+    pub(super) fields: Vec<FieldDifference>,
+    pub(super) why: String,
 }
 
-impl<'a> ScenarioLine<'a> {
-    fn of(outcome: &'a Outcome) -> ScenarioLine<'a> {
-        let (verdict, divergence, why, output) = match &outcome.verdict {
-            Verdict::Conforms => ("conforms", None, None, None),
-            Verdict::Diverges(divergence) => {
-                ("diverges", Some(divergence_json(outcome, divergence)), None, None)
-            }
-            Verdict::Unexpected => ("unexpected", None, None, None),
+impl ScenarioLine {
+    fn of(outcome: &Outcome) -> ScenarioLine {
+        let (verdict, why, output) = match &outcome.verdict {
+            Verdict::Conforms => (VerdictName::Conforms, None, ""),
+            Verdict::Diverges(_) => (VerdictName::Diverges, None, ""),
+            Verdict::Unexpected => (VerdictName::Unexpected, None, ""),
             Verdict::Inconclusive { why, output } => {
-                let output = Some(output.as_str()).filter(|output| !output.is_empty());
-                ("inconclusive", None, Some(why.as_str()), output)
+                (VerdictName::Inconclusive, Some(why), output.as_str())
             }
-            Verdict::Skipped { why } => ("skipped", None, Some(why.as_str()), None),
+            Verdict::Skipped { why } => (VerdictName::Skipped, Some(why), ""),
         };
-        let known = outcome.known.iter();
+        let explained = matches!(verdict, VerdictName::Diverges | VerdictName::Unexpected);
         ScenarioLine {
-            id: &outcome.id,
-            path: &outcome.path,
+            id: outcome.id.clone(),
+            path: outcome.path.clone(),
             line: outcome.line,
-            requirement: if divergence.is_some() || verdict == "unexpected" {
-                &outcome.requirement
-            } else {
-                ""
-            },
-            engine: &outcome.engine,
-            release: &outcome.release,
+            requirement: if explained { outcome.requirement.clone() } else { String::new() },
+            engine: outcome.engine.to_string(),
+            release: outcome.release.clone(),
             verdict,
             ticks: outcome.ticks,
             poisoned: outcome.poisoned,
-            divergence,
-            unmet: unmet_lines(&outcome.unmet),
-            known: known
-                .map(|hit| json!({"field": hit.field, "reason": hit.reason, "link": hit.link}))
-                .collect(),
-            notes: note_lines(&outcome.notes),
+            divergence: match &outcome.verdict {
+                Verdict::Diverges(divergence) => Some(DivergenceLine::of(outcome, divergence)),
+                _ => None,
+            },
+            unmet: outcome.unmet.clone(),
+            known: outcome.known.clone(),
+            notes: outcome.notes.clone(),
             boundaries: outcome.boundaries,
             replays: outcome.replays,
-            why,
-            output,
+            why: why.cloned(),
+            output: output.to_owned(),
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
         }
     }
 }
 
-fn divergence_json<'a>(outcome: &'a Outcome, divergence: &'a Divergence) -> DivergenceJson<'a> {
-    let field = |difference: &'a FieldDifference| FieldJson {
-        field: &difference.field,
-        model: &difference.model,
-        upstream: &difference.upstream,
-    };
-    DivergenceJson {
-        tick: divergence.tick,
-        at: divergence.at.to_string(),
-        fields: divergence.fields.iter().map(field).collect(),
-        why: outcome::reason(outcome, divergence),
-    }
-}
-
-/// What makes a run another one than that of its releases on its engine: `report merge` reads it.
-fn how(figures: &mut Value, run: &Setting) {
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into());
-    let limit = run.time_limit.map(|limit| {
-        Value::from(Span(i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX)).to_string())
-    });
-    let parts = [
-        ("program", path(&run.program)),
-        ("upstreamPath", path(&run.checkout)),
-        ("timeLimit", limit),
-        ("arguments", (!run.replay_args.is_empty()).then(|| run.replay_args.clone().into())),
-        ("shard", run.shard.map(|shard| shard.to_string().into())),
-        ("plan", Some(run.plan.as_str()).filter(|plan| !plan.is_empty()).map(Value::from)),
-    ];
-    for (name, value) in parts {
-        if let Some(value) = value {
-            figures[name] = value;
+impl DivergenceLine {
+    fn of(outcome: &Outcome, divergence: &Divergence) -> DivergenceLine {
+        DivergenceLine {
+            tick: divergence.tick,
+            at: divergence.at.to_string(),
+            fields: divergence.fields.clone(),
+            why: outcome::reason(outcome, divergence).to_owned(),
         }
     }
 }
 
-fn summary(summary: &Summary, run: Option<&Setting>) -> Value {
-    let mut figures = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "engine": run.map(|run| &*run.engine),
-        "release": run.map(|run| &run.release),
-        "scenarios": summary.scenarios,
-        "conforms": summary.conforms,
-        "diverges": summary.diverges,
-        "inconclusive": summary.inconclusive,
-        "skipped": summary.skipped,
-        "ticks": summary.ticks,
-        "seconds": (summary.elapsed.as_secs_f64() * 1e3).round() / 1e3,
-    });
-    if let Some(run) = run {
-        how(&mut figures, run);
-    }
-    if !summary.releases.is_empty() {
-        let of_release = |(release, of): &(Release, Summary)| {
-            json!({
-                "release": release.to_string(),
-                "scenarios": of.scenarios,
-                "conforms": of.conforms,
-                "diverges": of.diverges,
-                "inconclusive": of.inconclusive,
-                "skipped": of.skipped,
-                "ticks": of.ticks,
-            })
-        };
-        figures["releases"] = summary.releases.iter().map(of_release).collect();
-    }
-    for (name, many) in [("boundaries", summary.boundaries), ("replayed", summary.replayed)] {
-        if many > 0 {
-            figures[name] = json!(many);
+/// The last line of a run.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SummaryLine {
+    pub(super) summary: SummaryFigures,
+}
+
+/// The figures of a run, and its setting.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SummaryFigures {
+    pub(super) version: String,
+    pub(super) engine: Option<String>,
+    pub(super) release: Option<String>,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
+    pub(super) seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) program: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) upstream_path: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) time_limit: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) arguments: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shard: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) plan: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) releases: Vec<ReleaseFigures>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) boundaries: usize,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) replayed: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) stale_known: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) missing: Vec<String>,
+}
+
+/// The number of scenarios by verdict.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Counts {
+    pub(super) scenarios: usize,
+    conforms: usize,
+    diverges: usize,
+    inconclusive: usize,
+    skipped: usize,
+    ticks: usize,
+}
+
+/// The figures of one of several releases.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ReleaseFigures {
+    pub(super) release: String,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+impl Counts {
+    fn of(summary: &Summary) -> Counts {
+        Counts {
+            scenarios: summary.scenarios,
+            conforms: summary.conforms,
+            diverges: summary.diverges,
+            inconclusive: summary.inconclusive,
+            skipped: summary.skipped,
+            ticks: summary.ticks,
         }
     }
-    if !summary.stale_known.is_empty() {
-        figures["staleKnown"] = json!(summary.stale_known);
+}
+
+impl SummaryFigures {
+    fn of(summary: &Summary, run: Option<&Setting>) -> SummaryFigures {
+        let setting = run.cloned().unwrap_or_default();
+        let limit = setting.time_limit.map(|limit| i64::try_from(limit.as_nanos()));
+        let releases = summary.releases.iter().map(|(release, of)| ReleaseFigures {
+            release: release.to_string(),
+            counts: Counts::of(of),
+        });
+        SummaryFigures {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: run.map(|run| run.engine.to_string()),
+            release: run.map(|run| run.release.clone()),
+            counts: Counts::of(summary),
+            seconds: (summary.elapsed.as_secs_f64() * 1e3).round() / 1e3,
+            program: setting.program,
+            upstream_path: setting.checkout,
+            time_limit: limit.map(|limit| Span(limit.unwrap_or(i64::MAX)).to_string()),
+            arguments: setting.replay_args,
+            shard: setting.shard.as_ref().map(Shard::to_string),
+            plan: setting.plan,
+            releases: releases.collect(),
+            boundaries: summary.boundaries,
+            replayed: summary.replayed,
+            stale_known: summary.stale_known.clone(),
+            missing: summary.missing.clone(),
+        }
     }
-    if !summary.missing.is_empty() {
-        figures["missing"] = json!(summary.missing);
-    }
-    json!({ "summary": figures })
 }

@@ -1,5 +1,5 @@
-//! Lines and columns. Widths are counted in characters: all that is shown is ASCII, but for arrows
-//! and dots that are as wide as a letter.
+//! Lines and columns. Widths are counted in characters, because reports only contain ASCII, and
+//! arrows and dots that are as wide as a letter.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub(super) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks a text into lines at spaces. A word that is too long for a line is broken anywhere.
+/// Breaks a text into lines at spaces, and words that are too long for a line at any character.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -41,14 +41,14 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A label and a text beside it, wrapped: the lines that follow begin below the text, or four
-/// columns in where a long label would leave it no room.
+/// A label followed by a wrapped text. Continuation lines are aligned with the text, or indented by
+/// four columns if the label is too long.
 pub(super) fn hanging(label: &str, text: &str, indent: usize, columns: usize) -> String {
     let first = indent + width(label);
     let rest = if first > columns / 3 { indent + 4 } else { first };
     let mut lines = wrap(text, columns.saturating_sub(first).max(20)).into_iter();
     let head = lines.next().unwrap_or_default();
-    // What does not fit beside the label is wrapped anew, since it has more room.
+    // Text that does not fit beside the label is wrapped to the larger width.
     let tail = lines.collect::<Vec<_>>().join(" ");
     let mut out = format!("{:indent$}{label}{head}\n", "");
     if !tail.is_empty() {
@@ -59,16 +59,16 @@ pub(super) fn hanging(label: &str, text: &str, indent: usize, columns: usize) ->
     out
 }
 
-/// Where a column's text stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Align {
-    /// For words.
+    /// For text.
     Left,
     /// For numbers.
     Right,
 }
 
-/// Rows of cells in columns, two spaces apart. The last column may be long and is wrapped.
+/// Rows of cells in columns, separated by two spaces. The last column is wrapped.
 pub(super) struct Columns {
     align: Vec<Align>,
     rows: Vec<(Vec<String>, Style)>,
@@ -79,12 +79,12 @@ impl Columns {
         Columns { align: align.to_vec(), rows: Vec::new() }
     }
 
-    /// A row; cells that are missing are empty.
+    /// Adds a row; missing cells are empty.
     pub(super) fn row(&mut self, cells: Vec<String>, style: Style) {
         self.rows.push((cells, style));
     }
 
-    /// The rows as lines, indented. A row of one cell alone runs over all columns.
+    /// Renders the rows as indented lines. A row with a single cell spans all columns.
     pub(super) fn render(&self, indent: usize, columns: usize) -> String {
         let count = self.align.len();
         let mut widths = vec![0; count];

@@ -1,8 +1,8 @@
-//! What users see of a run: events in, text or JSON out.
+//! Reports of runs: events in, text or JSON out.
 //!
-//! A [`Report`] reads the events of [`crate::run`] and nothing else; [`table`] and [`explain`] show
-//! free runs of the model. Only these modules make text for users, and none of them decides
-//! anything: verdicts and exit codes are made elsewhere. Deliberately no engines here.
+//! A [`Report`] reads only the events of [`crate::run`]; [`table`] and [`explain`] show free runs
+//! of the model. These modules format results; they do not decide verdicts or exit codes, and do
+//! not depend on engines.
 
 pub mod change;
 pub mod chart;
@@ -23,28 +23,28 @@ use std::io;
 use crate::model::time::Span;
 use crate::run::{Event, Outcome, Setting, shell_word};
 
-/// Something that tells of a run while it goes on.
+/// A report on a run in progress.
 pub trait Report {
-    /// Tells of one event.
+    /// Reports one event.
     ///
     /// # Errors
-    /// If it can't be written, for instance because the pipe was closed.
+    /// If writing fails, for example because the pipe is closed.
     fn event(&mut self, event: &Event) -> io::Result<()>;
 }
 
-/// What came of one scenario, in full; nothing if it simply conforms.
+/// The full report of one scenario; `None` if it conforms.
 #[must_use]
 pub fn outcome(outcome: &Outcome, setting: &Setting, columns: usize) -> Option<String> {
     outcome::text(outcome, Some(setting), columns)
 }
 
-/// A text behind a label, wrapped.
+/// A label followed by a wrapped text.
 #[must_use]
 pub fn wrapped(label: &str, text: &str, columns: usize) -> String {
     layout::hanging(label, text, 0, columns)
 }
 
-/// How a replay of one scenario is called.
+/// The command that replays a scenario.
 fn replay(id: &str, setting: &Setting) -> String {
     let mut command = format!("kube-lockstep run {} --release {}", shell_word(id), setting.release);
     for word in &setting.replay_args {
@@ -59,7 +59,7 @@ fn replay(id: &str, setting: &Setting) -> String {
             let folder = shell_word(&folder.to_string_lossy());
             command.push_str(&format!(" --upstream-path {folder}"));
         }
-        // Upstream is what a run takes by itself.
+        // Upstream is the default engine.
         (None, None, "upstream") => {}
         (None, None, engine) => command.push_str(&format!(" --engine {engine}")),
     }

@@ -1,4 +1,4 @@
-//! One scenario's outcome as text: above all a divergence, which is what users see most.
+//! The outcome of a scenario as text, above all a divergence.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,16 +13,16 @@ use crate::compare::Divergence;
 use crate::model::observation::{Observation, ScaleWrite};
 use crate::run::{Note, Outcome, Setting, Verdict, shell_word};
 
-/// Ticks that are shown before a divergence.
+/// The number of ticks shown before a divergence.
 const BEFORE: usize = 3;
-/// Ticks that are shown after it.
+/// The number of ticks shown after a divergence.
 const AFTER: usize = 2;
-/// Lines that are shown of what a broken engine wrote.
+/// The number of lines shown of the output of a broken engine.
 const OUTPUT_LINES: usize = 20;
-/// Skipped scenarios and the like are one line each, their ids in a column.
+/// The width of the column of ids, for outcomes of one line.
 const ID_COLUMN: usize = 40;
 
-/// The text of an outcome; none if the scenario simply conforms.
+/// The text of an outcome; `None` if the scenario conforms.
 pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> Option<String> {
     match &outcome.verdict {
         Verdict::Conforms if outcome.known.is_empty() => None,
@@ -36,34 +36,34 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
     }
 }
 
-/// What the author should know; of how the file was understood only if that is asked for.
+/// The notes for the author; notes on how the file was read only if `all`.
 pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
     let notes = outcome.notes.iter().filter(|note| all || !note.of_reading);
     notes.map(|note| note_line(&outcome.path, note, columns)).collect()
 }
 
-/// A note with its place.
+/// A note with its file and line.
 pub(super) fn note_line(path: &str, note: &Note, columns: usize) -> String {
     let text = format!("{path}:{}: {}", note.line, note.what);
     let text = hanging("note: ", &text, 0, columns);
     text.replacen("note:", &paint(WARN, "note:"), 1)
 }
 
-/// Whether its text is a block, not a line of a list.
+/// Returns true if the text of the outcome is a block instead of one line of a list.
 pub(super) fn is_block(outcome: &Outcome) -> bool {
     !matches!(outcome.verdict, Verdict::Skipped { .. })
 }
 
-/// One line for a scenario, whatever came of it; of several releases with the one that it is of.
+/// One line for a scenario with any verdict; with the release if there are several.
 pub(super) fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
     let rest = if several { format!("v{}, {ticks}", outcome.release) } else { ticks };
     line("conforms", GOOD, &outcome.id, &rest, columns)
 }
 
-/// One line for a scenario on which the engine failed as on another one before.
+/// One line for a scenario on which the engine failed for the same reason as earlier.
 pub(super) fn likewise(outcome: &Outcome, columns: usize) -> String {
-    line("inconclusive", WARN, &outcome.id, "for the same reason as one before", columns)
+    line("inconclusive", WARN, &outcome.id, "for the same reason as an earlier scenario", columns)
 }
 
 fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
@@ -88,7 +88,7 @@ fn place(outcome: &Outcome, line: usize) -> String {
     format!("{}:{line}", outcome.path)
 }
 
-/// The command that runs the scenario again, where the fixtures are found as they were.
+/// The command that replays the scenario, with the folder of its fixtures if necessary.
 fn again(outcome: &Outcome, run: Option<&Setting>) -> String {
     let setting = Setting {
         engine: outcome.engine.clone(),
@@ -98,7 +98,7 @@ fn again(outcome: &Outcome, run: Option<&Setting>) -> String {
     beside_its_fixtures(outcome, replay(&outcome.id, &setting))
 }
 
-/// A command for a scenario, with the folder of its fixtures if that is not the usual one.
+/// A command for a scenario, with the folder of its fixtures if it is not the default.
 fn beside_its_fixtures(outcome: &Outcome, command: String) -> String {
     let file = outcome.path.strip_suffix(".yaml").or_else(|| outcome.path.strip_suffix(".yml"));
     let folder = file.and_then(|file| file.strip_suffix(&format!("/{}", outcome.id)));
@@ -134,7 +134,7 @@ fn diverges(
         let (tick, release) = (divergence.tick, &outcome.release);
         let tick = format!("kube-lockstep explain {id} --tick {tick} --release {release}");
         let command = beside_its_fixtures(outcome, tick);
-        let _ = writeln!(out, "  the model's whole derivation: {}", paint(STRONG, &command));
+        let _ = writeln!(out, "  full derivation of the model: {}", paint(STRONG, &command));
     }
     out
 }
@@ -143,7 +143,7 @@ fn paint_lines(style: Style, text: &str) -> String {
     text.lines().map(|line| paint(style, line) + "\n").collect()
 }
 
-/// Whether the API server's answer to a person differs, not what a tick did.
+/// Returns true if only the API server's answers to users differ, not the ticks.
 fn is_of_the_api(divergence: &Divergence) -> bool {
     let of_the_api = |field: &str| {
         matches!(field, "api" | "spec" | "metadata.generation") || field.starts_with("api.")
@@ -186,7 +186,7 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
     }
 }
 
-/// Which HPA the tick of a divergence is about, if there are several.
+/// The name of the HPA of a divergent tick, if there are several HPAs.
 fn whose(outcome: &Outcome, divergence: &Divergence) -> String {
     let tick = divergence.tick.checked_sub(1).and_then(|index| outcome.trace.ticks.get(index));
     match tick {
@@ -200,7 +200,7 @@ fn has_several_hpas(outcome: &Outcome) -> bool {
     hpas.next().is_some_and(|first| hpas.any(|hpa| hpa != first))
 }
 
-/// Why the model said what it said, if it did say something of that tick.
+/// The model's derivation of its value, if it predicted the tick.
 fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
     let why = reason(outcome, divergence);
     if why.is_empty() {
@@ -213,7 +213,7 @@ fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
     hanging(&format!("why the model said {said}: "), why, 4, columns)
 }
 
-/// The model's reason for its side of a divergence; empty if there is none.
+/// The model's derivation of its side of a divergence, or an empty text.
 pub(super) fn reason<'a>(outcome: &'a Outcome, divergence: &Divergence) -> &'a str {
     if is_of_the_api(divergence) {
         return "";
@@ -264,13 +264,13 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
     if outcome.poisoned > 0 {
         let poisoned = counted(outcome.poisoned, "later tick");
         let are = if outcome.poisoned == 1 { "is" } else { "are" };
-        let text = format!("    {poisoned} {are} poisoned: run, but not counted");
+        let text = format!("    {poisoned} {are} poisoned: run, but not compared");
         let _ = writeln!(out, "{}", paint(DIM, &text));
     }
     out
 }
 
-/// `3 → 6`: the size before a tick and the one it asked for.
+/// `3 → 6`: the replicas before a tick and the replicas it set.
 fn replicas(tick: &Observation, before: Option<i32>) -> String {
     let before = before.map_or_else(|| "?".to_owned(), |before| before.to_string());
     match tick.scaled_to() {
@@ -279,7 +279,7 @@ fn replicas(tick: &Observation, before: Option<i32>) -> String {
     }
 }
 
-/// What can be seen of a tick besides its numbers, in a line.
+/// The events, errors and writes of a tick, in one line.
 fn did(tick: &Observation) -> String {
     let mut parts: Vec<String> = Vec::new();
     for write in &tick.scale_writes {
@@ -311,8 +311,8 @@ fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
 
 fn unexpected(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> String {
     let sides = match &*outcome.engine {
-        "model" => "the model does not do what is expected".to_owned(),
-        engine => format!("model and {engine} agree, but it is not what is expected"),
+        "model" => "the model does not meet the expectations".to_owned(),
+        engine => format!("model and {engine} agree, but do not meet the expectations"),
     };
     let mut out = heading("unexpected", BAD, outcome, &sides);
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
@@ -336,9 +336,9 @@ fn inconclusive(
     if !lines.is_empty() {
         let left_out = lines.len().saturating_sub(OUTPUT_LINES);
         let head = if left_out == 0 {
-            "it wrote:".to_owned()
+            "its output:".to_owned()
         } else {
-            format!("it wrote (after {} that are left out):", counted(left_out, "line"))
+            format!("its output (after {} that are omitted):", counted(left_out, "line"))
         };
         let _ = writeln!(out, "  {head}");
         for line in &lines[left_out..] {
@@ -351,8 +351,8 @@ fn inconclusive(
     out
 }
 
-/// Breaks a line of a program's output without touching its spaces; control characters, which could
-/// change the colours of what follows, are shown as dots.
+/// Wraps a line of a program's output without changing its spaces. Control characters, which could
+/// change colors, are shown as dots.
 fn wrap_verbatim(line: &str, columns: usize) -> Vec<String> {
     let line = line.replace('\t', "    ");
     let line: Vec<char> = line.chars().map(|c| if c.is_control() { '.' } else { c }).collect();
@@ -363,7 +363,7 @@ fn wrap_verbatim(line: &str, columns: usize) -> Vec<String> {
 }
 
 fn known(outcome: &Outcome, columns: usize) -> String {
-    let mut out = heading("known", WARN, outcome, "conforms but for a known disagreement");
+    let mut out = heading("known", WARN, outcome, "conforms except for a known disagreement");
     known_hits(&mut out, outcome, columns);
     out
 }

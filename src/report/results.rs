@@ -1,19 +1,17 @@
-//! Results of runs, as [`super::json`] has written them, read again.
+//! Reads the results of runs that [`super::json`] wrote.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::compare::{Divergence, FieldDifference};
-use crate::expect::Unmet;
+use super::json::{ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
+use crate::compare::Divergence;
 use crate::model::time::{Span, Time};
 use crate::run::merge::{End, Part};
-use crate::run::{KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict};
+use crate::run::{Outcome, Setting, Shard, Summary, Verdict};
 use crate::trace::Trace;
 
-/// A file that holds no results.
+/// The error for a file that does not contain results.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}:{column}: {why}")]
 pub struct ResultsError {
@@ -27,106 +25,10 @@ pub struct ResultsError {
     pub why: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ScenarioLine {
-    id: String,
-    path: String,
-    line: usize,
-    #[serde(default)]
-    requirement: String,
-    engine: String,
-    release: String,
-    verdict: String,
-    ticks: usize,
-    poisoned: usize,
-    divergence: Option<DivergenceJson>,
-    #[serde(default)]
-    unmet: Vec<UnmetJson>,
-    #[serde(default)]
-    known: Vec<KnownJson>,
-    #[serde(default)]
-    notes: Vec<NoteJson>,
-    #[serde(default)]
-    boundaries: usize,
-    #[serde(default)]
-    replays: usize,
-    why: Option<String>,
-    #[serde(default)]
-    output: String,
-    elapsed_ms: f64,
-}
-
-#[derive(Deserialize)]
-struct DivergenceJson {
-    tick: usize,
-    at: String,
-    fields: Vec<FieldJson>,
-    why: String,
-}
-
-#[derive(Deserialize)]
-struct FieldJson {
-    field: String,
-    model: String,
-    upstream: String,
-}
-
-#[derive(Deserialize)]
-struct UnmetJson {
-    line: usize,
-    what: String,
-}
-
-#[derive(Deserialize)]
-struct KnownJson {
-    field: String,
-    reason: String,
-    link: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NoteJson {
-    line: usize,
-    what: String,
-    #[serde(default)]
-    of_reading: bool,
-}
-
-#[derive(Deserialize)]
-struct SummaryLine {
-    summary: SummaryJson,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SummaryJson {
-    version: String,
-    engine: String,
-    release: String,
-    scenarios: usize,
-    seconds: f64,
-    program: Option<PathBuf>,
-    upstream_path: Option<PathBuf>,
-    time_limit: Option<String>,
-    #[serde(default)]
-    arguments: Vec<String>,
-    shard: Option<String>,
-    #[serde(default)]
-    plan: String,
-    #[serde(default)]
-    releases: Vec<serde_json::Value>,
-    #[serde(default)]
-    stale_known: Vec<String>,
-    #[serde(default)]
-    missing: Vec<String>,
-}
-
 /// Reads a file of results of `run`.
 ///
 /// # Errors
-/// If a line of it is none.
+/// If a line is not a result.
 pub fn read(file: &str, text: &str) -> Result<Part, ResultsError> {
     let mut part = Part { file: file.to_owned(), outcomes: Vec::new(), end: None };
     let lines: Vec<(usize, &str)> = numbered(text).collect();
@@ -138,9 +40,9 @@ pub fn read(file: &str, text: &str) -> Result<Part, ResultsError> {
             why,
         };
         if part.end.is_some() {
-            return Err(error(1, "there is more after the summary".to_owned()));
+            return Err(error(1, "there are more lines after the summary".to_owned()));
         }
-        // A run that was killed leaves half a line.
+        // A killed run leaves an incomplete line.
         let last = index + 1 == lines.len() && !text.ends_with('\n');
         if last && serde_json::from_str::<serde_json::Value>(line).is_err() {
             break;
@@ -148,7 +50,7 @@ pub fn read(file: &str, text: &str) -> Result<Part, ResultsError> {
         let not_ours = |it: serde_json::Error| {
             let why = it.to_string();
             let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
-            error(it.column(), format!("no result of `run --format json`: {why}"))
+            error(it.column(), format!("not a result of `run --format json`: {why}"))
         };
         if line.starts_with(r#"{"summary":"#) {
             let SummaryLine { summary } = parse(line).map_err(not_ours)?;
@@ -175,18 +77,20 @@ fn span(text: &str) -> Result<Span, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 
-fn end(of: SummaryJson) -> Result<End, String> {
+fn end(of: SummaryFigures) -> Result<End, String> {
     let limit = of.time_limit.as_deref().map(span).transpose()?;
     let limit = limit.and_then(|limit| u64::try_from(limit.0).ok()).map(Duration::from_nanos);
     let shard = of.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     if !of.missing.is_empty() {
-        return Err("it is merged already, and not whole: merge its parts anew".to_owned());
+        return Err(
+            "it is an incomplete merged result: merge the original results instead".to_owned()
+        );
     }
     Ok(End {
         version: of.version,
         setting: Setting {
-            engine: of.engine.into(),
-            release: of.release,
+            engine: of.engine.unwrap_or_default().into(),
+            release: of.release.unwrap_or_default(),
             program: of.program,
             checkout: of.upstream_path,
             time_limit: limit,
@@ -195,14 +99,14 @@ fn end(of: SummaryJson) -> Result<End, String> {
             plan: of.plan,
         },
         summary: Summary {
-            scenarios: of.scenarios,
+            scenarios: of.counts.scenarios,
             elapsed: Duration::try_from_secs_f64(of.seconds).unwrap_or_default(),
             stale_known: of.stale_known,
-            // Which they are is told by the scenarios.
+            // Their figures are counted from the scenarios.
             releases: of
                 .releases
                 .iter()
-                .filter_map(|it| Some((it["release"].as_str()?.parse().ok()?, Summary::default())))
+                .filter_map(|it| Some((it.release.parse().ok()?, Summary::default())))
                 .collect(),
             ..Summary::default()
         },
@@ -212,30 +116,23 @@ fn end(of: SummaryJson) -> Result<End, String> {
 fn outcome(of: ScenarioLine) -> Result<Outcome, String> {
     let mut reasons = Vec::new();
     let why = of.why.unwrap_or_default();
-    let verdict = match (&*of.verdict, of.divergence) {
-        ("conforms", _) => Verdict::Conforms,
-        ("unexpected", _) => Verdict::Unexpected,
-        ("skipped", _) => Verdict::Skipped { why },
-        ("inconclusive", _) => Verdict::Inconclusive { why, output: of.output },
-        ("diverges", Some(divergence)) => {
-            let field = |it: FieldJson| FieldDifference {
-                field: it.field,
-                model: it.model,
-                upstream: it.upstream,
-            };
-            // The reason stands where that of its tick would.
+    let verdict = match (of.verdict, of.divergence) {
+        (VerdictName::Conforms, _) => Verdict::Conforms,
+        (VerdictName::Unexpected, _) => Verdict::Unexpected,
+        (VerdictName::Skipped, _) => Verdict::Skipped { why },
+        (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: of.output },
+        (VerdictName::Diverges, Some(divergence)) => {
+            // The reason belongs to its tick.
             reasons = vec![String::new(); divergence.tick.saturating_sub(1)];
             reasons.push(divergence.why);
             Verdict::Diverges(Divergence {
                 tick: divergence.tick,
                 at: Time::ZERO + span(&divergence.at)?,
-                fields: divergence.fields.into_iter().map(field).collect(),
+                fields: divergence.fields,
             })
         }
-        (other, _) => return Err(format!("{other:?} is no verdict")),
+        (VerdictName::Diverges, None) => return Err("the divergence is missing".to_owned()),
     };
-    let note = |it: NoteJson| Note { line: it.line, what: it.what, of_reading: it.of_reading };
-    let known = |it: KnownJson| KnownHit { field: it.field, reason: it.reason, link: it.link };
     Ok(Outcome {
         id: of.id,
         path: of.path,
@@ -245,14 +142,14 @@ fn outcome(of: ScenarioLine) -> Result<Outcome, String> {
         release: of.release,
         verdict,
         unplayable: false,
-        known: of.known.into_iter().map(known).collect(),
+        known: of.known,
         ticks: of.ticks,
         poisoned: of.poisoned,
-        // What was observed is not part of a result.
+        // Results do not contain the trace.
         trace: Trace::default(),
         why: reasons,
-        unmet: of.unmet.into_iter().map(|it| Unmet { line: it.line, what: it.what }).collect(),
-        notes: of.notes.into_iter().map(note).collect(),
+        unmet: of.unmet,
+        notes: of.notes,
         boundaries: of.boundaries,
         replays: of.replays,
         elapsed: Duration::try_from_secs_f64(of.elapsed_ms / 1e3).unwrap_or_default(),

@@ -1,24 +1,24 @@
-//! The colours of all text. They are always written; the stream that is written to removes them
-//! where they are not wanted (`NO_COLOR`, pipes, `--color never`).
+//! The colors of reports. They are always written; the output stream removes them if they are not
+//! wanted (`NO_COLOR`, pipes, `--color never`).
 
 use anstyle::{AnsiColor, Style};
 
-/// As it should be.
+/// Success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Not as it should be.
+/// Failure.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Neither: something is missing or was left out.
+/// Warning: something is missing or was omitted.
 pub const WARN: Style = AnsiColor::Yellow.on_default();
-/// What the model says.
+/// The value from the model.
 pub const MODEL: Style = AnsiColor::Cyan.on_default();
-/// What was observed.
+/// The observed value.
 pub const SEEN: Style = AnsiColor::Magenta.on_default();
-/// What matters in a line.
+/// Emphasis.
 pub const STRONG: Style = Style::new().bold();
-/// What can be passed over.
+/// Less important text.
 pub const DIM: Style = Style::new().dimmed();
 
-/// The text in that style.
+/// Applies a style to a text.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{style}{text}{style:#}") }
 }

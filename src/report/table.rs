@@ -1,4 +1,4 @@
-//! What the model predicts, as a table: one row a tick, ticks that bring nothing new folded.
+//! The model's prediction as a table: one row per tick; ticks without changes are folded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,20 +19,20 @@ use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
-/// Fewer ticks than this that bring nothing new are shown all the same.
+/// The minimum number of ticks to fold.
 const FOLD: usize = 2;
 
-/// A row of the table, before it is known whether it is shown.
+/// A row of the table, before folding.
 struct Row {
     at: Time,
-    /// All cells but number and time.
+    /// All cells except number and time.
     cells: Vec<String>,
-    /// Whether something happened that must be seen.
+    /// Whether the row must not be folded.
     eventful: bool,
     style: Style,
 }
 
-/// The whole prediction: the scenario, a picture of the sizes, the table, the end.
+/// The whole prediction: the scenario, a chart of the replicas, the table, and the summary.
 #[must_use]
 pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
     let mut out = heading(scenario, release, columns);
@@ -56,13 +56,13 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
         format!(" of {}", scenario.workload.name)
     };
     let mut ending = format!(
-        "{}, {changes} of size by the controller; size{whose} {last} at the end, {least} to {most} \
-         on the way",
+        "{}, {changes} of replicas by the controller; replicas{whose}: {last} at the end, {least} \
+         to {most} overall",
         counted(run.ticks.len(), "tick"),
     );
     for (index, target) in scenario.targets().enumerate().skip(1) {
         let last = self::points(scenario, run, index).last().map_or(0, |(_, size)| *size);
-        let _ = write!(ending, "; size of {} {last} at the end", target.name);
+        let _ = write!(ending, "; replicas of {}: {last} at the end", target.name);
     }
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
@@ -72,11 +72,12 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     out
 }
 
-/// The sizes of a target over time.
+/// The replicas of a target over time.
 fn points(scenario: &Scenario, run: &FreeRun, target: usize) -> Vec<(Time, i32)> {
     let initial = scenario.targets().nth(target).map(|target| (Time::ZERO, target.replicas));
     let mut points: Vec<(Time, i32)> = initial.into_iter().collect();
-    // At one instant a person comes before the controller, as in the world; sorting keeps that.
+    // At the same time, manual changes precede the controller's, as in the world; the sort is
+    // stable.
     let outside = run.outside.iter().filter(|outside| outside.target == target);
     points.extend(outside.map(|outside| (outside.at, outside.replicas)));
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
@@ -86,7 +87,7 @@ fn points(scenario: &Scenario, run: &FreeRun, target: usize) -> Vec<(Time, i32)>
     points
 }
 
-/// The scenario's name and what it says.
+/// The id and the requirement of the scenario.
 pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> String {
     format!(
         "{}  {}\n{}",
@@ -96,17 +97,17 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
     )
 }
 
-/// That the scenario does not speak of the release that it is played on.
+/// A note that the scenario does not apply to this release.
 #[must_use]
 pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
     let text = match scenario.unsupported_on(release) {
         Some(why) => format!(
-            "{why}: `run` skips this scenario. Action follows is what the model's rules would make \
-             of it; its expectations are not looked at"
+            "{why}: `run` skips this scenario. The prediction below applies the model's rules \
+             anyway; the expectations are not checked"
         ),
         None => format!(
-            "the scenario speaks of releases {}, not of {release}: its expectations are not \
-             looked at",
+            "the scenario applies to releases {}, not to {release}: its expectations are not \
+             checked",
             scenario.releases
         ),
     };
@@ -126,7 +127,7 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
     let mut head = vec!["tick".to_owned(), "t".to_owned()];
     head.extend(several.then(|| "hpa".to_owned()));
     head.extend(metrics.iter().cloned());
-    head.extend(["counted", "wants", "replicas", "why"].map(str::to_owned));
+    head.extend(["counted", "proposal", "replicas", "why"].map(str::to_owned));
     table.row(head, DIM);
 
     let mut notes = notes(scenario, run).into_iter().peekable();
@@ -151,7 +152,7 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
         let mut cells = vec![(index + 1).to_string(), short(row.at)];
         cells.extend(row.cells.iter().cloned());
         table.row(cells, row.style);
-        // Nothing is folded over a note: what it tells would seem to have come later.
+        // Folding across a note would change its apparent order.
         let barrier = notes.peek().map_or(rows.len(), |(after, ..)| *after);
         let more = rows[index + 1..barrier.clamp(index + 1, rows.len())].iter();
         let same = more.take_while(|next| !next.eventful && next.cells == row.cells).count();
@@ -170,11 +171,11 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
     table.render(0, columns)
 }
 
-/// What people did, what the API server refused, and when the controller was restarted: in order,
-/// with the number of ticks before.
+/// Manual changes, answers of the API server, and restarts of the controller, in order, with the
+/// number of preceding ticks.
 fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let initial = |target| scenario.targets().nth(target).map(|target| target.replicas);
-    // That the target has a size in the beginning is no news.
+    // The initial replicas are not a change.
     let news = |it: &&ExternalScale| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
     let sizes = run.outside.iter().filter(news).map(|ExternalScale { at, target, replicas }| {
         let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
@@ -207,12 +208,13 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     notes
 }
 
-/// Whether the report shows its outcome: a new size, an answer of the API server, a restart.
+/// Returns true if the table shows the outcome of the action: new replicas, an answer of the API
+/// server, or a restart.
 fn has_own_row(action: &Action) -> bool {
     matches!(action, Action::Scale(_)) || action.is_api_event()
 }
 
-/// An answer of the API server. That the HPA is created in the beginning is no news.
+/// An answer of the API server, except the initial creation of the HPA.
 fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
     let ApiAnswer { at, name, outcome } = answer;
     Some(match outcome {
@@ -225,7 +227,7 @@ fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
     })
 }
 
-/// One column a metric, up to the most that a tick has. Several HPAs have different metrics.
+/// One column per metric, up to the maximum of a tick. Several HPAs have different metrics.
 fn metric_columns(run: &FreeRun, several: bool) -> Vec<String> {
     let most = run.ticks.iter().max_by_key(|tick| tick.derivation.metrics.len());
     let metrics = most.map(|tick| tick.derivation.metrics.as_slice()).unwrap_or_default();
@@ -282,7 +284,7 @@ fn metric(metric: &MetricDerivation) -> String {
     }
 }
 
-/// An amount in thousandths as people write it: cpu in cores, memory in binary units.
+/// Formats an amount in thousandths: CPU in cores, memory in binary units.
 pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
     const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
     let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
@@ -296,12 +298,12 @@ pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
     format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// Pods whose metric counts, of all that are wanted; nothing if pods were not looked at.
+/// The number of pods whose metrics count, out of all pods; empty for metrics without pods.
 fn counted_pods(pods: PodCounts, size: i32) -> String {
     if pods == PodCounts::default() { String::new() } else { format!("{}/{size}", pods.ready) }
 }
 
-/// Pods that do not count, each group once: where metrics differ in them, with the metric's name.
+/// The groups of pods that do not count; with the name of the metric if metrics differ.
 fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
     let looked: Vec<&MetricDerivation> =
         metrics.iter().filter(|metric| metric.pods != PodCounts::default()).collect();
@@ -320,8 +322,8 @@ fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
     parts
 }
 
-/// A time without the nanoseconds by which resyncs of the informer are late: see
-/// `model::hpa::resync`. They say nothing to people.
+/// A time without the nanoseconds by which resyncs of the informer are late (see
+/// `model::hpa::resync`), which are irrelevant to users.
 fn short(at: Time) -> String {
     let nanos = at.since_start().0;
     Span(nanos - nanos % 1_000).to_string()
@@ -335,11 +337,11 @@ fn groups(pods: PodCounts) -> [u32; 3] {
     [pods.unready, pods.missing, pods.ignored]
 }
 
-/// What kept the size, which pods do not count, what was recorded, which conditions changed.
+/// The limit that applied, the pods that do not count, the events, and the changed conditions.
 fn why(tick: &FreeTick, changed: &[String]) -> String {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let mut parts: Vec<String> = Vec::new();
-    // Without its time, which would make each tick another row.
+    // Without its time, which would make every row different.
     parts.extend(derivation.held_by_window().map(|held| format!("stabilization holds {held}")));
     let limit = derivation.limited_by().filter(|limit| *limit != "stabilization");
     parts.extend(limit.map(str::to_owned));
@@ -353,7 +355,7 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
         }
     }
     for event in &observation.events {
-        // A rescale is seen in a column of its own; its message says why, if it knows.
+        // A rescale has its own column; its message gives the reason.
         let message = event.message.as_str();
         parts.push(match message.split_once("; reason: ") {
             Some((_, reason)) if event.reason.as_str() == "SuccessfulRescale" => reason.to_owned(),
@@ -368,8 +370,8 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
     parts.join("; ")
 }
 
-/// Conditions whose status or reason is not that of the tick before: `ScalingLimited=True
-/// (TooManyReplicas)`. In the first tick only those that are not as they always are.
+/// Conditions whose status or reason changed since the previous tick: `ScalingLimited=True
+/// (TooManyReplicas)`. For the first tick, only unusual conditions.
 fn changed_conditions(tick: &FreeTick, before: Option<&HpaStatus>) -> Vec<String> {
     let Some(write) = &tick.observation.status_write else { return Vec::new() };
     let mut changed = Vec::new();
@@ -394,7 +396,7 @@ fn same_type<'a>(conditions: &'a [Condition], like: &Condition) -> Option<&'a Co
     conditions.iter().find(|condition| condition.type_ == like.type_)
 }
 
-/// A condition that says that all is well.
+/// Returns true for a condition of a healthy HPA.
 fn is_ordinary(condition: &Condition) -> bool {
     matches!(
         (condition.status, condition.reason.as_str()),
@@ -443,7 +445,7 @@ fn total(name: &str, value: Option<&Quantity>, average_value: Option<&Quantity>)
     }
 }
 
-/// What the author expects, and whether the model does it.
+/// The expectations that are not met, or the number of expectations if all are met.
 #[must_use]
 pub fn expectations(path: &str, expected: usize, unmet: &[Unmet], columns: usize) -> String {
     if unmet.is_empty() {

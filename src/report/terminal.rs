@@ -1,6 +1,6 @@
-//! A run as text, for people: what conforms is counted, what does not is told in full.
+//! A run as text: conforming scenarios are counted, all others are reported in full.
 //!
-//! On a terminal a bar shows the progress while the run goes on; in a pipe there is none.
+//! On a terminal, a bar shows the progress.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,31 +13,30 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{Report, counted, outcome, thousands};
 use crate::run::{Event, Outcome, Setting, Summary, Verdict};
 
-/// How text is to be laid out.
+/// The layout of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// How wide lines may be.
+    /// The maximum width of lines.
     pub columns: usize,
-    /// Whether scenarios that conform are listed, too.
+    /// Whether to list conforming scenarios.
     pub verbose: bool,
-    /// Whether the progress is shown while the run goes on (on standard error).
+    /// Whether to show the progress on standard error.
     pub progress: bool,
 }
 
-/// The report for terminals and pipes. Colours are always written: see [`super::style`].
+/// The report for terminals and pipes. Colors are always written: see [`super::style`].
 #[derive(Debug)]
 pub struct Terminal<W> {
     out: W,
     layout: Layout,
     bar: Option<Bar>,
     run: Option<Setting>,
-    /// The run is of one scenario.
+    /// Whether the run has a single scenario.
     only_one: bool,
     failures: Vec<EngineFailure>,
 }
 
-/// A way in which the engine failed, and how many scenarios failed so after the first, which was
-/// told in full.
+/// A failure of the engine, and the number of later scenarios with the same failure.
 #[derive(Clone, Debug)]
 struct EngineFailure {
     why: String,
@@ -46,18 +45,18 @@ struct EngineFailure {
 }
 
 impl<W: Write> Terminal<W> {
-    /// A report that writes there.
+    /// Creates a report that writes to `out`.
     pub fn new(out: W, layout: Layout) -> Terminal<W> {
         let bar = layout.progress.then(Bar::default);
         Terminal { out, layout, bar, run: None, only_one: false, failures: Vec::new() }
     }
 
-    /// What was written to.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// Writes text; a progress bar makes room for it.
+    /// Writes text above the progress bar.
     fn write(&mut self, text: &str) -> io::Result<()> {
         let out = &mut self.out;
         let mut write = || out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -70,13 +69,13 @@ impl<W: Write> Terminal<W> {
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
         let told = self.was_told(outcome);
         let columns = self.layout.columns;
-        // In a run of many, what each says of its reading would be a crowd.
+        // In a run of many scenarios, notes on reading would be too many.
         let all = self.only_one || self.layout.verbose;
         let mut text = if told { String::new() } else { outcome::notes(outcome, all, columns) };
         text += &match outcome::text(outcome, self.run.as_ref(), columns) {
             Some(_) if told && self.layout.verbose => outcome::likewise(outcome, columns),
             Some(_) if told => String::new(),
-            // Blocks of several lines are set apart.
+            // Blocks of several lines are separated by an empty line.
             Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
             Some(text) => text,
             None if self.layout.verbose => {
@@ -94,8 +93,8 @@ impl<W: Write> Terminal<W> {
 }
 
 impl<W: Write> Terminal<W> {
-    /// Whether it is a failure of the engine that another scenario has met before: if a program
-    /// can't be started, it can't for any.
+    /// Returns true if the engine failed in the same way before: a program that can't be started
+    /// fails for every scenario.
     fn was_told(&mut self, outcome: &Outcome) -> bool {
         let Verdict::Inconclusive { why, output } = &outcome.verdict else { return false };
         let same = |failure: &&mut EngineFailure| (&failure.why, &failure.output) == (why, output);
@@ -107,7 +106,7 @@ impl<W: Write> Terminal<W> {
         false
     }
 
-    /// How often each failure was met again.
+    /// The number of repetitions of each failure.
     fn failed_again(&self) -> String {
         let again = self.failures.iter().filter(|failure| failure.more > 0);
         let lines = again.map(|EngineFailure { why, more, .. }| {
@@ -163,7 +162,7 @@ impl<W: Write> Report for Terminal<W> {
     }
 }
 
-/// Known disagreements that are gone, and the figures of the run.
+/// Known disagreements that disappeared, and the figures of the run.
 fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
     let mut out = String::new();
     for entry in &summary.stale_known {
@@ -213,7 +212,7 @@ fn figures(summary: &Summary, of: &str) -> String {
     };
     let replayed = match summary.replayed {
         0 => String::new(),
-        many => format!("; {} played again", counted(many, "scenario")),
+        many => format!("; {} retried", counted(many, "scenario")),
     };
     let _ = writeln!(
         out,
@@ -234,7 +233,7 @@ fn seconds(elapsed: Duration) -> String {
     if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
 }
 
-/// The progress on a terminal: first of the engine's build, then of the run.
+/// The progress bar: first for the build of the engine, then for the run.
 #[derive(Debug, Default)]
 struct Bar {
     bar: Option<ProgressBar>,
@@ -246,7 +245,7 @@ impl Bar {
     fn preparing(&mut self, what: &str, fraction: Option<f64>) {
         const SCALE: u64 = 1000;
         if let Some(bar) = self.bar.as_ref().filter(|_| self.running) {
-            // The engine of a later release, while earlier ones are run.
+            // The engine of a later release is built while earlier releases run.
             bar.set_message(what.to_owned());
             return;
         }
@@ -261,7 +260,7 @@ impl Bar {
         };
         bar.set_style(style(template));
         if let Some(fraction) = fraction {
-            // Between 0 and 1, so the cast neither wraps nor loses anything that is shown.
+            // Between 0 and 1, so the cast neither wraps nor loses visible precision.
             bar.set_position((fraction.clamp(0.0, 1.0) * SCALE as f64) as u64);
         }
         bar.set_message(what.to_owned());
@@ -297,14 +296,14 @@ impl Bar {
     }
 }
 
-/// Also when the run fails: a bar that stays would look as if it went on.
+/// A bar that remains after a failure would look like a run in progress.
 impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// A bar that can be read without knowing its colours. The templates are literals of this file.
+/// A bar that is readable without colors. The templates are literals in this file.
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")

@@ -40,6 +40,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
 pub use plan::{ClusterOptions, Compared, CustomController, Pace, Plan, SIDE_BY_SIDE};
@@ -81,24 +83,26 @@ pub enum Verdict {
 }
 
 /// A disagreement that `divergences.yaml` knows of.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KnownHit {
     /// The field that it speaks of, or its beginning.
     pub field: String,
     /// Why it is so.
     pub reason: String,
-    /// Where that can be read.
+    /// A link that explains it.
     pub link: String,
 }
 
 /// Something about a scenario that its author should know, whatever came of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Note {
     /// The line in its file.
     pub line: usize,
     /// In words.
     pub what: String,
     /// It is of how the file was understood, which a run of many scenarios has no room for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_reading: bool,
 }
 
@@ -128,7 +132,7 @@ pub struct Outcome {
     pub ticks: usize,
     /// Ticks after a first divergence: shown, not counted.
     pub poisoned: usize,
-    /// What was observed.
+    /// The observed value.
     pub trace: Trace,
     /// For each tick of the trace, why the model said what it said, in one line.
     pub why: Vec<String>,
