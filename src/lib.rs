@@ -1,13 +1,13 @@
 //! A conformance test harness for the Kubernetes pod autoscalers.
 //!
-//! # Bird's eye view
+//! # Overview
 //!
-//! A *scenario* is a YAML file: a HorizontalPodAutoscaler as given to the API server, a workload,
-//! metrics over time, and what happens when. The *world* plays it: pods come up, share a load, go
-//! missing. An *engine* runs the HPA controller in that world: above all the real, unmodified
-//! upstream controller, in virtual time. The *model* predicts everything that can be observed of
-//! each reconcile ("tick"), from exactly what the controller saw. The *comparison* of the two,
-//! field by field, is the verdict.
+//! A *scenario* is a YAML file: the manifest of a HorizontalPodAutoscaler, a workload, metrics over
+//! time, and a timeline of actions. The *world* simulates the scenario: pods start, share a load
+//! and fail. An *engine* runs the HPA controller in that world; the most important engine runs the
+//! real, unmodified upstream controller in virtual time. The *model* predicts everything observable
+//! about each reconcile from the same input. The *comparison* of prediction and observation, field
+//! by field, gives the verdict.
 //!
 //! ```text
 //! fixtures/*.yaml ─ scenario ─► world ──changes──► engine ──observations──┐
@@ -21,37 +21,38 @@
 //! | module | purpose | may use |
 //! |---|---|---|
 //! | [`model`] | the reference model of the HPA: pure, deterministic, fast | no other module |
-//! | [`scenario`] | scenario files: parsed, validated, written | `model`, `compare` |
+//! | [`scenario`] | scenario files: parsing, validation, writing | `model`, `compare` |
 //! | [`world`] | pods, workloads and metrics over time | `model`, `scenario`, `trace` |
 //! | [`trace`] | observations of a controller; their JSON and recorded forms | `model` |
-//! | [`compare`] | the one comparison | `model`, `trace` |
-//! | [`expect`] | the expectations of a scenario's author | `model`, `scenario` |
-//! | [`fuzz`] | scenarios generated from a seed, and shrunk | `model`, `scenario`, `world` |
-//! | [`engine`] | everything that a scenario can run on | `model`, `scenario`, `world`, `trace`, `compare::Scope` |
-//! | [`run`] | lockstep, verdicts, events; prints nothing | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
-//! | [`report`] | events as text, HTML, JUnit and JSON; knows no engine | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
+//! | [`compare`] | the comparison of observations | `model`, `trace` |
+//! | [`expect`] | the expectations of scenarios | `model`, `scenario` |
+//! | [`fuzz`] | generated scenarios, and shrinking | `model`, `scenario`, `world` |
+//! | [`engine`] | the engines that run scenarios | `model`, `scenario`, `world`, `trace`, `compare::Scope` |
+//! | [`run`] | runs, verdicts and events | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
+//! | [`report`] | reports as text and JSON | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
 //! | [`cli`] | the command, one file per subcommand | everything |
 //!
-//! Down to [`fuzz`] this is the *pure half*: no files, no clock, no processes.
-//! The table is generated from the one that `suites/tidy.rs` checks. Without default features only
-//! the pure half is compiled, and there is neither tokio nor any other I/O in the dependency tree.
+//! The modules down to [`fuzz`] are the *pure half*: no files, no clock, no processes. The table
+//! is generated from the one that `suites/tidy.rs` checks. Without default features, only the pure
+//! half is compiled, and the dependency tree contains neither tokio nor any other I/O.
 //!
-//! Engines with a real clock (`engine::cluster`) are no [`engine::Session`]s: there the model
-//! follows the clock, in `run::wall`.
+//! Wall-clock engines (`engine::cluster`) are not [`engine::Session`]s: there, the model follows
+//! the real clock, in `run::wall`.
 //!
 //! # Invariants
 //!
-//! - Time, randomness and order are inputs: the model has no clock, and each run is the same.
-//! - Upstream is right until shown otherwise; a recorded trace is never written from the model.
+//! - Time, randomness and order are inputs: the model has no clock, and runs are reproducible.
+//! - Upstream is the reference: recorded traces are never written from the model.
 //! - Differences between Kubernetes releases are rows in [`model::rules`], not branches.
-//! - A broken engine is never a verdict: [`run::Verdict::Inconclusive`].
+//! - A broken engine never causes a divergence: its verdict is [`run::Verdict::Inconclusive`].
 //!
 //! # Glossary
 //!
-//! *Tick*: one reconcile of an HPA. *Lockstep*: model and engine side by side, the engine's
-//! decisions driving the world. *Free run*: the model's own decisions drive it (`predict`).
-//! *Poisoned*: the ticks after a first divergence, shown but not counted. *Derivation*: every
-//! number, clamp and window that led the model to a decision.
+//! - *Tick*: one reconcile of an HPA.
+//! - *Lockstep*: model and engine run side by side; the engine's decisions drive the world.
+//! - *Free run*: the model's own decisions drive the world (`predict`).
+//! - *Poisoned*: a tick after the first divergence, which is run but not compared.
+//! - *Derivation*: the values, limits and windows that led the model to a decision.
 
 pub mod compare;
 pub mod engine;

@@ -191,7 +191,7 @@ fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
     let replay = format!("kube-lockstep run {id} --release 1.37 --upstream-path {folder}");
     for part in [
         &format!("1 scenario on {name} 1.37\n"),
-        "note: the model follows the rules of 1.37, as its staging/src/k8s.io/component-base/",
+        "note: the model follows the rules of 1.37, according to its staging/src/k8s.io/component-base/",
         &format!("model | {name}\n"),
         &replay,
     ] {
@@ -217,10 +217,13 @@ fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
     assert!(saved > 0 && text.contains(&format!("--upstream-path {folder}\n")), "{text}");
 
     let text = told(&["run", "--engine", "recorded"], 2)?;
-    assert!(text.contains("--upstream-path is an upstream engine, and another one is"), "{text}");
+    assert!(text.contains("--upstream-path requires the upstream engine"), "{text}");
     let text = told(&["run", "--release", "1.36,1.37"], 2)?;
-    assert!(text.contains("--upstream-path is one engine, and --release names several"), "{text}");
+    assert!(text.contains("--upstream-path can't be combined with several releases"), "{text}");
     let text = told(&["run", "--program", "x"], 2)?;
-    assert!(text.contains("--upstream-path and --program both take the place"), "{text}");
+    assert!(
+        text.contains("--upstream-path and --program both replace the upstream engine"),
+        "{text}"
+    );
     Ok(())
 }

@@ -249,10 +249,10 @@ fn night() -> Result<(), Failed> {
         assert_eq!(output.status.code(), Some(3), "{name}: {text}");
         assert!(text.contains(told), "{name}: {told}: {text}");
     };
-    failed(0, &format!("missing  release {}: there is nothing of it\n", releases[0]));
-    let cut = format!("missing  results/fuzz-{}.json: its run did not come", releases[1]);
+    failed(0, &format!("missing  release {}: there are no results\n", releases[0]));
+    let cut = format!("missing  results/fuzz-{}.json: the run is incomplete\n", releases[1]);
     failed(2, &cut);
-    failed(2, &format!("missing  release {}: there is nothing of it\n", releases[1]));
+    failed(2, &format!("missing  release {}: there are no results\n", releases[1]));
     Ok(())
 }
 

@@ -96,7 +96,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
     })?;
     say(&format!(
         "{release}: {} conform, {} diverge, {} without a verdict, {} skipped; {} ticks in {:.0} s, \
-         {} of them on a boundary in time; {} scenarios were played again",
+         {} of them on a boundary in time; {} scenarios were retried",
         summary.conforms,
         summary.diverges,
         summary.inconclusive,

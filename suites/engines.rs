@@ -132,7 +132,7 @@ const BREAKS: &[Break] = &[
     Break {
         name: "dies_at_once",
         script: "echo a panic >&2; exit 2",
-        why: "ended before it answered",
+        why: "exited before it answered",
         output: "a panic",
     },
     Break {
@@ -141,11 +141,11 @@ const BREAKS: &[Break] = &[
         why: "exit status: 3",
         output: "fatal",
     },
-    Break { name: "talks_nonsense", script: "echo hello", why: "was not understood", output: "" },
+    Break { name: "talks_nonsense", script: "echo hello", why: "could not be parsed", output: "" },
     Break {
         name: "speaks_another_protocol",
         script: r#"echo '{"hello":{"protocol":9,"engine":"fake","release":"v1.37.0"}}'; cat >/dev/null"#,
-        why: "speaks protocol 9",
+        why: "uses protocol version 9",
         output: "",
     },
     Break {
@@ -191,7 +191,7 @@ fn panics((): ()) -> Result<(), Failed> {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let mut engine = Upstream::new(folder.path().join("engine"), Release::V1_37);
     let (why, output) = no_verdict(run_one(&a_fixture(), &mut engine, &[]))?;
-    assert!(why.contains("it ended before it answered (exit status: 2)"), "{why}");
+    assert!(why.contains("it exited before it answered (exit status: 2)"), "{why}");
     for part in ["panic: assignment to entry in nil map", "main.reconcile", "panics.go:"] {
         assert!(output.contains(part), "{part}: {output}");
     }

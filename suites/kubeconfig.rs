@@ -393,7 +393,7 @@ fn replaced(place: &Arc<Place>) -> Result<(), Failed> {
     assert_eq!(place.metrics_server()?, theirs);
     let run = place.run(&["--replace-metrics-api", CONFORM[0]])?;
     assert_eq!(run.status.code(), Some(0), "{}", said(&run));
-    assert!(said(&run).contains("see no metrics and keep their sizes"), "{}", said(&run));
+    assert!(said(&run).contains("have no metrics and keep their replicas"), "{}", said(&run));
     place.is_clean()?;
     assert_eq!(place.metrics_server()?, theirs);
     place.delete_metrics_server()
@@ -482,7 +482,7 @@ fn cleaned(place: &Arc<Place>) -> Result<(), Failed> {
     assert_eq!(place.metrics_server()?, theirs);
     let again = place.command(&["cluster", "clean"]).output()?;
     assert_eq!(again.status.code(), Some(0), "{}", said(&again));
-    assert!(said(&again).contains("Nothing is left"), "{}", said(&again));
+    assert!(said(&again).contains("There are no leftovers"), "{}", said(&again));
     place.delete_metrics_server()
 }
 
@@ -493,7 +493,7 @@ fn next_run(place: &Arc<Place>) -> Result<(), Failed> {
     let refused = place.run(&[CONFORM[0]])?;
     let told = said(&refused);
     assert_eq!(refused.status.code(), Some(3), "{told}");
-    assert!(told.contains("A run that has died had left something: "), "{told}");
+    assert!(told.contains("Removed the leftovers of an earlier run: "), "{told}");
     place.is_clean()?;
     assert_eq!(place.metrics_server()?, theirs);
     place.delete_metrics_server()

@@ -113,7 +113,7 @@ fn named() -> Result<(), Failed> {
     };
     let (code, said) = run(&[])?;
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--context names it") && said.contains("kube-lockstep"), "{said}");
+    assert!(said.contains("set --context") && said.contains("kube-lockstep"), "{said}");
     let (code, said) = run(&["--context", "nobody"])?;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("no context `nobody`"), "{said}");
@@ -171,7 +171,7 @@ fn seen() -> Result<(), Failed> {
         told["event"] == "query" && told["user"] == user && told["namespace"] == "shop"
     })?;
     assert_eq!(asked["what"], "pods", "{asked}");
-    let left_out = "not of metrics, left out of";
+    let left_out = "ignoring actions of";
     server.wait(|told| told["note"].as_str().is_some_and(|note| note.contains(left_out)))?;
     assert_eq!(cluster.replicas("shop")?, 3);
     let errors = cluster.errors()?;

@@ -268,8 +268,8 @@ fn text_of_a_run_that_conforms_is_two_lines() {
 
 #[test]
 fn text_says_why_another_engine_was_taken_and_verbosely_lists_all() {
-    let note = "recorded traces, since upstream can't run here: Go is not installed; install Go \
-                1.26 or newer and put it on the PATH";
+    let note = "using recorded traces, because upstream can't run here: Go is not installed; \
+                install Go 1.26 or newer and add it to PATH";
     let outcomes = vec![outcome("tolerance/upper-edge", Verdict::Conforms), skipped()];
     let layout = Layout { verbose: true, ..LAYOUT };
     insta::assert_snapshot!(text(&events(outcomes, &[], Some(note)), layout));

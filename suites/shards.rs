@@ -180,7 +180,7 @@ fn a_part_that_was_cut_off_and_made_again_is_not_missed() {
     let refused = refused.expect_err("two verdicts on one scenario").what;
     assert!(refused.contains(" is in 1.json and in 3.json"), "{refused}");
     let alone = merge(parts(&[cut]), None, VERSION).expect("it is read").1;
-    assert_eq!(alone.missing, ["1.json: its run did not come to its end"]);
+    assert_eq!(alone.missing, ["1.json: the run is incomplete"]);
 }
 
 #[test]
@@ -191,7 +191,10 @@ fn what_does_not_belong_together_is_refused() {
 
     let other = of(1, 2).replace(&format!("\"version\":\"{VERSION}\""), "\"version\":\"0.0.9\"");
     let text = refused(&[of(2, 2), other]);
-    assert_eq!(text, format!("2.json was written by kube-lockstep 0.0.9, and this is {VERSION}"));
+    assert_eq!(
+        text,
+        format!("2.json was written by kube-lockstep 0.0.9, but this is kube-lockstep {VERSION}")
+    );
 
     let whole = results(few, "1.37", None);
     let text = refused(&[whole.clone(), of(1, 2)]);
@@ -206,12 +209,12 @@ fn what_does_not_belong_together_is_refused() {
 
     let upstream = of(2, 2).replace("\"engine\":\"recorded\"", "\"engine\":\"upstream\"");
     let text = refused(&[of(1, 2), upstream]);
-    assert_eq!(text, "of one run, 1.json is on recorded, and 2.json on upstream");
+    assert_eq!(text, "1.json and 2.json are from one run, but on recorded and upstream");
 
     let line = whole.lines().next().expect("a line");
     let error = results::read("x.json", &format!("{line}\n{{\"id\": 1}}\n")).expect_err("none");
     let text = error.to_string();
-    assert!(text.starts_with("x.json:2:8: no result of `run --format json`: "), "{text}");
+    assert!(text.starts_with("x.json:2:8: not a result of `run --format json`: "), "{text}");
     let error = results::read("x.json", &format!("{whole}{line}\n")).expect_err("more");
-    assert!(error.to_string().ends_with(": there is more after the summary"), "{error}");
+    assert!(error.to_string().ends_with(": there are more lines after the summary"), "{error}");
 }

@@ -27,25 +27,25 @@ const fn module(
 /// The modules, each below those that may use it.
 const MODULES: &[Module] = &[
     module("model", "the reference model of the HPA: pure, deterministic, fast", &[]),
-    module("scenario", "scenario files: parsed, validated, written", &["model", "compare"]),
+    module("scenario", "scenario files: parsing, validation, writing", &["model", "compare"]),
     module("world", "pods, workloads and metrics over time", &["model", "scenario", "trace"]),
     module("trace", "observations of a controller; their JSON and recorded forms", &["model"]),
-    module("compare", "the one comparison", &["model", "trace"]),
-    module("expect", "the expectations of a scenario's author", &["model", "scenario"]),
-    module("fuzz", "scenarios generated from a seed, and shrunk", &["model", "scenario", "world"]),
+    module("compare", "the comparison of observations", &["model", "trace"]),
+    module("expect", "the expectations of scenarios", &["model", "scenario"]),
+    module("fuzz", "generated scenarios, and shrinking", &["model", "scenario", "world"]),
     module(
         "engine",
-        "everything that a scenario can run on",
+        "the engines that run scenarios",
         &["model", "scenario", "world", "trace", "compare::Scope"],
     ),
     module(
         "run",
-        "lockstep, verdicts, events; prints nothing",
+        "runs, verdicts and events",
         &["model", "scenario", "world", "trace", "compare", "expect", "fuzz", "engine"],
     ),
     module(
         "report",
-        "events as text, HTML, JUnit and JSON; knows no engine",
+        "reports as text and JSON",
         &["model", "trace", "compare", "expect", "run", "scenario", "fuzz"],
     ),
     module("cli", "the command, one file per subcommand", &["*"]),

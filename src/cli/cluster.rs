@@ -1,7 +1,7 @@
-//! `kube-lockstep cluster`: a real control plane for people's own use.
+//! `kube-lockstep cluster`: control planes for the user's own use.
 //!
-//! The one who starts it waits until it is ready, and leaves it to a process of its own, which ends
-//! it when it is asked to. Each cluster has a folder: who holds its lock runs the cluster.
+//! `start` waits until the control plane is ready, and leaves it to a background process that stops
+//! it on request. Each cluster has a folder; the process that holds its lock runs the cluster.
 
 mod folder;
 #[cfg(feature = "clusters")]
@@ -23,10 +23,10 @@ use crate::model::time::Span;
 
 pub(super) use self::folder::sweep;
 
-/// The control plane that is meant where none is named.
+/// The default name.
 const DEFAULT: &str = "default";
 
-/// How long a cluster may take to end.
+/// The timeout for stopping a cluster.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// The arguments.
@@ -40,28 +40,29 @@ pub(super) struct Args {
 enum Command_ {
     /// Start a control plane: etcd, kube-apiserver and kube-controller-manager of a release
     ///
-    /// It is built on first use, which takes minutes and needs Go and its module proxy. It listens
-    /// on loopback only, has no nodes (no pod ever runs), and goes on until `cluster stop`.
+    /// The program is built on first use, which takes minutes and requires Go and a Go module
+    /// proxy. The control plane listens on loopback only, has no nodes (pods never run), and runs
+    /// until `cluster stop`.
     Start(StartArgs),
-    /// Stop a control plane, and remove all of it
+    /// Stop a control plane and remove its files
     Stop(Named),
-    /// Print where the kubeconfig of a running control plane is
+    /// Print the path of the kubeconfig of a running control plane
     ///
-    /// It is an administrator's. --driver has that of a user who may do what playing scenarios
-    /// takes (`run --engine kubeconfig`), and nothing else.
+    /// The kubeconfig has administrator rights. With --driver, it has only the permissions that
+    /// `run --engine kubeconfig` requires.
     Kubeconfig(KubeconfigArgs),
-    /// List the control planes that run
+    /// List the running control planes
     List,
-    /// Remove from somebody's cluster what runs there have left that were killed
+    /// Remove the leftovers of killed runs from an existing cluster
     ///
-    /// Namespaces of scenarios with all that is in them, and the metrics API; one that it had
-    /// replaced is restored. What belongs to a run that lives is left.
+    /// Removes the namespaces of scenarios and the metrics API, and restores a metrics API that was
+    /// replaced. Objects of live runs are kept.
     Clean(ContextArgs),
 }
 
 #[derive(clap::Args, Debug)]
 struct Named {
-    /// Which one: several can run at once
+    /// The name of the control plane: several can run at once
     #[arg(long, default_value = DEFAULT, value_parser = name)]
     name: String,
 }
@@ -70,7 +71,7 @@ struct Named {
 struct KubeconfigArgs {
     #[command(flatten)]
     named: Named,
-    /// That of a user with no more rights than playing scenarios takes
+    /// The kubeconfig of a user with only the permissions to run scenarios
     #[arg(long)]
     driver: bool,
 }
@@ -85,17 +86,17 @@ struct StartArgs {
     /// --horizontal-pod-autoscaler-sync-period [default: 15s]
     #[arg(long, value_name = "DURATION", value_parser = period)]
     sync_period: Option<Span>,
-    /// A feature gate of both programs; may be given several times
+    /// A feature gate of kube-apiserver and kube-controller-manager; can be repeated
     #[arg(long, value_name = "NAME=true|false", value_parser = gate)]
     feature_gate: Vec<(String, bool)>,
-    /// Leave out upstream's HPA controller: another one is to take its place
+    /// Start without upstream's HPA controller, to run another one instead
     #[arg(long)]
     without_hpa_controller: bool,
-    /// One more argument of the kube-apiserver, for instance enable-aggregator-routing=true; may be
-    /// given several times
+    /// An additional argument of kube-apiserver, for example enable-aggregator-routing=true; can be
+    /// repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
     api_server_arg: Vec<String>,
-    /// Stay in the foreground, and end it with Ctrl-C
+    /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,
 }
@@ -104,7 +105,7 @@ fn name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match !text.is_empty() && text.len() <= 40 && text.chars().all(plain) {
         true => Ok(text.to_owned()),
-        false => Err("a name has lower-case letters, digits and `-`, at most 40".to_owned()),
+        false => Err("a name consists of at most 40 lower-case letters, digits and `-`".to_owned()),
     }
 }
 
@@ -114,7 +115,7 @@ fn period(text: &str) -> Result<Span, String> {
 }
 
 fn gate(text: &str) -> Result<(String, bool), String> {
-    let (name, value) = text.split_once('=').ok_or("it is NAME=true or NAME=false")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=true or NAME=false")?;
     let value = value.parse().map_err(|_| format!("{value:?} is neither true nor false"))?;
     Ok((name.to_owned(), value))
 }
@@ -124,7 +125,7 @@ fn argument(text: &str) -> Result<String, String> {
     let name = plain.split('=').next().unwrap_or_default();
     match !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         true => Ok(plain.to_owned()),
-        false => Err("it is NAME=VALUE, as kube-apiserver knows it".to_owned()),
+        false => Err("expected NAME=VALUE, an argument of kube-apiserver".to_owned()),
     }
 }
 
@@ -156,18 +157,19 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
     }
     let pid = fs::read_to_string(place.file("pid")).ok().and_then(|pid| pid.parse().ok());
     let Some(pid) = pid.and_then(Pid::from_raw) else {
-        let what = format!("the control plane `{}` is only starting", place.name);
+        let what = format!("the control plane `{}` is still starting", place.name);
         return Err(Failure::engine(what).hint("try again in a moment").into());
     };
     match kill_process(pid, Signal::TERM) {
-        // It was killed, and its guard is about to remove what it has left.
+        // It was killed, and its guard is about to clean up.
         Err(Errno::SRCH) => {}
         sent => sent?,
     }
     let begin = Instant::now();
     while place.runs()? {
         if begin.elapsed() > END_LIMIT {
-            let what = format!("the control plane `{}` (process {pid:?}) does not end", place.name);
+            let what =
+                format!("the control plane `{}` (process {pid:?}) does not stop", place.name);
             return Err(Failure::engine(what).into());
         }
         std::thread::sleep(POLL_INTERVAL);
@@ -196,7 +198,7 @@ fn list() -> anyhow::Result<u8> {
         }
     }
     if text.is_empty() {
-        // Nothing on standard output: scripts read the list from there.
+        // Standard output is for the list, which scripts read.
         let _ = writeln!(anstream::stderr(), "no control plane is running");
     }
     show(&text)?;
@@ -211,7 +213,11 @@ mod tests {
     fn a_sync_period_is_more_than_nothing() {
         assert_eq!(period("500ms"), Ok(Span::from_millis(500)));
         for wrong in ["0s", "-1s"] {
-            assert_eq!(period(wrong), Err("it must be more than 0".to_owned()), "{wrong}");
+            assert_eq!(
+                period(wrong),
+                Err("the value must be greater than 0".to_owned()),
+                "{wrong}"
+            );
         }
     }
 }

@@ -21,14 +21,14 @@ Exit codes:
   0    nothing changed, or each change is explained
   1    a change is unexplained
   2    a wrong command line, or an invalid scenario
-  3    of a scenario it is not known what upstream does, and nothing is unexplained
-  4    there was nothing to compare: no scenarios, or none that can happen on two releases";
+  3    upstream could not run a scenario, and nothing is unexplained
+  4    nothing to compare: no scenarios, or none that both releases support";
 
 /// The arguments of `diff`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(super) struct Args {
-    /// What to compare: ids, folders, globs, or files [default: every fixture]
+    /// Scenarios to compare: ids, folders, globs, or files [default: every fixture]
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// The older release
@@ -38,7 +38,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     #[arg(default_value_t = Release::newest())]
     to: Release,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
@@ -52,22 +52,22 @@ pub(super) struct BisectArgs {
     /// The scenario: an id or a file
     #[arg(value_name = "SCENARIO")]
     name: String,
-    /// The oldest release that is looked at
+    /// The oldest release
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     #[arg(default_value_t = Release::OLDEST)]
     from: Release,
-    /// The newest one
+    /// The newest release
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     #[arg(default_value_t = Release::newest())]
     to: Release,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     source: Source,
 }
 
-/// What came of comparing one scenario on two releases.
+/// The result of comparing a scenario on two releases.
 enum Compared {
     Same,
     Changed(Changed),
@@ -77,7 +77,7 @@ enum Compared {
 /// Why a scenario was not compared.
 struct NotCompared {
     why: String,
-    /// It can happen on both releases, but what upstream does there is not known.
+    /// Both releases support the scenario, but upstream could not run it.
     unknown: bool,
 }
 
@@ -86,7 +86,7 @@ fn compare(
     scenario: &Arc<Scenario>,
     (from, to): (Release, Release),
 ) -> Result<Compared, Failure> {
-    // What can't happen on one of them is not run on the other.
+    // If one release does not support the scenario, it is not run on the other.
     if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
         return Ok(Compared::Not(NotCompared { why, unknown: false }));
     }
@@ -107,12 +107,12 @@ fn compare(
     })
 }
 
-/// The first release must be the older one.
+/// Checks that the first release is the older one.
 fn in_order(from: Release, to: Release) -> Result<(), Failure> {
     if from < to {
         return Ok(());
     }
-    let what = format!("--from {from} --to {to}: the first is the older release");
+    let what = format!("--from {from} --to {to}: --from must be older than --to");
     Err(Failure::usage(what))
 }
 
@@ -221,7 +221,7 @@ pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
     }
     let unknown = not_compared.as_ref().is_some_and(|not| not.unknown);
     if let Some(NotCompared { why, .. }) = not_compared.filter(|_| compared == 0) {
-        let what = format!("{} can't be compared on two releases: {why}", scenario.id);
+        let what = format!("{} can't be compared: {why}", scenario.id);
         let failure = if unknown { Failure::engine(what) } else { Failure::nothing(what) };
         return Err(failure.into());
     }

@@ -20,7 +20,7 @@ use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
 const HELP: &str = "\
 Exit codes:
-  0    upstream's controller can run here
+  0    the upstream controller can run here
   2    a wrong command line
   3    it can't";
 
@@ -34,16 +34,16 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// Less than this may not be enough for Go's caches and an engine, on a first build.
+/// The free space to recommend for the first build of an engine, including Go's caches.
 const LITTLE_SPACE: u64 = 4 << 30;
 
-/// Less than this may not be enough for the files of as many control planes as run at a time.
+/// The free space to recommend for the files of parallel control planes.
 const LITTLE_ROOM: u64 = 1 << 30;
 
-/// Less than this may not be enough to build a control plane, and to run it.
+/// The free memory to recommend for building and running a control plane.
 const LITTLE_MEMORY: u64 = 3 << 30;
 
-/// Paths of sockets have 107 bytes at most; that of etcd's has 40 below the folder.
+/// The path of a socket has at most 107 bytes, of which etcd's socket needs 40 below the folder.
 const LONGEST_FOLDER: usize = 60;
 
 /// No wall-clock engine is in this build.
@@ -64,7 +64,7 @@ mod clusters {
     }
 }
 
-/// What was found of one thing.
+/// The result of one check.
 #[derive(Clone)]
 struct Check {
     state: State,
@@ -91,7 +91,7 @@ impl Check {
         Check { hint: Some(hint.into()), ..self }
     }
 
-    /// What an engine or one of its parts says of itself.
+    /// A check that failed with the error of an engine.
     fn missing(name: impl Into<String>, error: EngineError) -> Check {
         match error {
             EngineError::Unavailable { why, hint, .. } => {
@@ -127,8 +127,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let _ = writeln!(text, "{}", paint(STRONG, "engines"));
     engines.iter().for_each(|check| show(&mut text, check, fill));
     let takes = if best { upstream::NAME } else { recorded::NAME };
-    let _ = writeln!(text, "what else may not work, and why: docs/troubleshooting.md");
-    let _ = writeln!(text, "`kube-lockstep run` takes {}", paint(STRONG, takes));
+    let _ = writeln!(text, "other problems and their causes: docs/troubleshooting.md");
+    let _ = writeln!(text, "`kube-lockstep run` uses {}", paint(STRONG, takes));
     super::show(&text)?;
     Ok(if best { exit::CONFORMS } else { exit::ENGINE })
 }
@@ -150,7 +150,7 @@ fn go() -> Option<Check> {
     let (major, minor) = build::OLDEST_GO;
     Some(match build::find_go() {
         Ok(go) => {
-            let found = format!("{} ({major}.{minor} or newer is needed)", go.version);
+            let found = format!("{} ({major}.{minor} or newer is required)", go.version);
             Check::new(State::Ok, "Go", found)
         }
         Err(error) => Check::missing("Go", error),
@@ -165,16 +165,15 @@ fn cache_folder() -> Option<Check> {
     };
     let shown = folder.display();
     if let Err(error) = can_be_written(&folder) {
-        let check = Check::new(State::Missing, NAME, format!("{shown} can't be written: {error}"));
+        let check = Check::new(State::Missing, NAME, format!("{shown} is not writable: {error}"));
         let hint = format!(
-            "set {} to a folder that can be written; an engine that is built already is used \
-             all the same",
+            "set {} to a writable folder; engines that are already built can be used",
             build::CACHE_VARIABLE
         );
         return Some(check.hint(hint));
     }
     if !folder.exists() {
-        let found = format!("{shown}, made when an engine is built");
+        let found = format!("{shown}, created when an engine is built");
         return Some(Check::new(State::Ok, NAME, found));
     }
     let all = format!("{shown}, {}", size(build::size(&folder)));
@@ -184,17 +183,17 @@ fn cache_folder() -> Option<Check> {
         return Some(Check::new(State::Ok, NAME, all));
     }
     let check = Check::new(State::Ok, NAME, format!("{all}, of which {} stale", size(stale)));
-    Some(check.hint("`kube-lockstep prune` removes what is stale"))
+    Some(check.hint("`kube-lockstep prune` removes stale files"))
 }
 
-/// Whether engines can be put there, or the folder be made where there is none yet.
+/// Checks that the folder is writable, or can be created.
 fn can_be_written(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    // A file that vanishes at once is the only sure way to know.
+    // Creating a temporary file is the only reliable check.
     tempfile::tempfile_in(there).map(drop)
 }
 
-/// Free space in a folder, as `df` tells it; nothing where there is no `df`.
+/// The free space in a folder according to `df`; `None` without `df`.
 fn free_in(folder: &Path) -> Option<u64> {
     let output = Command::new("df").args(["-P", "-k"]).arg(folder).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -202,7 +201,7 @@ fn free_in(folder: &Path) -> Option<u64> {
     Some(kibibytes.saturating_mul(1024))
 }
 
-/// Free space where engines are built.
+/// The free space in the cache folder.
 fn space() -> Option<Check> {
     let mut folder = build::cache_folder().ok()?;
     while !folder.exists() {
@@ -211,7 +210,7 @@ fn space() -> Option<Check> {
     let free = free_in(&folder)?;
     let found = format!("{} free", size(free));
     Some(if free < LITTLE_SPACE {
-        let hint = "the first build of an engine, with Go's own caches, takes a few GB";
+        let hint = "the first build of an engine requires a few GB, including Go's caches";
         Check::new(State::Warning, "disk space", found).hint(hint)
     } else {
         Check::new(State::Ok, "disk space", found)
@@ -224,29 +223,30 @@ fn scenarios(fixtures: &Fixtures) -> Option<Check> {
     Some(Check::new(state, "scenarios", format!("{count} in {origin}")))
 }
 
-/// Where a control plane's files are: sockets among them, whose paths may not be long.
+/// The folder of the files of control planes, including sockets, whose paths must be short.
 fn temporary_folder() -> Option<Check> {
     const NAME: &str = "temporary folder";
     let folder = std::env::temp_dir();
     let shown = folder.display();
     if let Err(error) = can_be_written(&folder) {
-        let check = Check::new(State::Missing, NAME, format!("{shown} can't be written: {error}"));
-        return Some(check.hint("set TMPDIR to a folder that can be written"));
+        let check = Check::new(State::Missing, NAME, format!("{shown} is not writable: {error}"));
+        return Some(check.hint("set TMPDIR to a writable folder"));
     }
     if folder.as_os_str().len() > LONGEST_FOLDER {
-        let found = format!("{shown}, whose path is too long for sockets in it");
+        let found = format!("{shown}: the path is too long for the sockets of control planes");
         let check = Check::new(State::Warning, NAME, found);
-        return Some(check.hint("set TMPDIR to a folder with a shorter path, for control planes"));
+        return Some(check.hint("set TMPDIR to a folder with a shorter path"));
     }
     if let Some(free) = free_in(&folder).filter(|free| *free < LITTLE_ROOM) {
         let check = Check::new(State::Warning, NAME, format!("{shown}, {} free", size(free)));
-        let hint = "a control plane takes 0.2 GB there, and up to six run at a time: set TMPDIR";
+        let hint = "each of up to six parallel control planes requires 0.2 GB there: set TMPDIR to \
+                    another folder";
         return Some(check.hint(hint));
     }
     Some(Check::new(State::Ok, NAME, shown.to_string()))
 }
 
-/// What is free for a control plane; nothing where the system does not tell.
+/// The free memory; `None` on systems without `/proc/meminfo`.
 fn memory() -> Option<Check> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -254,30 +254,30 @@ fn memory() -> Option<Check> {
     let free = kibibytes.saturating_mul(1024);
     let found = format!("{} free", size(free));
     Some(if free < LITTLE_MEMORY {
-        let hint =
-            "a control plane takes 0.7 GB, up to six run at a time, and building one takes 2 GB";
+        let hint = "each of up to six parallel control planes requires 0.7 GB, and building one \
+                    requires 2 GB";
         Check::new(State::Warning, "memory", found).hint(hint)
     } else {
         Check::new(State::Ok, "memory", found)
     })
 }
 
-/// Whether a control plane could listen.
+/// Checks that a control plane can listen on loopback.
 fn loopback() -> Option<Check> {
     Some(match TcpListener::bind(("127.0.0.1", 0)) {
-        Ok(_) => Check::new(State::Ok, "loopback", "127.0.0.1 can be listened at"),
+        Ok(_) => Check::new(State::Ok, "loopback", "127.0.0.1 accepts listeners"),
         Err(error) => Check::new(State::Missing, "loopback", format!("127.0.0.1: {error}"))
             .hint("control planes and the metrics API listen there"),
     })
 }
 
-/// A program of upstream's code, built or not.
+/// An engine that is built from upstream's code.
 fn program(what: build::What, name: &str, release: Release) -> Check {
     let builds = format!("`kube-lockstep run --engine {name} --release {release}`");
     let name = format!("{name} {release}");
     if !build::supports(what, release) {
         let all: Vec<String> = build::supported(what).map(|it| it.to_string()).collect();
-        let found = format!("the sources in this program can't build it, but {}", all.join(", "));
+        let found = format!("not supported; the supported releases are {}", all.join(", "));
         return Check::new(State::Missing, name, found);
     }
     match build::built(what, release) {
@@ -287,7 +287,7 @@ fn program(what: build::What, name: &str, release: Release) -> Check {
         }
         Ok(None) => match build::cache_folder().map(|folder| can_be_written(&folder)) {
             Ok(Ok(())) => Check::new(State::Unbuilt, name, "not built yet")
-                .hint(format!("{builds} builds it, which takes minutes")),
+                .hint(format!("build it with {builds}, which takes minutes")),
             Ok(Err(_)) => {
                 Check::new(State::Missing, name, "not built yet, and cannot be built: see above")
             }
@@ -300,7 +300,7 @@ fn program(what: build::What, name: &str, release: Release) -> Check {
 fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
     let name = format!("{} {release}", recorded::NAME);
     let traces = fixtures.traces();
-    // One that needs what the release does not have has no trace, and needs none.
+    // Scenarios that the release does not support need no trace.
     let counts = |fixture: &&Fixture| {
         fixture.parse().is_ok_and(|scenario| scenario.unsupported_on(release).is_none())
     };
@@ -309,14 +309,15 @@ fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
     let count = all.iter().filter(|fixture| has(&fixture.id)).count();
     let found = format!("traces of {count} of {} scenarios", all.len());
     match count {
-        0 => Check::new(State::Missing, name, found).hint("`ci/record` records them (needs Go)"),
+        0 => Check::new(State::Missing, name, found)
+            .hint("record them with `ci/record` (requires Go)"),
         _ if count < all.len() => Check::new(State::Warning, name, found)
-            .hint("`ci/record` records the others (needs Go)"),
+            .hint("record the others with `ci/record` (requires Go)"),
         _ => Check::new(State::Ok, name, found),
     }
 }
 
 fn model_engine(release: Release) -> Check {
-    let found = "needs nothing; checks a scenario's expectations, not upstream";
+    let found = "requires nothing; checks a scenario's expectations, not upstream";
     Check::new(State::Ok, format!("{} {release}", model::NAME), found)
 }

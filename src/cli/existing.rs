@@ -12,31 +12,30 @@ use crate::engine::options::HostPort;
 #[cfg(feature = "clusters")]
 pub(super) use consent::{again, clean};
 
-/// Which cluster.
+/// The selected cluster.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct ContextArgs {
-    /// The context of a kubeconfig whose cluster is meant; nothing is done without
+    /// The kubeconfig context of the cluster. Required: the current context is never used
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// The kubeconfig [default: what KUBECONFIG names, else ~/.kube/config]
+    /// The kubeconfig [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
-/// Which cluster, and what may be done to it.
+/// The selected cluster, and the permitted changes.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "With --engine kubeconfig")]
 pub(super) struct ExistingClusterArgs {
     #[command(flatten)]
     of: ContextArgs,
-    /// Where the cluster's API server finds this machine [default: it is tried]
+    /// The address of this machine as seen from the cluster's API server [default: found by trying]
     #[arg(long, value_name = "HOST[:PORT]")]
     metrics_address: Option<HostPort>,
-    /// Put the scenarios' metrics API in the place of the cluster's own meanwhile, and restore that
-    /// at the end
+    /// Replace the cluster's own metrics API during the run, and restore it at the end
     #[arg(long)]
     replace_metrics_api: bool,
-    /// Agree to what will be made on the cluster, without a question
+    /// Create objects on the cluster without asking for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -71,9 +70,11 @@ impl ExistingClusterArgs {
         let Some((_, flag)) = named.iter().find(|(given, _)| *given) else { return Ok(()) };
         if self.is_named() {
             let what = format!("{flag} requires --engine kubeconfig");
-            return Err(Failure::usage(what).hint(format!("add it, or leave out {flag}")));
+            return Err(
+                Failure::usage(what).hint(format!("add --engine kubeconfig, or leave out {flag}"))
+            );
         }
-        let what = format!("{flag} requires an existing cluster, and --context names none");
+        let what = format!("{flag} requires an existing cluster (--context)");
         let hint =
             format!("add --context NAME, with --engine kubeconfig or kind, or leave out {flag}");
         Err(Failure::usage(what).hint(hint))

@@ -1,21 +1,21 @@
 //! The exit codes. They are part of the interface: scripts and CI rely on them.
 
-/// All scenarios conform, or the command did what it was asked for.
+/// All scenarios conform, or the command succeeded.
 pub const CONFORMS: u8 = 0;
-/// A divergence, an expectation that is not met, or a known disagreement that is gone.
+/// A divergence, an unmet expectation, or a known disagreement that disappeared.
 pub const DIVERGES: u8 = 1;
-/// A wrong command line, or a scenario file that makes no sense.
+/// A wrong command line, or an invalid scenario.
 pub const USAGE: u8 = 2;
 /// An engine could not run, or a scenario had no verdict (and none diverged).
 pub const ENGINE: u8 = 3;
-/// There was nothing to run: no fixtures, a glob or a folder without any, or all were skipped.
+/// Nothing to run: no fixtures, a glob or a folder without scenarios, or all were skipped.
 pub const NOTHING: u8 = 4;
 
-/// The table of exit codes, as the help shows it. 130 is a shell's code for an interrupted program.
+/// The exit codes in the help. 130 is the shell's code for an interrupted program.
 pub const HELP: &str = "\
 Exit codes:
   0    all scenarios conform
-  1    a divergence, an unmet expectation, or a known disagreement that is gone
+  1    a divergence, an unmet expectation, or a known disagreement that disappeared
   2    a wrong command line, or an invalid scenario
   3    an engine could not run, or a scenario had no verdict and none diverged
   4    nothing to run: no scenarios, a glob that matches none, or all of them skipped

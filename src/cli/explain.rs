@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 
 const HELP: &str = "\
 Exit codes:
-  0    the tick is explained; with --upstream-path, whatever the checkout does
+  0    the tick is explained, whether or not the checkout (--upstream-path) agrees
   2    a wrong command line, an invalid scenario, or no such tick
   3    the checkout can't be built";
 
@@ -28,13 +28,13 @@ pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture
     #[arg(value_name = "FILE")]
     name: String,
-    /// The tick's number, from 1; with --hpa, among those of that HPA
+    /// The number of the tick, from 1; with --hpa, among the ticks of that HPA
     #[arg(long, value_name = "N", group = "which")]
     tick: Option<usize>,
-    /// A time since the scenario's start, for instance 4m30s: the last tick at or before it
+    /// The last tick at or before this time since the start of the scenario, for example 4m30s
     #[arg(long, value_name = "TIME", group = "which", value_parser = time)]
     at: Option<Span>,
-    /// Of several HPAs, the one that is meant
+    /// The name of the HPA, if there are several
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
     #[command(flatten)]
@@ -43,10 +43,12 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// A bare number may be meant as either.
+/// A number without a unit can mean a time or a tick.
 fn time(text: &str) -> Result<Span, String> {
     text.parse().map_err(|error| match text.parse::<usize>() {
-        Ok(number) => format!("{error}; a time is {number}s, a tick --tick {number}"),
+        Ok(number) => {
+            format!("{error}; for a time, write {number}s; for a tick, use --tick {number}")
+        }
         Err(_) => format!("{error}"),
     })
 }
@@ -76,7 +78,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// What a checkout does, up to that tick, in words.
+/// The result of a checkout up to the tick, as text.
 fn beside(
     checkout: &Checkout,
     scenario: &Arc<Scenario>,
@@ -102,7 +104,7 @@ fn beside(
     })
 }
 
-/// Where the tick is that is meant, among all.
+/// The index of the selected tick among all ticks.
 fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
     let is_meant =
         |tick: &FreeTick| args.hpa.as_ref().is_none_or(|hpa| *tick.observation.hpa == **hpa);
@@ -111,7 +113,7 @@ fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
         .map(|(index, tick)| (index, tick.observation.at))
         .collect();
     let whose = args.hpa.as_ref().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
-    let cut = run.unplayable.as_ref().map(|why| format!(", as it can't be played on: {why}"));
+    let cut = run.unplayable.as_ref().map(|why| format!(": it can't continue: {why}"));
     let cut = cut.unwrap_or_default();
     let Some((_, end)) = ticks.last() else {
         return Err(Failure::usage(format!("{whose} has no ticks{cut}")));

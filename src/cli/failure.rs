@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked for, with the exit code and what to do next.
+//! The errors of commands, with exit codes and hints.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::exit;
 use crate::engine::EngineError;
 use crate::engine::registry::{CLUSTERS, feature_hint};
 
-/// A failure that users caused or can mend. Everything else is an [`anyhow::Error`] as it is.
+/// An error that the user can fix. All other errors are [`anyhow::Error`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Failure {
     /// The exit code.
@@ -28,7 +28,7 @@ impl Failure {
         Failure { code: exit::NOTHING, ..Failure::usage(what) }
     }
 
-    /// Something that has to be there is broken.
+    /// A broken engine or environment.
     pub(super) fn engine(what: impl Into<String>) -> Failure {
         Failure { code: exit::ENGINE, ..Failure::usage(what) }
     }
@@ -39,7 +39,7 @@ impl Failure {
         Failure::engine(what).hint(feature_hint(CLUSTERS))
     }
 
-    /// The same with advice.
+    /// Adds a hint.
     pub(super) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
     }

@@ -1,5 +1,5 @@
-//! Where scenarios come from: a folder of fixtures, those inside this binary, or files named by the
-//! user; and how ids and globs select among them.
+//! The sources of scenarios (a folder of fixtures, the fixtures built into this program, or files),
+//! and their selection by ids and globs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 const FOLDER: &str = "fixtures";
 /// The file of known disagreements, in a folder of fixtures.
 const KNOWN: &str = "divergences.yaml";
-/// The folder of files that are meant to be refused.
+/// The folder of invalid files.
 const INVALID: &str = "invalid";
 
 /// A set of scenario files.
@@ -38,10 +38,10 @@ enum Root {
     Embedded,
 }
 
-/// A scenario file that was not read yet.
+/// A scenario file that is not read yet.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Fixture {
-    /// The path below the fixtures without extension; for other files the path as given.
+    /// The path below the fixtures without extension; for other files, the path.
     pub(super) id: String,
     /// The path for messages.
     pub(super) path: String,
@@ -55,13 +55,13 @@ enum Text {
 }
 
 impl Fixtures {
-    /// Those of a folder that is named, else of `./fixtures` if it has scenarios, else those inside
-    /// this binary.
+    /// Finds the fixtures in a folder; by default in `./fixtures` if it contains scenarios, or else
+    /// those built into this program.
     pub(super) fn find(named: Option<&Path>) -> Result<Fixtures, Failure> {
         if let Some(folder) = named {
             let files = files_below(folder).map_err(|error| {
                 Failure::usage(format!("{}: {error}", folder.display()))
-                    .hint("`--fixtures` names a folder with scenario files")
+                    .hint("set --fixtures to a folder with scenario files")
             })?;
             apart(&files)?;
             return Ok(Fixtures { root: Root::Folder(folder.to_owned()), files });
@@ -75,15 +75,15 @@ impl Fixtures {
         }
     }
 
-    /// In words: where they come from.
+    /// The source of the fixtures, as text.
     pub(super) fn origin(&self) -> String {
         match &self.root {
             Root::Folder(folder) => format!("{}/", folder.display()),
-            Root::Embedded => "the fixtures inside this program".to_owned(),
+            Root::Embedded => "the fixtures built into this program".to_owned(),
         }
     }
 
-    /// Whether they are those inside this program, for want of a folder.
+    /// Returns true if the fixtures are those built into this program.
     pub(super) fn are_embedded(&self) -> bool {
         matches!(self.root, Root::Embedded)
     }
@@ -93,12 +93,12 @@ impl Fixtures {
         &self.files
     }
 
-    /// Those that are named: by id, by a folder of ids (`tolerance`), by a glob (`**/*window*`), or
-    /// as files or folders on disk. None twice; in the order of the ids, files that are no fixtures
-    /// last. Without names all of them; that there are none is a failure.
+    /// Selects scenarios by id, folder of ids (`tolerance`), glob (`**/*window*`), or file or
+    /// folder on disk. Without names, selects all fixtures. The result has no duplicates and is
+    /// sorted by id, with files that are not fixtures last. It is an error if there are none.
     pub(super) fn select(&self, names: &[String]) -> Result<Vec<Fixture>, Failure> {
         if names.is_empty() && self.files.is_empty() {
-            return Err(Failure::nothing(format!("{} holds no scenarios", self.origin())));
+            return Err(Failure::nothing(format!("{} contains no scenarios", self.origin())));
         }
         if names.is_empty() {
             return Ok(self.files.clone());
@@ -130,7 +130,7 @@ impl Fixtures {
         Ok(selected)
     }
 
-    /// The only one of that name: an id or a file.
+    /// Selects a single scenario: an id or a file.
     pub(super) fn one(&self, name: &str) -> Result<Fixture, Failure> {
         if let Some(fixture) = self.files.iter().find(|fixture| fixture.id == name) {
             return Ok(fixture.clone());
@@ -140,9 +140,9 @@ impl Fixtures {
         }
         if self.named(name)?.is_empty() && Path::new(name).is_dir() {
             let first = &self.folder(name)?[0];
-            let what = format!("{name:?} is a folder, and one scenario is wanted");
+            let what = format!("{name:?} is a folder, but this command requires a single scenario");
             let hint = format!(
-                "for instance {}; `kube-lockstep run --engine model {name}` runs them all",
+                "for example {}; to run all of them: `kube-lockstep run --engine model {name}`",
                 first.path
             );
             return Err(Failure::usage(what).hint(hint));
@@ -153,7 +153,7 @@ impl Fixtures {
     fn named(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
         let glob = if name.contains(['*', '?', '[', '{']) {
             let glob = GlobBuilder::new(name).literal_separator(true).build();
-            let glob = glob.map_err(|error| Failure::usage(format!("no glob: {error}")))?;
+            let glob = glob.map_err(|error| Failure::usage(format!("invalid glob: {error}")))?;
             Some(glob.compile_matcher())
         } else {
             None
@@ -161,7 +161,7 @@ impl Fixtures {
         let folder = format!("{}/", name.trim_end_matches('/'));
         let matches = |fixture: &&Fixture| match &glob {
             Some(glob) => glob.is_match(&fixture.id),
-            // The path of a folder is known even where it is inside this program.
+            // Paths of folders also match fixtures built into this program.
             None => {
                 fixture.id == name
                     || fixture.id.starts_with(&folder)
@@ -171,7 +171,7 @@ impl Fixtures {
         Ok(self.files.iter().filter(matches).cloned().collect())
     }
 
-    /// A file on disk. One that is a fixture keeps its id.
+    /// A file on disk. A fixture keeps its id.
     fn file(&self, name: &str) -> Fixture {
         let path = PathBuf::from(name);
         let same = |fixture: &&Fixture| match (&fixture.text, fs::canonicalize(&path)) {
@@ -186,28 +186,28 @@ impl Fixtures {
         }
     }
 
-    /// The scenario files of a folder on disk. Those that are fixtures keep their ids.
+    /// The scenario files of a folder on disk. Fixtures keep their ids.
     fn folder(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
         let found = files_below(Path::new(name))
             .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         if found.is_empty() {
-            return Err(Failure::nothing(format!("{name} holds no scenarios")));
+            return Err(Failure::nothing(format!("{name} contains no scenarios")));
         }
         Ok(found.iter().map(|fixture| self.file(&fixture.path)).collect())
     }
 
-    /// What is said of a name that stands for nothing, or for too much. `folders` is whether it
-    /// could be that of a folder.
+    /// The error for a name that matches no scenario, or too many. `folders`: whether the name of a
+    /// folder is allowed.
     fn not_found(&self, name: &str, folders: bool) -> Failure {
         let origin = self.origin();
         if let Ok([first, ..]) = self.named(name).as_deref() {
-            return Failure::usage(format!("{name:?} stands for several scenarios"))
-                .hint(format!("name one of them, for instance {:?}", first.id));
+            return Failure::usage(format!("{name:?} matches several scenarios"))
+                .hint(format!("name one of them, for example {:?}", first.id));
         }
         let failure = if name.contains(['*', '?', '[', '{']) {
-            Failure::nothing(format!("no scenario of {origin} matches {name:?}"))
+            Failure::nothing(format!("no scenario in {origin} matches {name:?}"))
         } else {
-            Failure::usage(format!("{name:?} is neither a scenario of {origin} nor a file"))
+            Failure::usage(format!("{name:?} is neither a scenario in {origin} nor a file"))
         };
         let mut candidates: BTreeSet<&str> =
             self.files.iter().map(|fixture| fixture.id.as_str()).collect();
@@ -221,7 +221,7 @@ impl Fixtures {
         }
     }
 
-    /// The disagreements that are known of these fixtures.
+    /// The known disagreements of these fixtures.
     pub(super) fn known(&self) -> Result<Vec<KnownDisagreement>, Failure> {
         let (path, text) = match &self.root {
             Root::Folder(folder) => {
@@ -247,14 +247,14 @@ impl Fixtures {
         for entry in &known {
             if !self.files.iter().any(|fixture| fixture.id == entry.scenario) {
                 let what = format!("{path}: there is no scenario {}", entry.scenario);
-                return Err(Failure::usage(what).hint("an entry that matches nothing is removed"));
+                return Err(Failure::usage(what).hint("remove the entry"));
             }
         }
         Ok(known)
     }
 
-    /// Where the recorded traces of these fixtures are: beside the folder in a repository, else
-    /// inside this binary.
+    /// The recorded traces of these fixtures: beside the folder in a repository, or else built into
+    /// this program.
     pub(super) fn traces(&self) -> Traces {
         if let Root::Folder(folder) = &self.root {
             let beside = folder.parent().unwrap_or(Path::new("")).join(recorded::FOLDER);
@@ -286,7 +286,7 @@ impl Fixture {
         Ok(Arc::new(Scenario { id: self.id.clone(), ..scenario }))
     }
 
-    /// A file that the scenario names, relative to its own.
+    /// A file that the scenario names, relative to its own folder.
     fn read_beside(&self, name: &str) -> Result<String, String> {
         match &self.text {
             Text::OnDisk(path) => {
@@ -303,7 +303,7 @@ impl Fixture {
     }
 }
 
-/// The path without `.` and `..`: what is embedded has no folders to climb.
+/// The path without `.` and `..`, which embedded files do not support.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -335,8 +335,8 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
                     folders.push(path);
                 }
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
-                // A manifest that a scenario names is no scenario.
-                // One that can't be read says so when it is parsed, like any other bad file.
+                // A manifest that a scenario names is not a scenario. A file that can't be read
+                // gives an error when it is parsed.
                 if fs::read_to_string(&path).is_ok_and(|text| !is_scenario(&text)) {
                     continue;
                 }
@@ -350,13 +350,13 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
     Ok(found)
 }
 
-/// Two files of one id could not be told apart.
+/// Checks that no two files have the same id.
 fn apart(files: &[Fixture]) -> Result<(), Failure> {
     match files.windows(2).find(|pair| pair[0].id == pair[1].id) {
         None => Ok(()),
         Some(pair) => {
             let (one, other) = (&pair[0].path, &pair[1].path);
-            let what = format!("{one} and {other} are both the scenario {:?}", pair[0].id);
+            let what = format!("{one} and {other} both have the scenario id {:?}", pair[0].id);
             Err(Failure::usage(what).hint("rename one of them"))
         }
     }
@@ -384,8 +384,8 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Whether the text is to be read as one of ours. Only an object of Kubernetes' API is not: what is
-/// meant as a scenario and misspelt is to be refused, not passed over.
+/// Returns false only for objects of the Kubernetes API, so that misspelt scenarios give an error
+/// instead of being ignored.
 fn is_scenario(text: &str) -> bool {
     let value = |key: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -402,14 +402,14 @@ fn id_of(below: &Path) -> String {
     below.with_extension("").to_string_lossy().replace('\\', "/")
 }
 
-/// The name that was probably meant, if one is near: by its whole, or by its last part.
+/// The closest name, by the whole id or by its last part.
 pub(super) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
     let likeness = |candidate: &str| {
-        // Whoever has typed the beginning has only not gone on.
+        // A prefix is an unfinished name.
         let begins = |text: &str| !name.is_empty() && text.starts_with(name);
         if begins(candidate) || begins(&last(candidate)) {
             return 1.0;
@@ -421,7 +421,7 @@ pub(super) fn nearest<'a>(
     candidates
         .map(|candidate| (likeness(candidate), candidate))
         .filter(|(likeness, _)| *likeness >= 0.6)
-        // Of several that are as near, the first one.
+        // The first one, if several are equally close.
         .max_by(|one, other| one.0.total_cmp(&other.0).then_with(|| other.1.cmp(one.1)))
         .map(|(_, candidate)| candidate)
 }

@@ -24,45 +24,44 @@ use crate::report::fuzz::{self as report, FuzzSetting};
 use crate::run::fuzzing::{Enough, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz};
 use crate::run::{Setting, Shard, of_program};
 
-/// What is said of a signal while there are findings to save.
-const INTERRUPTED: &str = "interrupted: findings are saved as they are; once more ends at once";
+/// The message for a signal while there are findings to save.
+const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to stop at once";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(super) struct Args {
-    /// Where all chance comes from; the same seed makes the same scenarios [default: another each
-    /// time]
+    /// The seed of the generator; the same seed gives the same scenarios [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run until so many ticks were compared [default: 100000]
+    /// Run until this number of ticks is compared [default: 100000]
     #[arg(long, value_name = "N", conflicts_with = "time",
         value_parser = clap::value_parser!(u32).range(1..))]
     ticks: Option<u32>,
-    /// Run for so long, for instance 60s or 10m
+    /// Run for this time, for example 60s or 10m
     #[arg(long, value_name = "DURATION", value_parser = super::run::time_limit)]
     time: Option<Duration>,
     #[command(flatten)]
     release: OfReleaseOrCheckout,
     #[command(flatten)]
     part: OfShard,
-    /// How many scenarios to run at a time [default: one for each core]
+    /// How many scenarios to run in parallel [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Only scenarios that dwell on this: ratios, readiness, behavior, pods, errors, edits,
-    /// quantities, custom, several, days; may be given several times, or separated by commas
+    /// Only generate scenarios that focus on these areas: ratios, readiness, behavior, pods,
+    /// errors, edits, quantities, custom, several, days; can be repeated, or separated by commas
     #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
     areas: Vec<Area>,
-    /// Where findings are saved as fixtures
+    /// The folder where findings are saved as fixtures
     #[arg(long, value_name = "DIR", default_value = "fuzz-found")]
     save: PathBuf,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// The engine
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
-    /// A program that speaks the engine protocol, in place of the upstream engine
+    /// Run a program that speaks the engine protocol instead of the upstream engine
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -70,10 +69,10 @@ pub(super) struct Args {
 /// The engines by name.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum EngineName {
-    /// Upstream's own controller, in virtual time
+    /// The upstream controller in virtual time
     #[default]
     Upstream,
-    /// The model against itself: shows what is reached and how fast, without Go
+    /// The model against itself: shows coverage and speed, without Go
     Model,
 }
 
@@ -85,17 +84,17 @@ Exit codes:
   3    the engine could not run, or a scenario had no verdict and none diverged
   130  interrupted (Ctrl-C)";
 
-/// How many kinds of failures end a run: more are hardly looked at together.
+/// The number of kinds of failures that ends a run.
 const MOST_FINDINGS: usize = 20;
-/// How many scenarios are tried to make one smaller: some seconds.
+/// The number of scenarios to try when shrinking a failure, which takes seconds.
 const SHRINKING: usize = 3000;
-/// How often a log gets a line of progress.
+/// The interval between lines of progress in a log.
 const EVERY: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if args.part.shard.is_some() && args.seed.is_none() {
-        let what = "--shard needs --seed: the shards of one run have the same seed";
-        return Err(Failure::usage(what).hint("give all of them the same number").into());
+        let what = "--shard requires --seed: all shards of a run must have the same seed";
+        return Err(Failure::usage(what).hint("give all shards the same number").into());
     }
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
@@ -177,13 +176,13 @@ fn engine(
     Ok(Box::new(move || Box::new(Upstream::new(program.clone(), release))))
 }
 
-/// A seed that was not there before: the generator itself knows no clock.
+/// A new seed. The generator itself has no clock.
 fn chance() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64 % 1_000_000_000)
 }
 
-/// Runs the plan and tells of it.
+/// Runs the plan and reports on it.
 fn tell(
     args: &Args,
     plan: &FuzzPlan,
@@ -196,7 +195,7 @@ fn tell(
         false => show(text),
     };
     say(&report::first_line(setting), &|| report::first_json(setting))?;
-    // A panic of the model is a finding, and told as one.
+    // A panic of the model is reported as a finding.
     std::panic::set_hook(Box::new(|_| {}));
     let mut progress = Progress::new();
     let mut broken: anyhow::Result<()> = Ok(());
@@ -209,7 +208,7 @@ fn tell(
             FuzzEvent::Failed { index, kind } => {
                 progress.clear();
                 let text = report::failed(index, &kind);
-                // Progress of a kind: the finding itself comes later.
+                // This is progress; the finding itself follows later.
                 let _ = anstream::stderr().write_all(text.as_bytes());
                 Ok(())
             }
@@ -234,11 +233,15 @@ fn tell(
     Ok(summary)
 }
 
-/// Saves a finding as a fixture and gives its path.
+/// Saves a finding as a fixture and returns its path.
 fn keep(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result<String> {
     let failed = |error: io::Error| {
         let what = format!("a finding can't be saved in {}: {error}", folder.display());
-        Failure { code: exit::USAGE, what, hint: Some("name another folder: --save".to_owned()) }
+        Failure {
+            code: exit::USAGE,
+            what,
+            hint: Some("choose another folder with --save".to_owned()),
+        }
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
     let name = format!("{}-{}.yaml", setting.seed, found.index);
@@ -248,7 +251,7 @@ fn keep(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result
     Ok(shown)
 }
 
-/// How far it is, on standard error: a line that is overwritten on a terminal, now and then a line
+/// The progress on standard error: one line that is overwritten on a terminal, or occasional lines
 /// in a log.
 struct Progress {
     terminal: bool,
@@ -274,7 +277,7 @@ impl Progress {
             false => format!("{text}\n"),
         };
         self.shown = self.terminal;
-        // Nobody reads it: nothing to be done about it.
+        // Progress that can't be written is ignored.
         let _ = anstream::stderr().write_all(text.as_bytes());
     }
 

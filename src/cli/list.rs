@@ -15,17 +15,17 @@ const HELP: &str = "\
 Exit codes:
   0    the scenarios are listed
   2    a wrong command line, or an invalid scenario
-  4    there are none, or a glob matches none";
+  4    there are no scenarios, or a glob matches none";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(super) struct Args {
-    /// What to list: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
+    /// Scenarios to list: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
     /// or files
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]

@@ -13,44 +13,45 @@ use crate::engine::options::HostPort;
 pub(super) use self::serve::run;
 
 const HELP: &str = "\
-It ends, and removes all that it has made, with Ctrl-C or SIGTERM; after a kill -9 a guard does. If
-the machine is lost, the next one removes what is left, or --remove does.
+On Ctrl-C or SIGTERM, the server removes all objects that it created, and exits. After kill -9, a
+guard process removes them. If the machine is lost, the next start or --remove removes leftovers.
 
 Exit codes:
-  0    it was served until it was ended, and all of it is removed
-  2    a wrong command line, an invalid scenario, or a metrics API that is somebody else's
-  3    it can't be served, or not all of it could be removed";
+  0    the server was stopped, and all its objects are removed
+  2    a wrong command line, an invalid scenario, or a metrics API of another owner
+  3    the server can't run, or some objects could not be removed";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(super) struct Args {
-    /// A scenario (a file, or the id of a fixture), and the namespace whose pods get its metrics
-    /// [default: the scenario's own]; may be given several times
+    /// A scenario (a file or the id of a fixture) and the namespace whose pods get its metrics
+    /// [default: the scenario's namespace]; can be repeated
     #[arg(long, value_name = "FILE[=NAMESPACE]", required_unless_present = "remove")]
     scenario: Vec<String>,
-    /// The kubeconfig [default: what KUBECONFIG names, else ~/.kube/config]
+    /// The kubeconfig [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context, which must be named unless --kubeconfig is: then it is the current one
+    /// The kubeconfig context. Required, unless --kubeconfig is given: then it defaults to the
+    /// current context
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// How many times as fast as written the scenarios are played
+    /// How many times faster than written to run the scenarios
     #[arg(long, value_name = "N", default_value_t = NonZero::<u32>::MIN)]
     speed: NonZero<u32>,
-    /// Where the API server finds this machine, if that can't be found out [default: it is tried]
+    /// The address of this machine as seen from the API server [default: found by trying]
     #[arg(long, value_name = "HOST[:PORT]")]
     metrics_address: Option<HostPort>,
-    /// Put it in the place of metrics APIs that the cluster has, and restore them at the end
+    /// Replace existing metrics APIs of the cluster, and restore them at the end
     #[arg(long)]
     replace_metrics_api: bool,
-    /// Only serve it, at --metrics-address or loopback: nothing is made in the cluster
+    /// Only serve, at --metrics-address or loopback, without creating objects in the cluster
     #[arg(long, conflicts_with = "replace_metrics_api")]
     no_register: bool,
-    /// Remove what one that was killed has left in the cluster, and end
+    /// Remove the leftovers of a killed metrics server from the cluster, and exit
     #[arg(long, conflicts_with_all = ["scenario", "no_register", "replace_metrics_api"])]
     remove: bool,
-    /// How it tells of queries
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! The command `kube-lockstep`: one file a subcommand.
+//! The command `kube-lockstep`, with one file per subcommand.
 //!
-//! Here command lines become plans, and outcomes become exit codes. What is shown is made by
-//! [`crate::report`], what is done by [`crate::run`]. The only place of `anyhow`.
+//! Turns command lines into plans, and outcomes into exit codes. [`crate::report`] formats the
+//! output, and [`crate::run`] runs plans. `anyhow` is only used here.
 
 mod cluster;
 mod completions;
@@ -45,7 +45,7 @@ use crate::run::Shard;
 #[command(name = "kube-lockstep", version, about, long_about = None, after_help = exit::HELP)]
 #[command(max_term_width = 100, arg_required_else_help = true)]
 struct Cli {
-    /// Whether to use colours; `auto`: on a terminal, unless NO_COLOR is set.
+    /// When to use colors.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
@@ -56,119 +56,121 @@ struct Cli {
 enum Command {
     /// Run scenarios on an engine, in lockstep with the model, and compare
     ///
-    /// Without names, every fixture is run. Without `--engine`, the upstream controller if it can
-    /// run here (it is built on first use, which takes minutes and needs Go and its module proxy),
-    /// else its recorded traces. With `--format json`, each line is an object, and the last one the
-    /// summary.
+    /// Without SCENARIO, runs every fixture. Without `--engine`, uses the upstream controller if it
+    /// can run here, and recorded traces otherwise. The upstream controller is built on first use,
+    /// which takes minutes and requires Go and a Go module proxy. With `--format json`, each line
+    /// is an object, and the last line is the summary.
     Run(run::Args),
-    /// Show what the model says an HPA will do: a table of ticks with reasons
+    /// Predict what an HPA will do: a table of ticks with reasons
     ///
-    /// Runs the model alone, without any engine or cluster: its own decisions drive the scenario's
-    /// world. Exits with 1 if an expectation of the file is not met.
+    /// Runs only the model, without an engine or a cluster: the model's decisions drive the
+    /// scenario. Exits with 1 if an expectation of the scenario is not met.
     Predict(predict::Args),
-    /// Look for differences between the model and upstream in generated scenarios
+    /// Search for differences between the model and upstream in generated scenarios
     ///
-    /// Scenarios are made from a seed, with ratios, ages and sizes at the edges of the algorithm,
-    /// and run on the upstream controller in lockstep with the model. Each kind of divergence is
-    /// shrunk to a small scenario and saved as a fixture. The same seed finds the same, however
-    /// many jobs there are.
+    /// Generates scenarios from a seed, with ratios, ages and replicas at the edges of the
+    /// algorithm, and runs them on the upstream controller in lockstep with the model. Each kind of
+    /// divergence is shrunk to a small scenario and saved as a fixture. The findings depend on the
+    /// seed only, not on the number of jobs.
     Fuzz(fuzz::Args),
-    /// Explain one tick of the model: what it saw, each step, what it wrote
+    /// Explain one tick of the model: its input, each step, and its output
     Explain(explain::Args),
     /// Show what changed between two releases, and why: an executable changelog
     ///
-    /// Compares upstream's recorded traces; what has none is run live, where upstream can run. Each
-    /// change comes with the rows of the model that account for the first field that differs, and
-    /// apart from them those that change something else.
+    /// Compares upstream's recorded traces. Scenarios without a trace are run live, where upstream
+    /// can run. Each change is shown with the rows of the model that explain the first differing
+    /// field, followed by the rows that change something else.
     Diff(diff::Args),
-    /// Show in which releases the behaviour in a scenario changed
+    /// Show in which releases the behavior in a scenario changed
     ///
-    /// By upstream's recorded traces; a scenario that has none is run live on each release, the
-    /// first time of which builds its engine (minutes each): `--from` and `--to` name fewer.
+    /// Compares upstream's recorded traces. A scenario without traces is run live on each release.
+    /// Building an engine takes minutes per release; `--from` and `--to` select fewer releases.
     Bisect(diff::BisectArgs),
-    /// Join the JSON results of runs that were made on several machines
+    /// Merge the JSON results of runs on several machines
     Report(report::Args),
-    /// List the releases: what runs live, what is recorded, what changed
+    /// List the releases: live engines, recorded traces, and changes
     Releases(releases::Args),
-    /// List scenarios with what each requires
+    /// List scenarios with their requirements
     List(list::Args),
     /// Print the JSON Schema of scenario files
     Schema,
-    /// Show what this machine has, which engines can run here, and why others can't
+    /// Show which engines can run on this machine, and what others require
     Doctor(doctor::Args),
-    /// Start and stop real control planes for one's own use
+    /// Start and stop real control planes for your own use
     Cluster(cluster::Args),
     /// Serve the metrics of scenarios to a cluster: metrics.k8s.io, custom and external metrics
     ///
-    /// The pods of a namespace get the metrics of a scenario over the time since the start: a load
-    /// is shared by the pods that are really there and ready. The cluster's own HPA controller, and
-    /// `kubectl top`, then see them. Nothing but the metrics is the scenario's: pods, targets and
-    /// HPAs are the cluster's.
+    /// The pods of a namespace get the metrics of a scenario, with t=0 at the start of the server.
+    /// A load is divided among the pods that exist and are ready. The cluster's own HPA controller
+    /// and `kubectl top` see these metrics. Only the metrics come from the scenario: pods, targets
+    /// and HPAs are the cluster's own.
     MetricsServer(metrics_server::Args),
-    /// Remove what is stale from the cache folder: engines of other versions, and leftovers
+    /// Remove stale files from the cache folder: engines of other versions, and leftovers
     ///
-    /// What a running process uses is left. Engines that are removed are built anew when they are
+    /// Files that a running process uses are kept. Removed engines are rebuilt when they are
     /// needed.
     Prune(prune::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Color {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
-    /// Also in pipes.
+    /// Always, including in pipes.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// How results are shown.
+/// The output format.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// For programs: one JSON object a line.
+    /// JSON for programs: one object per line.
     Json,
 }
 
-/// How results are shown that people also put into documents.
+/// The output format, with Markdown for documents.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum WithMarkdown {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// For programs: one JSON object a line.
+    /// JSON for programs: one object per line.
     Json,
-    /// For documents, release notes and pull requests.
+    /// Markdown for documents, release notes and pull requests.
     Markdown,
 }
 
-/// Where scenarios are looked for.
+/// The location of scenarios.
 #[derive(clap::Args, Debug)]
 struct Source {
-    /// The folder of fixtures [default: ./fixtures, else those inside this program]
+    /// The folder of fixtures [default: ./fixtures, or the fixtures built into this program]
     #[arg(long, value_name = "DIR")]
     fixtures: Option<PathBuf>,
 }
 
-/// Reads a release. One that is named with its patch must be the one that there is.
+/// Parses a release. A patch version must be the available one.
 fn release(text: &str) -> Result<Release, String> {
     let release = Release::known(text)?;
     let plain = text.trim_start_matches('v');
     let there = build::version(build::What::Host, release).unwrap_or_default();
     let there = there.trim_start_matches('v');
     if plain.matches('.').count() > 1 && plain != there {
-        return Err(format!("of {release} there is {there} only: did you mean {release}?"));
+        return Err(format!(
+            "the available patch of {release} is {there}: did you mean {release}?"
+        ));
     }
     Ok(release)
 }
 
-/// Reads several, each as [`release`] does.
+/// Parses several releases with [`release`].
 fn releases(text: &str) -> Result<Releases, String> {
     let releases = text.parse::<Releases>()?;
     let parts = text.split([',', '-']).map(str::trim);
@@ -176,20 +178,19 @@ fn releases(text: &str) -> Result<Releases, String> {
     Ok(releases)
 }
 
-/// The release whose behaviour is meant.
+/// One release.
 #[derive(clap::Args, Debug)]
 struct OfRelease {
-    /// The Kubernetes release whose behaviour is meant
+    /// The Kubernetes release
     #[arg(long, value_name = "RELEASE", default_value_t = Release::newest())]
     #[arg(value_parser = release)]
     release: Release,
 }
 
-/// The release whose behaviour is meant, where it may be that of a checkout.
+/// A release, or a checkout.
 #[derive(clap::Args, Debug)]
 struct OfReleaseOrCheckout {
-    /// The Kubernetes release whose behaviour is meant [default: the newest, or that of
-    /// --upstream-path]
+    /// The Kubernetes release [default: the newest, or the release of --upstream-path]
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
     #[command(flatten)]
@@ -203,17 +204,17 @@ impl OfReleaseOrCheckout {
     }
 }
 
-/// The releases whose behaviour is meant.
+/// One or more releases.
 #[derive(clap::Args, Clone, Debug)]
 struct OfReleases {
-    /// The Kubernetes releases whose behaviour is meant: one, several (`1.30,1.35-1.37`), or `all`
-    /// [default: the newest, or that of --upstream-path]
+    /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest, or
+    /// the release of --upstream-path]
     #[arg(long = "release", value_name = "RELEASES", value_parser = releases)]
     releases: Option<Releases>,
 }
 
 impl OfReleases {
-    /// Those that are named.
+    /// The named releases.
     fn named(&self) -> Option<&Releases> {
         self.releases.as_ref()
     }
@@ -222,33 +223,34 @@ impl OfReleases {
         let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
         let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
         if checkout.is_some() && releases.iter().count() > 1 {
-            let what = "--upstream-path is one engine, and --release names several releases";
-            let hint = "with it, --release says whose rules the model follows: name one";
+            let what = "--upstream-path can't be combined with several releases";
+            let hint = "name one release: with --upstream-path, --release selects the rules that \
+                        the model follows";
             return Err(Failure::usage(what).hint(hint));
         }
         Ok(releases)
     }
 }
 
-/// A checkout in place of a release's code.
+/// A checkout instead of a release.
 #[derive(clap::Args, Debug)]
 struct OfCheckout {
-    /// A local Kubernetes checkout whose controller takes the place of a release's. Go compiles
-    /// what has changed in it; --release says whose rules the model follows
+    /// Run the controller of a local Kubernetes checkout. Go compiles the changes; --release
+    /// selects the rules that the model follows
     #[arg(long, value_name = "DIR")]
     upstream_path: Option<PathBuf>,
 }
 
 impl OfCheckout {
-    /// The checkout that is named, beside an engine that is named and a program.
+    /// Opens the named checkout. Fails if another engine or a program is named as well.
     fn open(&self, other: bool, program: bool) -> Result<Option<Checkout>, Failure> {
         let Some(path) = &self.upstream_path else { return Ok(None) };
         if program {
-            let what = "--upstream-path and --program both take the place of the upstream engine";
+            let what = "--upstream-path and --program both replace the upstream engine";
             return Err(Failure::usage(what).hint("leave out one of them"));
         }
         if other {
-            let what = "--upstream-path is an upstream engine, and another one is named";
+            let what = "--upstream-path requires the upstream engine";
             return Err(Failure::usage(what).hint("leave out --engine"));
         }
         let open = Checkout::open(path).map_err(|error| {
@@ -260,15 +262,15 @@ impl OfCheckout {
     }
 }
 
-/// The part of it that is to be done here.
+/// The shard of the run.
 #[derive(clap::Args, Debug)]
 struct OfShard {
-    /// The I-th of N parts, for as many machines; `report merge` joins their JSON
+    /// Run the I-th of N shards, for N machines; `report merge` merges their JSON results
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }
 
-/// The program: reads the command line, does what it says, and returns the exit code.
+/// The entry point: parses the command line, runs the command, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -298,7 +300,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(done.unwrap_or_else(|error| complain(&error)))
 }
 
-/// Tells what went wrong and gives the exit code.
+/// Prints the error and returns the exit code.
 fn complain(error: &anyhow::Error) -> u8 {
     let (code, hint) = match error.downcast_ref::<Failure>() {
         Some(failure) => (failure.code, failure.hint.as_deref()),
@@ -308,37 +310,36 @@ fn complain(error: &anyhow::Error) -> u8 {
     if let Some(hint) = hint {
         text.push_str(&format!("{} {hint}\n", paint(WARN, "hint:")));
     }
-    // There is nobody left to tell if even this can't be written.
+    // If this can't be written, there is no other way to report it.
     let _ = anstream::stderr().write_all(text.as_bytes());
     code
 }
 
-/// How many workers there are: as many as the command line says, else one for each core.
+/// The number of workers: as given on the command line, or one per core.
 fn workers(jobs: Option<u16>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     jobs.map_or_else(cores, usize::from)
 }
 
-/// `--program` beside `--engine`.
+/// The error for `--program` together with `--engine`.
 fn program_and_engine() -> Failure {
-    let what = "--program takes the place of the upstream engine, and another one is named";
+    let what = "--program requires the upstream engine, which it replaces";
     Failure::usage(what).hint("leave out --engine")
 }
 
-/// Tells of each engine that it is being made, and every so often how far that is: lines for a log,
-/// so that minutes are understood.
+/// Logs the build of each engine and its progress, because it takes minutes.
 #[derive(Debug, Default)]
 struct TellPreparing {
     told: BTreeMap<String, Instant>,
 }
 
-/// So long nothing more is told of an engine.
+/// The minimum interval between lines about an engine.
 const QUIET: Duration = Duration::from_secs(20);
 
 impl TellPreparing {
     fn tell(&mut self, what: &str, done: Option<f64>) {
         if let Some(text) = self.line(what, done, Instant::now()) {
-            // A note that can't be written is no reason to stop.
+            // A note that can't be written is ignored.
             let _ = anstream::stderr().write_all(text.as_bytes());
         }
     }
@@ -347,7 +348,7 @@ impl TellPreparing {
         let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
         let text = match (self.told.get(engine), done) {
             (None, _) if what.contains(": ") => {
-                format!("note: {what} (minutes, the first time)\n")
+                format!("note: {what} (takes minutes the first time)\n")
             }
             (None, _) => format!("note: {what}\n"),
             (Some(last), _) if now.duration_since(*last) < QUIET => return None,
@@ -359,14 +360,13 @@ impl TellPreparing {
     }
 }
 
-/// Shows text on standard output.
+/// Prints text to standard output.
 fn show(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout();
     unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Whoever closed the pipe has seen enough, as `head` does. That is no error, and the exit code
-/// stays what it would have been.
+/// A closed pipe (`head`) is not an error and does not change the exit code.
 fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -374,8 +374,7 @@ fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// How wide text may be: as `COLUMNS` says, else as the terminal, within reason; 100 columns where
-/// there is neither.
+/// The width of text: `COLUMNS`, or else the width of the terminal within limits, or 100 columns.
 fn columns() -> usize {
     let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     if let Some(columns) = wanted.filter(|columns: &usize| *columns > 0) {
@@ -385,26 +384,26 @@ fn columns() -> usize {
     width.map_or(100, |width| usize::from(width).clamp(40, 140))
 }
 
-/// The reference of all commands, as `docs/cli.md` holds it.
+/// The reference of all commands for `docs/cli.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut text = format!(
-        "<!-- Made from the program's own help by `suites/cli.rs`; edit `src/cli/`. -->\n\
-         # The command\n\n{}.\n",
+        "<!-- Generated from the program's help by `suites/cli.rs`; edit `src/cli/`. -->\n# The \
+         command\n\n{}.\n",
         Cli::command()
             .get_about()
             .map(ToString::to_string)
             .unwrap_or_default()
             .trim_end_matches('.')
     );
-    // A fixed width, so that the reference does not depend on a terminal.
+    // A fixed width makes the reference independent of the terminal.
     let command = Cli::command().term_width(100);
     text.push_str(&help(command.clone(), "kube-lockstep"));
     below(&command, "kube-lockstep", &mut text);
     text
 }
 
-/// The reference of the subcommands of a command, and of theirs.
+/// Adds the reference of all subcommands, recursively.
 fn below(command: &clap::Command, name: &str, text: &mut String) {
     for subcommand in command.get_subcommands() {
         let name = format!("{name} {}", subcommand.get_name());
@@ -432,7 +431,10 @@ mod tests {
             preparing.line(what, done, begin + Duration::from_secs(seconds))
         };
         let first = line("upstream v1.37: resolving modules", None, 0).unwrap_or_default();
-        assert!(first.starts_with("note: upstream v1.37: resolving modules (minutes"), "{first}");
+        assert!(
+            first.starts_with("note: upstream v1.37: resolving modules (takes minutes"),
+            "{first}"
+        );
         assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
         assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
         let later = line("upstream v1.37: compiling b", Some(0.42), 20);

@@ -13,7 +13,7 @@ Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
   2    a wrong command line, or an invalid scenario
-  3    the scenario can't be played to its end: chance would decide";
+  3    the scenario can't be run to its end, because the outcome is left to chance";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Args {
     name: String,
     #[command(flatten)]
     release: OfRelease,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
@@ -36,10 +36,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
     let run = free_run(&scenario, release);
-    // What is expected of other releases is not expected here.
+    // Expectations for other releases do not apply.
     let spoken_of =
         scenario.releases.contains(release) && scenario.unsupported_on(release).is_none();
-    // Nor is anything where the run ends early.
+    // If the run ends early, no expectation applies.
     let whole = run.unplayable.is_none();
     let expected = if spoken_of && whole { scenario.expect.as_slice() } else { &[] };
     let sizes = Sizes::of(&scenario);

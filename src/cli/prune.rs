@@ -1,4 +1,4 @@
-//! `kube-lockstep prune`: makes room in the cache folder, and among the images of Docker.
+//! `kube-lockstep prune`: frees space in the cache folder and removes Docker images.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ use crate::report::style::{DIM, STRONG, WARN, paint};
 
 const HELP: &str = "\
 Exit codes:
-  0    what can go is gone; what is in use was left
+  0    all removable files are removed; files in use are kept
   2    a wrong command line
-  3    there is no cache folder, Docker can't be asked, or something can't be removed";
+  3    there is no cache folder, Docker does not respond, or something can't be removed";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(super) struct Args {
-    /// Also what this program would use again: it is built anew when it is needed
+    /// Also remove engines that this program would use again; they are rebuilt when needed
     #[arg(long)]
     all: bool,
-    /// Also the images of control planes that `run --engine image` has given to Docker
+    /// Also remove the Docker images that `run --engine image` built
     #[arg(long)]
     images: bool,
-    /// Only tell what would be removed
+    /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
 }
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let clusters = super::cluster::sweep(args.dry_run)?;
     for folder in &clusters {
-        let why = paint(DIM, "of a control plane whose owner was killed");
+        let why = paint(DIM, "from a control plane whose owner was killed");
         let _ = writeln!(text, "         {}  {why}", folder.display());
     }
     let (mut things, mut bytes) =
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let would = if args.dry_run { "would remove" } else { "removed" };
     let _ = write!(text, "{would} {}", paint(STRONG, &format!("{things}, {}", size(bytes))));
     if kept > 0 {
-        let _ = write!(text, "; {kept} in use left");
+        let _ = write!(text, "; {kept} in use kept");
     }
     text.push('\n');
     show(&text)?;
@@ -92,7 +92,7 @@ fn failed(entry: &Entry, error: &std::io::Error) -> Failure {
     Failure::engine(format!("{} can't be removed: {error}", entry.path.display()))
 }
 
-/// `312 MB`, as disks are measured.
+/// Formats a size in decimal units: `312 MB`.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [(&str, f64); 3] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let bytes = bytes as f64;

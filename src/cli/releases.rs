@@ -15,23 +15,23 @@ use crate::report::{json, wrapped};
 /// The arguments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     source: Source,
 }
 
-/// What there is of one release.
+/// The engines and traces of one release.
 struct Row {
     release: Release,
-    /// The patch release whose code runs live, if it does.
+    /// The patch release of the live engine, if there is one.
     live: Option<String>,
-    /// The patch release of which there is a control plane, if there is one.
+    /// The patch release of the control plane, if there is one.
     control_plane: Option<String>,
-    /// How many traces of it are kept: those that are not the same on the next release.
+    /// The number of recorded traces that differ from the next release.
     kept: usize,
-    /// For how many scenarios a trace holds.
+    /// The number of scenarios with a trace.
     recorded: usize,
     changes: Vec<&'static Change>,
 }
@@ -92,7 +92,7 @@ fn text(rows: &[Row]) -> String {
         let recorded = match recorded {
             0 => "model only".to_owned(),
             _ if *release == Release::newest() => format!("{recorded} scenarios recorded"),
-            _ => format!("{recorded} scenarios recorded, {kept} not as on the next release"),
+            _ => format!("{recorded} scenarios recorded, {kept} unlike the next release"),
         };
         let release = paint(STRONG, &release.to_string());
         let _ = writeln!(out, "{release}  {live}{cluster}, {recorded}");
@@ -107,8 +107,7 @@ fn text(rows: &[Row]) -> String {
 }
 
 fn markdown(rows: &[Row]) -> String {
-    let mut out =
-        String::from("| release | live | recorded | what changed in it |\n|---|---|---|---|\n");
+    let mut out = String::from("| release | live | recorded | changes |\n|---|---|---|---|\n");
     for row in rows {
         let live = row.live.as_deref().unwrap_or("no");
         let beside = |change: &Change| {

@@ -1,4 +1,4 @@
-//! `kube-lockstep report`: results that were made elsewhere.
+//! `kube-lockstep report`: merges results of other runs.
 
 use std::fs;
 use std::io;
@@ -23,27 +23,27 @@ pub(super) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Join results of `run --format json`, or of `fuzz --format json`, as if it had been one run
+    /// Merge the results of `run --format json` or `fuzz --format json` into one report
     ///
-    /// The shards of a run, runs on different releases or engines, or runs of different scenarios.
-    /// Results of different versions of this program, and a scenario that is there twice, are
-    /// refused. Without a shard, or with one that was cut off, there is no verdict on the whole.
+    /// Merges the shards of a run, runs on different releases or engines, or runs of different
+    /// scenarios. Results from different versions of this program and duplicate scenarios are
+    /// rejected. If a shard is missing or incomplete, the whole has no verdict.
     Merge(MergeArgs),
 }
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 struct MergeArgs {
-    /// Files of results
+    /// Files with results
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Releases of which there must be results: one, several (`1.30,1.35-1.37`), or `all`
+    /// Releases that must have results: one, several (`1.30,1.35-1.37`), or `all`
     #[arg(long, value_name = "RELEASES", value_parser = super::releases)]
     release: Option<Releases>,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// List scenarios that conform, too
+    /// Also list scenarios that conform
     #[arg(short, long)]
     verbose: bool,
 }
@@ -51,10 +51,10 @@ struct MergeArgs {
 const HELP: &str = "\
 Exit codes:
   0    all scenarios conform; no divergence was found
-  1    a divergence, an unmet expectation, or a known disagreement that is gone
-  2    files that are no results, or can't be joined
-  3    a scenario had no verdict, or a part is missing, and none diverged
-  4    nothing was run, or all of it skipped";
+  1    a divergence, an unmet expectation, or a known disagreement that disappeared
+  2    invalid results, or results that can't be merged
+  3    a scenario had no verdict or a shard is missing, and none diverged
+  4    nothing was run, or all scenarios were skipped";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -71,26 +71,28 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let file = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| {
             Failure::usage(format!("{file}: {error}"))
-                .hint("results are files with the output of `run --format json`")
+                .hint("results are the output of `run --format json`")
         })?;
         texts.push((file, text));
     }
-    // One that was killed before its first line may have been of either.
+    // An empty file could belong to either command.
     let empty = |(_, text): &&(String, String)| text.trim().is_empty();
     let is_of_the_fuzzer = |(_, text): &&(String, String)| fuzz_results::is_of_the_fuzzer(text);
     if !texts.iter().any(|it| is_of_the_fuzzer(&it)) {
         return of_runs(args, &texts);
     }
     if let Some((other, _)) = texts.iter().find(|it| !is_of_the_fuzzer(it) && !empty(it)) {
-        let what = format!("{other} is no result of `fuzz`, and others are");
-        return Err(Failure::usage(what).hint("merge results of `run` and of `fuzz` apart").into());
+        let what = format!("{other} is not a result of `fuzz`, but other files are");
+        return Err(Failure::usage(what)
+            .hint("merge results of `run` and `fuzz` separately")
+            .into());
     }
     of_fuzz(args, &texts)
 }
 
 fn not_ours(error: results::ResultsError) -> Failure {
     Failure::usage(error.to_string())
-        .hint("results are files with the output of `run --format json` or `fuzz --format json`")
+        .hint("results are the output of `run --format json` or `fuzz --format json`")
 }
 
 fn of_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {

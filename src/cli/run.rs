@@ -31,11 +31,11 @@ use crate::scenario::Scenario;
 #[derive(clap::Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub(super) struct Args {
-    /// What to run: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
+    /// Scenarios to run: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
     /// or files
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
-    /// The engine [default: upstream if it can run here, else recorded]
+    /// The engine [default: upstream if it can run here, otherwise recorded]
     #[arg(long, value_enum)]
     engine: Option<EngineChoice>,
     #[command(flatten)]
@@ -44,34 +44,34 @@ pub(super) struct Args {
     local: OfCheckout,
     #[command(flatten)]
     part: OfShard,
-    /// How results are shown
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// How many scenarios to run at a time [default: one for each core; on real
-    /// clusters, where they mostly wait, 72]
+    /// How many scenarios to run in parallel [default: one per core; 72 on real clusters, where
+    /// scenarios mostly wait]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
     source: Source,
-    /// List scenarios that conform, too
+    /// Also list scenarios that conform
     #[arg(short, long)]
     verbose: bool,
-    /// A program that speaks the engine protocol, in place of the upstream engine; reports call it
-    /// by its file's name
+    /// Run a program that speaks the engine protocol instead of the upstream engine; reports call
+    /// it by its file name
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// How long an engine may take for an answer, for instance 1m
+    /// The timeout for each answer of an engine, for example 1m
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     time_limit: Option<std::time::Duration>,
-    /// How many times as fast as written scenarios are played on a real cluster [default: 15; with
-    /// a kubeconfig, what the cluster's sync period makes of it]
+    /// How many times faster than written to run scenarios on a real cluster [default: 15; with a
+    /// kubeconfig, derived from the cluster's sync period]
     #[arg(long, value_name = "N")]
     speed: Option<NonZero<u32>>,
-    /// Scenarios that take longer than this on a real cluster are skipped [default: 1m; with a
-    /// kubeconfig 15m]
+    /// Skip scenarios that take longer than this on a real cluster [default: 1m; 15m with a
+    /// kubeconfig]
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     longest: Option<std::time::Duration>,
-    /// The image of a cluster in a container, in place of the usual one of the release
+    /// The image of a cluster in a container, instead of the default image of the release
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     #[command(flatten)]
@@ -84,14 +84,15 @@ pub(super) struct Args {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "With --engine embedded")]
 struct CustomControllerArgs {
-    /// A command that starts an HPA controller of your own, in the place of upstream's on the
-    /// embedded control plane: 'mine --kubeconfig={kubeconfig} --sync-period={sync-period}'
+    /// Test your own HPA controller: a command that starts it, for example 'my-controller
+    /// --kubeconfig={kubeconfig} --sync-period={sync-period}'. It replaces upstream's controller on
+    /// the embedded control plane
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
-    /// What of that controller is compared with the model [default: scale]
+    /// Which actions of that controller to compare with the model [default: scale]
     #[arg(long, value_enum, value_name = "WHAT", requires = "controller")]
     compare: Option<Compared>,
-    /// A ClusterRole whose rights that controller has besides those that each of them needs
+    /// A ClusterRole with additional permissions for that controller
     #[arg(long, value_name = "FILE", requires = "controller")]
     controller_role: Option<PathBuf>,
 }
@@ -103,14 +104,11 @@ impl ValueEnum for Compared {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let (name, help) = match self {
-            Compared::Scale => ("scale", "When it scales, and to what size"),
-            Compared::Status => {
-                ("status", "The status as well, without the messages of its conditions")
+            Compared::Scale => ("scale", "When it scales, and to how many replicas"),
+            Compared::Status => ("status", "Also the status, except the messages of conditions"),
+            Compared::All => {
+                ("all", "Everything: each request in order, messages, events, and the sync period")
             }
-            Compared::All => (
-                "all",
-                "All that it does: each request in its order, messages, events, its sync period",
-            ),
         };
         Some(PossibleValue::new(name).help(help))
     }
@@ -206,7 +204,7 @@ pub(super) fn time_limit(text: &str) -> Result<std::time::Duration, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     match u64::try_from(span.0) {
         Ok(nanos) if nanos > 0 => Ok(std::time::Duration::from_nanos(nanos)),
-        _ => Err("it must be more than 0".to_owned()),
+        _ => Err("the value must be greater than 0".to_owned()),
     }
 }
 
@@ -223,7 +221,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     let summary = tell(&plan, report.as_mut())?;
     Ok(match code(&summary) {
-        // All parts together may still have something to run.
+        // Other shards may have scenarios to run.
         exit::NOTHING if plan.shard.is_some() => exit::CONFORMS,
         code => code,
     })
@@ -247,7 +245,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         // On standard error, apart from the results.
         let _ = writeln!(
             anstream::stderr(),
-            "running {origin}; scenarios of this folder: kube-lockstep run ."
+            "running {origin}; to run the scenarios in this folder: kube-lockstep run ."
         );
     }
     let scenarios = parse_all(&fixtures.select(&args.names)?)?;
@@ -300,7 +298,7 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
         return Err(Failure::usage(what).hint("add --engine embedded, image, k3s or kind"));
     }
     if engine == EngineChoice::Kubeconfig && args.speed.is_some() {
-        let what = "--speed can't be chosen: it follows from the cluster's sync period";
+        let what = "--speed can't be set: it is derived from the cluster's sync period";
         return Err(Failure::usage(what).hint("leave out --speed"));
     }
     if engine != EngineChoice::Kubeconfig {
@@ -309,7 +307,7 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     Ok(engine)
 }
 
-/// All scenarios, or what is wrong with each that makes no sense.
+/// Parses all scenarios, and reports the errors of all invalid ones.
 pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Failure> {
     let mut scenarios = Vec::with_capacity(fixtures.len());
     let mut wrong: Vec<String> = Vec::new();
@@ -331,8 +329,8 @@ fn interrupted(cluster: &ExistingCluster) -> String {
     )
 }
 
-/// Runs the plan and hands every event to the report. One whose reader has gone is told no more,
-/// but the verdict is still wanted; one that can't write for another reason ends the run.
+/// Runs the plan and passes every event to the report. After a closed pipe, the run continues for
+/// its verdict; any other write error ends the run.
 fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
     let mut preparing = TellPreparing::default();

@@ -1,4 +1,4 @@
-//! What upstream does in a scenario, for `diff` and `bisect`: by its recorded trace, or else live.
+//! Upstream's behavior for `diff` and `bisect`, from recorded traces or live.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,22 +15,22 @@ use crate::run::{Verdict, run_one};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 
-/// What is known of a scenario on a release.
+/// The behavior of a scenario on a release.
 pub(super) enum Seen {
-    /// What upstream did.
+    /// The trace of upstream.
     Trace(Trace),
-    /// It can't happen there, and why.
+    /// The release does not support the scenario, for this reason.
     Lacking(String),
-    /// It is not known what upstream does, and why.
+    /// Upstream could not run the scenario, for this reason.
     Unknown(String),
 }
 
-/// Upstream's controllers of all releases, as far as they are asked for.
+/// The upstream engines, started on demand.
 pub(super) struct Upstreams {
     traces: Traces,
     engines: BTreeMap<Release, Result<Upstream, String>>,
     preparing: TellPreparing,
-    /// The scenario that was last told to run live.
+    /// The last scenario that was announced to run live.
     told: String,
 }
 
@@ -40,7 +40,7 @@ impl Upstreams {
         Upstreams { traces, engines: BTreeMap::new(), preparing, told: String::new() }
     }
 
-    /// What upstream does in a scenario on a release.
+    /// Returns upstream's behavior in a scenario on a release.
     pub(super) fn see(
         &mut self,
         scenario: &Arc<Scenario>,
@@ -55,7 +55,7 @@ impl Upstreams {
         }
     }
 
-    /// The recorded trace, unless it is of another scenario by now.
+    /// The recorded trace, unless the scenario has changed since.
     fn recorded(&self, scenario: &Scenario, release: Release) -> Result<Option<Trace>, Failure> {
         let broken = |why: String| Failure::engine(format!("{}: {why}", scenario.id));
         let found = self.traces.find(&scenario.id, release).map_err(broken)?;
@@ -66,8 +66,8 @@ impl Upstreams {
     fn live(&mut self, scenario: &Arc<Scenario>, release: Release) -> Seen {
         if self.told != scenario.id {
             self.told.clone_from(&scenario.id);
-            let text = format!("note: {} is run live: no trace of it is recorded\n", scenario.id);
-            // A note that can't be written is no reason to stop.
+            let text = format!("note: running {} live: it has no recorded trace\n", scenario.id);
+            // A note that can't be written is ignored.
             let _ = anstream::stderr().write_all(text.as_bytes());
         }
         let engine = self.engines.entry(release).or_insert_with(|| {
@@ -88,7 +88,7 @@ impl Upstreams {
         match outcome.verdict {
             Verdict::Skipped { why } => Seen::Lacking(why),
             Verdict::Inconclusive { why, .. } => Seen::Unknown(why),
-            // What the model says of it does not matter here.
+            // The model's prediction does not matter here.
             Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unexpected => {
                 Seen::Trace(outcome.trace)
             }

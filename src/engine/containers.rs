@@ -13,7 +13,7 @@ use crate::engine::options::HostPort;
 
 pub use super::registry::{IMAGE, K3S, KIND};
 
-/// Where the API server of a cluster in containers of this machine finds it.
+/// The address of this machine as seen from containers.
 #[must_use]
 pub fn own_address() -> Option<HostPort> {
     existing::beside_containers()
@@ -22,7 +22,7 @@ pub fn own_address() -> Option<HostPort> {
 /// The version of the Docker engine that the environment names.
 ///
 /// # Errors
-/// If none can be reached.
+/// If Docker can't be reached.
 pub fn docker_version() -> Result<String, EngineError> {
     let name: Arc<str> = IMAGE.into();
     runtime(&name)?.block_on(docker::version(&name))
@@ -37,7 +37,7 @@ pub fn images() -> Result<Vec<(String, u64)>, EngineError> {
     runtime(&name)?.block_on(image::images(&name))
 }
 
-/// Removes an image. Says whether it did: one of which a container runs is left.
+/// Removes an image. Returns false if a container uses it.
 ///
 /// # Errors
 /// If Docker can't be reached, or fails at it.

@@ -23,12 +23,12 @@ use crate::model::rules::Release;
 
 pub use super::registry::EMBEDDED as NAME;
 
-/// The releases of which there is a control plane, oldest first.
+/// The releases with a control plane, oldest first.
 pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
     build::supported(What::ControlPlane)
 }
 
-/// The program of a release, built now if it was not built before.
+/// The program of a release; builds it if necessary.
 ///
 /// # Errors
 /// If there is no Go, no control plane of that release, or the build fails.
@@ -45,16 +45,16 @@ pub fn ensure(
     })
 }
 
-/// What somebody's own control plane is to be like.
+/// The options of a control plane.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
     /// Flags of the kube-controller-manager.
     pub flags: Flags,
     /// Feature gates, by name.
     pub gates: BTreeMap<String, bool>,
-    /// Upstream's controller of HPAs does not run: another one is to take its place.
+    /// Whether to run without upstream's HPA controller.
     pub without_hpa_controller: bool,
-    /// More arguments of the API server, without their dashes: `enable-aggregator-routing=true`.
+    /// Additional arguments of the API server, without dashes: `enable-aggregator-routing=true`.
     pub api_server: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Running {
     /// Starts a control plane.
     ///
     /// # Errors
-    /// If a part of it ends or is not ready in time.
+    /// If a component exits or is not ready in time.
     pub fn start(program: &Path, options: &Options) -> Result<Running, EngineError> {
         let name: Arc<str> = NAME.into();
         let runtime = Builder::new_multi_thread().enable_all().worker_threads(1).build();
@@ -90,7 +90,7 @@ impl Running {
         Ok(Running { control_plane: Some(control_plane), runtime })
     }
 
-    /// A kubeconfig of somebody who may do everything.
+    /// A kubeconfig with administrator rights.
     ///
     /// # Errors
     /// If no certificate can be made.
@@ -101,7 +101,7 @@ impl Running {
         }
     }
 
-    /// A kubeconfig of somebody who may do what playing scenarios takes, and no more.
+    /// A kubeconfig with only the permissions that running scenarios requires.
     ///
     /// # Errors
     /// If no certificate can be made.
@@ -112,28 +112,28 @@ impl Running {
         }
     }
 
-    /// Where the API server is.
+    /// The address of the API server.
     #[must_use]
     pub fn server(&self) -> &str {
         self.control_plane.as_ref().map_or("", ControlPlane::server)
     }
 
-    /// How long it took until it was ready.
+    /// The time until it was ready.
     #[must_use]
     pub fn started(&self) -> Duration {
         self.control_plane.as_ref().map_or(Duration::ZERO, ControlPlane::started)
     }
 
-    /// Whether all of it still runs.
+    /// Checks that all components are running.
     ///
     /// # Errors
-    /// If not, with the last lines of the part that does not.
+    /// If a component has exited, with its last log lines.
     pub fn check(&mut self) -> Result<(), EngineError> {
         let _entered = self.runtime.enter();
         self.control_plane.as_mut().map_or(Ok(()), ControlPlane::check)
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Stops it and waits until everything is removed.
     pub fn stop(self) {
         drop(self);
     }

@@ -1,4 +1,4 @@
-//! Any cluster that a kubeconfig names, after explicit consent.
+//! Existing clusters, named by a kubeconfig, after confirmation.
 //!
 //! Here is what has to be known before anything is made there, and what a run that died has left;
 //! what scenarios do with it is `cluster`'s.
@@ -24,11 +24,10 @@ pub fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, EngineError
     existing::contexts(kubeconfig).map_err(broken)
 }
 
-/// Asks a cluster what it is and has. What dead runs have left there is removed first.
+/// Inspects a cluster, after removing the leftovers of dead runs.
 ///
 /// # Errors
-/// If it can't be reached or asked, is of a release that the model does not know, or is in use by
-/// another run.
+/// If the cluster can't be reached, has an unsupported release, or is in use by another run.
 pub fn look(given: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
     runtime()?.block_on(async {
         let reached = existing::reach(given).await.map_err(broken)?;
@@ -37,10 +36,10 @@ pub fn look(given: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
     })
 }
 
-/// Removes what dead runs have left on a cluster, and says what was done.
+/// Removes the leftovers of dead runs from a cluster, and reports them.
 ///
 /// # Errors
-/// If it can't be reached, or something can't be removed.
+/// If the cluster can't be reached, or something can't be removed.
 pub fn clean(given: &ExistingCluster) -> Result<Vec<String>, EngineError> {
     runtime()?.block_on(async {
         let reached = existing::reach(given).await.map_err(broken)?;

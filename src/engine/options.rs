@@ -67,7 +67,7 @@ pub struct ExistingCluster {
     /// Whether metrics APIs that the cluster has may be replaced during the run.
     pub replaces: bool,
     /// The command that removes leftovers of dead runs, as `cluster clean` does. It runs when this
-    /// process is killed; if it is empty, cleaning up is left to the next run.
+    /// process is killed; if the file is empty, cleaning up is left to the next run.
     pub cleans: Vec<OsString>,
 }
 

@@ -1,10 +1,10 @@
-//! Upstream's recorded traces as an engine: what the real controller once did, played back.
+//! Upstream's recorded traces as an engine.
 //!
-//! Where a release does what the next one does, no trace of it is kept: that of the next release
-//! that has one holds.
+//! If a release behaves like the next one, it has no trace; the trace of the next release that has
+//! one applies.
 //!
-//! A trace belongs to the scenario as it was recorded: if the scenario's content changed since, the
-//! trace is stale, and the engine refuses rather than answer for another scenario.
+//! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
+//! trace is stale, and the engine reports an error.
 
 use std::path::PathBuf;
 
@@ -108,8 +108,8 @@ impl Engine for Recorded {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
                 why: format!("{id} has no recorded trace on {}", self.release),
-                hint: "`--engine upstream` runs it, which needs Go; `kube-lockstep predict` needs \
-                       nothing"
+                hint: "run it with `--engine upstream`, which requires Go, or with `kube-lockstep \
+                       predict`, which requires nothing"
                     .to_owned(),
             });
         };
@@ -122,7 +122,7 @@ impl Engine for Recorded {
                      and the hash is now {}",
                     trace.hash, scenario.hash
                 ),
-                hint: "record it again: `ci/record` (needs Go)".to_owned(),
+                hint: "record it again with `ci/record` (requires Go)".to_owned(),
             });
         }
         Ok(Box::new(RecordedSession { trace, api: 0, tick: 0, answers: Vec::new() }))
@@ -182,7 +182,7 @@ impl Session for RecordedSession {
 
     fn receive(&mut self) -> Result<Stepped, EngineError> {
         if self.answers.is_empty() {
-            return Err(broken("no step was handed over".to_owned()));
+            return Err(broken("no step was sent".to_owned()));
         }
         Ok(self.answers.remove(0))
     }

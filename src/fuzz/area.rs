@@ -1,9 +1,10 @@
-//! What a scenario dwells on. Every scenario may hold everything; its area makes some of it likely.
+//! Areas of generated scenarios. Every scenario can include everything; its area makes some of it
+//! likely.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a generated scenario dwells on.
+/// The focus of a generated scenario.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Area {
     /// Ratios at the tolerance and beside it, sums and averages at a rounding.
@@ -12,17 +13,17 @@ pub enum Area {
     Readiness,
     /// Windows and policies, with changes of the load at the age of their edges.
     Behavior,
-    /// Pods that fail, go, hang, or are not measured.
+    /// Pods that fail, are deleted, stay in Terminating, or have no metrics.
     Pods,
     /// Errors of the APIs.
     Errors,
-    /// Edits of the HPA, also refused ones; deletion, re-creation, restarts, `kubectl scale`.
+    /// Valid and rejected edits of the HPA; deletion, re-creation, restarts, `kubectl scale`.
     Edits,
     /// Odd quantities: other scales, fractions of a milli-unit, values near overflow.
     Quantities,
-    /// Metrics of containers, pods, objects and from outside; scaling to zero and back.
+    /// Metrics of containers, pods and objects, external metrics; scaling to zero and back.
     Custom,
-    /// Several HPAs, of one workload or of several.
+    /// Several HPAs for one or several workloads.
     Several,
     /// A day or more.
     Days,
@@ -73,7 +74,7 @@ impl FromStr for Area {
     fn from_str(text: &str) -> Result<Area, String> {
         Area::ALL.into_iter().find(|area| area.name() == text).ok_or_else(|| {
             let known = Area::ALL.map(Area::name).join(", ");
-            format!("there is no such area; there are {known}")
+            format!("unknown area; the areas are {known}")
         })
     }
 }

@@ -1,9 +1,9 @@
-//! What of the controller was reached: reasons of conditions and events, error texts, and the
-//! branches, paths, windows and limits of the model's derivations; and with what: kinds of targets,
-//! versions of the HPA, feature gates.
+//! The coverage of the controller: reasons of conditions and events, error texts, and the branches,
+//! paths, windows and limits of the model's derivations, as well as target kinds, API versions of
+//! the HPA, and feature gates.
 //!
-//! What is known to exist is listed, so that what was never reached can be named. What is met and
-//! not listed is counted, too.
+//! Known items are listed, so that items that were never reached can be named. Unlisted items are
+//! counted as well.
 
 mod known;
 
@@ -20,7 +20,7 @@ use crate::model::observation::Read;
 use crate::model::rules::{Release, Rules};
 use crate::scenario::Scenario;
 
-/// What was reached, with how often.
+/// The reached items with their counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Coverage {
     known: [Vec<u64>; KNOWN.len()],
@@ -30,11 +30,11 @@ pub struct Coverage {
 /// One group of [`Coverage`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reached {
-    /// What it is a group of.
+    /// The name of the group.
     pub group: String,
-    /// What was reached, and on how many ticks; kinds, versions and gates: in how many scenarios.
+    /// The reached items with the number of ticks, or of scenarios for kinds, versions and gates.
     pub reached: Vec<(String, u64)>,
-    /// What is known to be there, and was not reached.
+    /// The known items that were not reached.
     pub never: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ const VERSIONS: usize = 11;
 const GATES: usize = 12;
 
 impl Coverage {
-    /// Counts a scenario that is run: its targets, the versions of its HPAs, its feature gates.
+    /// Counts the targets, the API versions of the HPAs, and the feature gates of a scenario.
     pub fn begin(&mut self, scenario: &Scenario, release: Release) {
         let targets: Vec<_> = scenario.targets().collect();
         for hpa in &scenario.hpas {
@@ -87,7 +87,7 @@ impl Coverage {
         names.for_each(|(name, _)| self.count(ERROR_TEXTS, name));
     }
 
-    /// Counts one reconcile as the model explains it.
+    /// Counts one reconcile from the model's derivation.
     pub fn add(&mut self, decision: &Decision) {
         let seen = &decision.observation;
         if !seen.errors.is_empty() {
@@ -258,7 +258,7 @@ impl Coverage {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another coverage.
     pub fn merge(&mut self, other: &Coverage) {
         for (group, counts) in other.known.iter().enumerate() {
             self.known[group].resize(KNOWN[group].1.len(), 0);

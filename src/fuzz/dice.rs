@@ -1,18 +1,18 @@
-//! Where chance comes from: a generator whose numbers are a published function of seed and index.
+//! The random number generator: a published function of seed and index.
 //!
-//! Ranges and choices are made here and not by a library, whose ways may change between versions:
-//! a seed in a bug report has to mean the same scenario for ever.
+//! Ranges and choices are implemented here, because those of a library may change between versions,
+//! and a seed in a bug report must always give the same scenario.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Chance for one scenario.
+/// The random numbers of one scenario.
 #[derive(Debug)]
 pub(super) struct Dice(ChaCha8Rng);
 
 impl Dice {
-    /// The dice of one scenario: each index has a stream of its own, so that no scenario depends
-    /// on how many others were made before it, or by whom.
+    /// The generator of one scenario. Each index has a separate stream, so that scenarios are
+    /// independent of each other.
     pub(super) fn new(seed: u64, index: u64) -> Dice {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -21,7 +21,7 @@ impl Dice {
         Dice(generator)
     }
 
-    /// A number below the limit, which must not be 0. The bias of so simple a way is less than
+    /// A number below the limit, which must not be 0. The bias of this simple method is less than
     /// one in 2^32 for the limits in use.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         let wide = u128::from(self.0.next_u64()) * u128::from(limit);
@@ -39,7 +39,7 @@ impl Dice {
         i32::try_from(self.between(i64::from(low), i64::from(high))).unwrap_or(low)
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with a probability in percent.
     pub(super) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! Scenarios that nobody thought of: made from a seed, and made small when they show something.
+//! Generates scenarios from a seed, and shrinks those that fail.
 //!
 //! [`scenario`] makes the scenario of a seed and an index; it is an ordinary one, which
 //! [`crate::scenario::to_yaml`] writes as a fixture. [`shrink`] makes a smaller one that still

@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Scenario, scenario::Error> {
     scenario::parse("made.yaml", text, &|_| Err("there is no other file".to_owned()))
 }
 
-/// What is written is read as the same scenario: every field but those that say where it came from.
+/// A written scenario reads back as the same scenario, except for the fields that name its origin.
 #[test]
 fn what_is_generated_is_written_and_read_as_the_same() {
     for index in 0..1500 {

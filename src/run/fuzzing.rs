@@ -295,7 +295,7 @@ impl Worker<'_> {
 pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without a message".to_owned())
+    text.unwrap_or_else(|| "panic without a message".to_owned())
 }
 
 impl Failure {

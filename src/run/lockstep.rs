@@ -161,9 +161,9 @@ impl<'a> Lockstep<'a> {
             if self.simulation.is_blocked(None) && due > self.now && self.simulation.resyncs_at(due)
             {
                 self.unplayable = Some(format!(
-                    "the controller's informer resyncs at the very instant {due} at which one \
-                     reconcile waits and another one has its turn: chance decides which is first; \
-                     let things happen at other times"
+                    "the controller's informer resyncs at {due}, exactly when one reconcile waits \
+                     and another one is due: the order is left to chance; choose other times for \
+                     the actions"
                 ));
                 return None;
             }
@@ -176,9 +176,9 @@ impl<'a> Lockstep<'a> {
                 // A reconcile that waits between attempts is seen to its end.
                 if let Some(at) = self.overlap(due, decision.end) {
                     self.unplayable = Some(format!(
-                        "what happens at {at}{} falls into the reconcile of {due}, which waits \
-                         between its attempts to update the scale until {}: such an overlap can't \
-                         be played; let things happen at other times",
+                        "the action at {at}{} overlaps the reconcile of {due}, which waits until \
+                         {} before it retries its write of the scale: such an overlap can't be \
+                         run; choose other times for the actions",
                         self.line_of(at),
                         decision.end
                     ));
@@ -186,10 +186,9 @@ impl<'a> Lockstep<'a> {
                 }
                 if decision.end > due && due > self.now && self.simulation.resyncs_at(due) {
                     self.unplayable = Some(format!(
-                        "the reconcile of {due} waits between its attempts to update the scale, \
-                         and the controller's informer resyncs at the very instant at which it \
-                         begins: chance decides when the next one comes; let things happen at \
-                         other times"
+                        "the reconcile of {due} waits before it retries its write of the scale, \
+                         and the controller's informer resyncs exactly when it begins: the time of \
+                         the next reconcile is left to chance; choose other times for the actions"
                     ));
                     return None;
                 }
@@ -209,8 +208,8 @@ impl<'a> Lockstep<'a> {
         collides.then(|| {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
             format!(
-                "what happens to {what} at {}{} falls into a reconcile that waits: such an overlap \
-                 can't be played; let things happen at other times",
+                "the action on {what} at {}{} overlaps a waiting reconcile: such an overlap can't \
+                 be run; choose other times for the actions",
                 self.now,
                 self.line_of(self.now)
             )
@@ -273,7 +272,10 @@ impl<'a> Lockstep<'a> {
     fn notes(&self) -> Vec<Note> {
         let in_vain = |happening: &TimelineEvent| Note {
             line: happening.line,
-            what: format!("nothing happens at t={}: none of its pods is there", happening.at),
+            what: format!(
+                "the action at t={} has no effect: none of its pods exists",
+                happening.at
+            ),
             of_reading: false,
         };
         let of_reading =

@@ -41,7 +41,7 @@ pub struct Refused {
 }
 
 /// What to do about something that is there twice.
-const ONCE: &str = "each result is merged once";
+const ONCE: &str = "merge each result only once";
 
 fn refused(what: String, hint: &str) -> Refused {
     Refused { what, hint: hint.to_owned() }
@@ -112,7 +112,7 @@ pub fn unseen<'a>(
 ) -> impl Iterator<Item = String> + 'a {
     let expected = expected.into_iter().flat_map(Releases::iter);
     let gone = expected.filter(|release| !seen.contains(release.to_string().as_str()));
-    gone.map(|release| format!("release {release}: there is nothing of it"))
+    gone.map(|release| format!("release {release}: there are no results"))
 }
 
 /// Results of another version may mean something else.
@@ -123,8 +123,9 @@ pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
     if theirs == ours {
         return Ok(());
     }
-    let what = format!("{file} was written by kube-lockstep {theirs}, and this is {ours}");
-    Err(refused(what, "results are merged by the version that has made all of them"))
+    let what =
+        format!("{file} was written by kube-lockstep {theirs}, but this is kube-lockstep {ours}");
+    Err(refused(what, "merge results with the version that wrote them"))
 }
 
 /// All are of programs that a replay would call in the same way.
@@ -139,7 +140,7 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
         if how(&end.setting) != how(&other.setting) {
             let what = format!("{one} and {two} come from runs of different programs");
             let hint =
-                "--program, --upstream-path, --controller and --time-limit have to be the same";
+                "use the same --program, --upstream-path, --controller and --time-limit everywhere";
             return Err(refused(what, hint));
         }
     }
@@ -197,9 +198,9 @@ fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
 /// Parts that do not hold all that they should.
 fn cut_off(parts: &[Part]) -> Vec<String> {
     let gap = |part: &Part| match &part.end {
-        None => Some(format!("{}: its run did not come to its end", part.file)),
+        None => Some(format!("{}: the run is incomplete", part.file)),
         Some(end) if end.summary.scenarios != part.outcomes.len() => Some(format!(
-            "{}: of {} scenarios that were run, {} are there",
+            "{}: of {} scenarios that were run, {} are in the file",
             part.file,
             end.summary.scenarios,
             part.outcomes.len()
@@ -224,12 +225,12 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
             let (one, two) = (&first.file, &part.file);
             if shard.of != number.of {
                 let what = format!("{one} is shard {shard}, and {two} shard {number}");
-                return Err(refused(what, "shards of one run are split into as many"));
+                return Err(refused(what, "all shards of a run must have the same N in I/N"));
             }
             if setting.engine != other.engine {
                 let (on, other) = (&setting.engine, &other.engine);
-                let what = format!("of one run, {one} is on {on}, and {two} on {other}");
-                return Err(refused(what, "name the engine of all shards: --engine"));
+                let what = format!("{one} and {two} are from one run, but on {on} and {other}");
+                return Err(refused(what, "name the engine of all shards with --engine"));
             }
         }
         let there: BTreeSet<usize> = shards.iter().map(|(_, _, shard)| shard.index).collect();
@@ -248,7 +249,7 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
         let Some((other, file)) = splits.insert(split, (plan, &part.file)) else { continue };
         if other != *plan && !missing.is_empty() {
             let what = format!("{file} and {} are shards of different runs", part.file);
-            return Err(refused(what, "their scenarios were not the same"));
+            return Err(refused(what, "their scenarios differ"));
         }
     }
     Ok(missing)

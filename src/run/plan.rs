@@ -101,7 +101,7 @@ pub enum Compared {
     /// When it scales, and to how many replicas.
     #[default]
     Scale,
-    /// The status as well, without the messages of its conditions.
+    /// Also the status, except the messages of conditions.
     Status,
     /// Everything that can be observed, as of upstream's own controller: each request in its order,
     /// messages, events, and that reconciles are a sync period apart, up to a third early or one

@@ -106,7 +106,7 @@ fn choose(plan: &Plan, release: Release, sink: &mut dyn FnMut(Event)) -> Choice 
         let note = if rules == release {
             format!("the model follows the rules of {rules}, {why}")
         } else {
-            format!("the model follows the rules of {release}, as asked for, and not of {rules}")
+            format!("the model follows the rules of {release}, as requested, not of {rules}")
         };
         let program = checkout.build(&plan.stop, &mut progress)?;
         return Ok((Chosen::Checkout(program, checkout.name().into()), Some(note)));
@@ -125,7 +125,9 @@ fn choose(plan: &Plan, release: Release, sink: &mut dyn FnMut(Event)) -> Choice 
             Ok(chosen) => Ok((chosen, None)),
             // Only what is missing is a reason to take less; what is broken is to be seen.
             Err(EngineError::Unavailable { why, hint, .. }) => {
-                let note = format!("recorded traces, since upstream can't run here: {why}; {hint}");
+                let note = format!(
+                    "using recorded traces, because upstream can't run here: {why}; {hint}"
+                );
                 Ok((Chosen::Recorded, Some(note)))
             }
             Err(error) => Err(error),

@@ -68,7 +68,7 @@ impl fmt::Display for Shard {
 impl FromStr for Shard {
     type Err = String;
     fn from_str(text: &str) -> Result<Shard, String> {
-        const FORM: &str = "a shard is written I/N, the I-th of N, for instance 1/4";
+        const FORM: &str = "expected I/N, the I-th of N shards, for example 1/4";
         let number = |part: &str| {
             let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
             // More machines than that there are not.
@@ -79,7 +79,7 @@ impl FromStr for Shard {
             return Err(FORM.to_owned());
         };
         match index {
-            0 if of > 0 => Err(format!("shards are counted from 1: did you mean 1/{of}?")),
+            0 if of > 0 => Err(format!("shards are numbered from 1: did you mean 1/{of}?")),
             _ if of == 0 || index > of => Err(format!("there is no shard {index} of {of}")),
             _ => Ok(Shard { index, of }),
         }
@@ -97,10 +97,10 @@ mod tests {
         assert_eq!("2/4".parse(), Ok(Shard { index: 2, of: 4 }));
         assert_eq!(Shard { index: 2, of: 4 }.to_string(), "2/4");
         let error = |text: &str| text.parse::<Shard>().expect_err(text);
-        assert_eq!(error("0/4"), "shards are counted from 1: did you mean 1/4?");
+        assert_eq!(error("0/4"), "shards are numbered from 1: did you mean 1/4?");
         assert_eq!(error("5/4"), "there is no shard 5 of 4");
         for text in ["", "1", "1/", "/2", "a/b", "+1/2", "1/2/3", "-1/2", "1/99999999999"] {
-            assert!(error(text).starts_with("a shard is written I/N"), "{text}");
+            assert!(error(text).starts_with("expected I/N"), "{text}");
         }
         assert_eq!(error("0/0"), "there is no shard 0 of 0");
     }

@@ -147,7 +147,7 @@ fn what_is_stale_in_the_cache_is_told_and_can_be_removed() {
     let stale = stale(&go.cache);
     let doctor = stdout(&go.command(&["doctor"]).assert().code(0));
     assert!(doctor.contains(", of which 5.0 kB stale\n"), "{doctor}");
-    assert!(doctor.contains("`kube-lockstep prune` removes what is stale"), "{doctor}");
+    assert!(doctor.contains("`kube-lockstep prune` removes stale files"), "{doctor}");
     let told = stdout(&go.command(&["prune", "--dry-run"]).assert().code(0));
     for path in &stale {
         assert!(told.contains(&format!("  {}  ", path.display())), "{told}");
@@ -183,7 +183,7 @@ fn an_engine_that_is_running_is_not_removed() {
     let told = stdout(&go.command(&["prune", "--all"]).assert().code(0));
     run.kill().expect("it can be ended");
     run.wait().expect("it ends");
-    assert!(told.starts_with("in use  ") && told.ends_with("; 1 in use left\n"), "{told}");
+    assert!(told.starts_with("in use  ") && told.ends_with("; 1 in use kept\n"), "{told}");
     assert_eq!(go.engines().len(), 1);
     let told = stdout(&go.command(&["prune", "--all"]).assert().code(0));
     assert!(told.contains("removed 1 thing, "), "{told}");

@@ -81,7 +81,9 @@ fn an_engine_that_was_built_needs_no_go_any_more() {
     };
     // Without Go and without an engine, recorded traces are what is left, and that is said.
     let shown = stdout(&run(text(empty.path())).code(3));
-    assert!(shown.contains("note: recorded traces, since upstream can't run here: Go is not"));
+    assert!(
+        shown.contains("note: using recorded traces, because upstream can't run here: Go is not")
+    );
     run(&path_with(go.path())).code(3);
     let shown = stdout(&run(text(empty.path())).code(3));
     assert!(shown.contains("1 scenario on upstream 1.37"), "{shown}");
@@ -108,10 +110,13 @@ fn a_first_build_without_network_says_what_can_be_done() {
     };
     let complaint = stderr(&run(&["--engine", "upstream"]).code(3));
     assert!(complaint.contains("upstream's modules can't be downloaded: go: k8s.io/api@"));
-    assert!(complaint.contains("hint: Go needs its module proxy"), "{complaint}");
+    assert!(complaint.contains("hint: the first build requires a Go module proxy"), "{complaint}");
     assert!(complaint.contains("`--engine recorded`"), "{complaint}");
     let shown = stdout(&run(&[]).code(0));
-    assert!(shown.contains("note: recorded traces, since upstream can't run here: "), "{shown}");
+    assert!(
+        shown.contains("note: using recorded traces, because upstream can't run here: "),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -127,12 +132,12 @@ fn a_cache_that_cannot_be_written_is_told_with_what_can_be_done() {
     };
     let run = command(&["run", "--engine", "upstream", text(&file)]).assert().code(3);
     let complaint = stderr(&run);
-    assert!(complaint.contains("KUBE_LOCKSTEP_CACHE names another folder"), "{complaint}");
+    assert!(complaint.contains("set KUBE_LOCKSTEP_CACHE to another folder"), "{complaint}");
     assert!(complaint.contains("`--engine recorded`"), "{complaint}");
     let doctor = command(&["doctor"]).assert().code(3);
     let shown = stdout(&doctor).replace(text(folder.path()), "FOLDER");
     assert!(
-        shown.contains("missing  cache folder      FOLDER/doubles.yaml/cache can't be written"),
+        shown.contains("missing  cache folder      FOLDER/doubles.yaml/cache is not writable"),
         "{shown}"
     );
     assert!(shown.contains("missing  upstream 1.37     not built yet, and cannot be"), "{shown}");
@@ -154,7 +159,7 @@ fn doctor_does_not_call_an_engine_ok_that_is_not_built() {
         false => "missing  embedded          requires a build with `--features clusters`\n",
     };
     assert!(shown.contains(embedded), "{shown}");
-    let builds = "`kube-lockstep run --engine upstream --release 1.37` builds it";
+    let builds = "build it with `kube-lockstep run --engine upstream --release 1.37`";
     assert!(shown.contains(builds), "{shown}");
 }
 

@@ -91,7 +91,7 @@ fn an_engine_that_cannot_run_ends_the_run_with_3() {
     let options = ["fuzz", "--seed", "7", "--program", "no/such/program", "--save", text(&save)];
     let fuzz = kube_lockstep(&options).assert().code(3);
     let shown = stdout(&fuzz);
-    assert!(shown.contains("no scenario came to a tick in 50 scenarios"), "{shown}");
+    assert!(shown.contains("no scenario reached a tick in 50 scenarios"), "{shown}");
     assert!(!save.exists(), "nothing was found");
 }
 
@@ -124,7 +124,7 @@ fn an_interrupted_run_saves_what_it_has_found() {
     errors.read_to_string(&mut rest).expect("it can be read");
     let output = child.wait_with_output().expect("the command ends");
     assert_eq!(output.status.signal(), Some(2), "{}", output.status);
-    assert!(rest.contains("interrupted: findings are saved as they are"), "{rest}");
+    assert!(rest.contains("interrupted: saving the findings"), "{rest}");
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(shown.contains("; not shrunk: interrupted"), "{shown}");
     let saved = saved(&save);

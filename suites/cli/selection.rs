@@ -22,7 +22,7 @@ fn an_empty_folder_exits_with_4() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     for command in ["run", "list"] {
         let run = kube_lockstep(&[command, "--fixtures", text(folder.path())]).assert().code(4);
-        assert!(stderr(&run).contains("holds no scenarios"), "{}", stderr(&run));
+        assert!(stderr(&run).contains("contains no scenarios"), "{}", stderr(&run));
     }
 }
 
@@ -123,8 +123,11 @@ fn a_folder_is_no_single_scenario_and_its_scenarios_are_named() {
     for arguments in [&["predict"][..], &["explain", "--tick", "1"]] {
         let mut command = kube_lockstep(arguments);
         let said = stderr(&command.arg(folder.path()).assert().code(2));
-        assert!(said.contains("is a folder, and one scenario is wanted"), "{said}");
-        assert!(said.contains(&format!("hint: for instance {}; ", text(&file))), "{said}");
+        assert!(
+            said.contains("is a folder, but this command requires a single scenario"),
+            "{said}"
+        );
+        assert!(said.contains(&format!("hint: for example {}; ", text(&file))), "{said}");
     }
 }
 
@@ -135,7 +138,7 @@ fn two_files_of_one_id_are_refused() {
     let list = kube_lockstep(&["list", "--fixtures", text(folder.path())]).assert().code(2);
     let said = stderr(&list);
     assert!(said.contains("doubles.yaml and "), "{said}");
-    assert!(said.contains("doubles.yml are both the scenario \"doubles\""), "{said}");
+    assert!(said.contains("doubles.yml both have the scenario id \"doubles\""), "{said}");
 }
 
 #[test]

@@ -24,9 +24,9 @@ fn merge(files: &[&str]) -> assert_cmd::Command {
 #[test]
 fn a_shard_that_makes_no_sense_is_refused() {
     for (shard, told) in [
-        ("0/4", "shards are counted from 1: did you mean 1/4?"),
+        ("0/4", "shards are numbered from 1: did you mean 1/4?"),
         ("5/4", "there is no shard 5 of 4"),
-        ("half", "a shard is written I/N, the I-th of N, for instance 1/4"),
+        ("half", "expected I/N, the I-th of N shards, for example 1/4"),
     ] {
         for command in ["run", "fuzz"] {
             let complaint = stderr(&kube_lockstep(&[command, "--shard", shard]).assert().code(2));
@@ -34,7 +34,7 @@ fn a_shard_that_makes_no_sense_is_refused() {
         }
     }
     let fuzz = kube_lockstep(&["fuzz", "--shard", "1/2"]).assert().code(2);
-    assert!(stderr(&fuzz).contains("--shard needs --seed"), "{}", stderr(&fuzz));
+    assert!(stderr(&fuzz).contains("--shard requires --seed"), "{}", stderr(&fuzz));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_part_that_is_missing_or_was_cut_off_is_never_a_success() {
     let whole = fs::read_to_string(&one).expect("a file can be read");
     fs::write(&cut, &whole[..whole.len() / 2]).expect("a file can be written");
     let shown = stdout(&merge(&[text(&cut), &two]).assert().code(3));
-    let told = format!("missing  {}: its run did not come to its end\n", text(&cut));
+    let told = format!("missing  {}: the run is incomplete\n", text(&cut));
     assert!(shown.contains(&told), "{shown}");
     fs::write(&cut, "").expect("a file can be written");
     merge(&[text(&cut)]).assert().code(3);
@@ -114,7 +114,10 @@ fn what_are_no_results_is_told_with_its_place() {
     let complaint = stderr(&merge(&[text(&file)]).assert().code(2));
     let told = format!("{}:1:", text(&file));
     assert!(complaint.contains(&told), "{complaint}");
-    assert!(complaint.contains("no result of `run --format json`: missing field"), "{complaint}");
+    assert!(
+        complaint.contains("not a result of `run --format json`: missing field"),
+        "{complaint}"
+    );
     let complaint = stderr(&merge(&["no/such/file"]).assert().code(2));
     assert!(complaint.contains("no/such/file: No such file"), "{complaint}");
 }
@@ -171,5 +174,5 @@ fn shards_of_the_fuzzer_play_other_scenarios_of_the_same_seed() {
     let replay = format!("  replay: kube-lockstep run {}/7-", text(&save));
     assert!(shown.contains("\nfound  ") && shown.contains(&replay), "{shown}");
     let complaint = stderr(&merge(&[&found, "README.md"]).assert().code(2));
-    assert!(complaint.contains("README.md is no result of `fuzz`"), "{complaint}");
+    assert!(complaint.contains("README.md is not a result of `fuzz`"), "{complaint}");
 }

@@ -30,22 +30,22 @@ impl ClusterFolder {
         self.folder.join(name)
     }
 
-    /// An administrator's.
+    /// The kubeconfig with administrator rights.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.file("kubeconfig")
     }
 
-    /// That of the user who plays scenarios.
+    /// The kubeconfig of the user that runs scenarios.
     pub(super) fn drivers(&self) -> PathBuf {
         self.file("driver")
     }
 
-    /// Beside the folder, since who takes it must not be the one who removes it.
+    /// Beside the folder, because the holder of the lock may remove the folder.
     pub(super) fn lock_file(&self) -> PathBuf {
         self.folder.with_extension("lock")
     }
 
-    /// Takes it; nothing if it runs already.
+    /// Takes the lock; `None` if the cluster is running.
     pub(super) fn take(&self) -> io::Result<Option<File>> {
         if let Some(parent) = self.folder.parent() {
             fs::create_dir_all(parent)?;
@@ -57,7 +57,7 @@ impl ClusterFolder {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // Whoever had it before may have removed it meanwhile.
+            // The previous holder may have removed the file meanwhile.
             let there = fs::metadata(self.lock_file()).map(|it| it.ino()).ok();
             if there == Some(file.metadata()?.ino()) {
                 return Ok(Some(file));
@@ -65,7 +65,7 @@ impl ClusterFolder {
         }
     }
 
-    /// Looks without leaving anything.
+    /// Returns true if the cluster is running, without creating files.
     pub(super) fn runs(&self) -> io::Result<bool> {
         let file = match File::open(self.lock_file()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -78,12 +78,12 @@ impl ClusterFolder {
         }
     }
 
-    /// All that there may be of it, last what tells that there is something.
+    /// All files of the cluster; the lock file, which shows that it exists, comes last.
     pub(super) fn all(&self) -> [PathBuf; 3] {
         [self.folder.clone(), log_file(self), self.lock_file()]
     }
 
-    /// Removes what is left of one that does not run.
+    /// Removes the folder of a cluster that is not running.
     pub(super) fn clear(&self, _lock: &File) -> io::Result<()> {
         match fs::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -91,7 +91,7 @@ impl ClusterFolder {
         }
     }
 
-    /// The same, and nothing is left of its name.
+    /// Removes all files of a cluster that is not running.
     pub(super) fn remove(&self, lock: &File) -> io::Result<()> {
         self.clear(lock)?;
         let [_, files @ ..] = self.all();
@@ -106,16 +106,16 @@ impl ClusterFolder {
 
     pub(super) fn not_running(&self) -> Failure {
         let what = format!("no control plane `{}` is running", self.name);
-        Failure::nothing(what).hint("`kube-lockstep cluster start` starts one")
+        Failure::nothing(what).hint("start it with `kube-lockstep cluster start`")
     }
 }
 
-/// What it says while it starts, beside its folder.
+/// The log of the start, beside the folder.
 pub(super) fn log_file(place: &ClusterFolder) -> PathBuf {
     place.folder.with_extension("log")
 }
 
-/// All that there is something of, whether it runs or not.
+/// All clusters, running or not.
 pub(super) fn folders() -> Result<Vec<ClusterFolder>, Failure> {
     let folder = build::cache_folder()?.join("clusters");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -124,12 +124,12 @@ pub(super) fn folders() -> Result<Vec<ClusterFolder>, Failure> {
     names.iter().map(|name| ClusterFolder::of(name)).collect()
 }
 
-/// Removes what is left of those whose owner was killed, or only tells what that is.
+/// Removes the leftovers of clusters whose owner was killed, or only lists them.
 pub(in crate::cli) fn sweep(only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
     sweep_but(None, only_tell)
 }
 
-/// The same of all but one.
+/// Like [`sweep`], except for one cluster.
 pub(super) fn sweep_but(own: Option<&str>, only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for place in folders()?.into_iter().filter(|place| own != Some(&*place.name)) {

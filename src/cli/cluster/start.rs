@@ -28,8 +28,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// reason.
 const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 
-/// Who removes all of a cluster that this process runs, when that ends. Until it has done so it
-/// holds the lock, too: nobody starts another one of that name meanwhile.
+/// The process that removes the files of a cluster when this process ends. Until then, it also
+/// holds the lock, so that no other cluster with the same name can start.
 struct Guard(Child);
 
 impl Guard {
@@ -38,10 +38,10 @@ impl Guard {
             .args(["-c", GUARD, "guard"])
             .args(place.all())
             .stdin(Stdio::piped())
-            // Nothing is written to it.
+            // Nothing is written to the lock file.
             .stdout(lock.try_clone()?)
             .stderr(Stdio::null())
-            // Ctrl-C in a terminal is not for it.
+            // Ctrl-C in the terminal must not stop it.
             .process_group(0)
             .spawn()?;
         Ok(Guard(child))
@@ -50,7 +50,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // It is waited for without its input.
+        // Its standard input is closed before the wait.
         let _ = self.0.wait();
     }
 }
@@ -84,15 +84,15 @@ impl ClusterFolder {
 pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
     let place = ClusterFolder::of(&args.named.name)?;
     if place.runs()? {
-        let what = format!("the control plane `{}` is running already", place.name);
-        let hint = format!("--name starts another one; `{}` ends it", place.stop());
+        let what = format!("the control plane `{}` is already running", place.name);
+        let hint = format!("start another one with --name, or stop it with `{}`", place.stop());
         return Err(Failure::usage(what).hint(hint).into());
     }
     let program = program(args.release.release)?;
     if args.foreground {
         return in_foreground(&place, &program, args);
     }
-    // Its own name's is left to the one who runs it.
+    // The process that runs the cluster clears its own folder.
     sweep_but(Some(&place.name), false)?;
     let begin = Instant::now();
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -104,7 +104,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log.try_clone()?)
-        // Ctrl-C in this terminal is not meant for it.
+        // Ctrl-C in this terminal must not stop it.
         .process_group(0)
         .spawn()?;
     while !place.kubeconfig().exists() {
@@ -114,12 +114,12 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
             }
             child.wait()?;
             place.remove_if_free()?;
-            let what = format!("interrupted: the control plane `{}` is not started", place.name);
+            let what = format!("interrupted: the control plane `{}` was not started", place.name);
             return Err(Failure::engine(what).into());
         }
         if let Some(status) = child.try_wait()? {
             place.remove_if_free()?;
-            // Its file is gone by now, with all that there was of the cluster.
+            // The log file is already removed.
             let mut said = Vec::new();
             log.rewind()?;
             log.read_to_end(&mut said)?;
@@ -130,8 +130,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
         std::thread::sleep(POLL_INTERVAL);
     }
     show(&format!(
-        "Kubernetes {} is ready after {:.1} s.\n\n  export KUBECONFIG={}\n\n\
-         `{}` ends it.\n",
+        "Kubernetes {} is ready after {:.1} s.\n\n  export KUBECONFIG={}\n\nStop it with `{}`.\n",
         args.release.release,
         begin.elapsed().as_secs_f64(),
         place.kubeconfig().display(),
@@ -153,10 +152,10 @@ fn program(release: Release) -> Result<PathBuf, Failure> {
     Ok(embedded::ensure(release, &stop, &mut |what, done| telling.tell(what, done))?)
 }
 
-/// Runs it until a signal comes.
+/// Runs the cluster until a signal arrives.
 fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> anyhow::Result<u8> {
     let Some(lock) = place.take_soon()? else {
-        return Err(Failure::usage(format!("`{}` is running already", place.name)).into());
+        return Err(Failure::usage(format!("`{}` is already running", place.name)).into());
     };
     place.clear(&lock)?;
     let _guard = Guard::new(place, &lock)?;
@@ -164,7 +163,7 @@ fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> any
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, ended.clone())?;
     }
-    // It outlives the terminal that it was started in.
+    // It outlives its terminal.
     signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
     let mut options = Options {
         gates: args.feature_gate.iter().cloned().collect(),
@@ -182,11 +181,11 @@ fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> any
     fs::write(place.file("server"), running.server())?;
     fs::write(place.file("release"), args.release.release.to_string())?;
     secret(&place.drivers(), &running.driver_kubeconfig()?)?;
-    // The last one: it is waited for.
+    // Written last, because `start` waits for it.
     secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
-    // Nobody need read it.
+    // It is fine if nothing reads the output.
     let _ = show(&format!(
-        "# Kubernetes {} is ready; Ctrl-C ends it.\nexport KUBECONFIG={}\n",
+        "# Kubernetes {} is ready; press Ctrl-C to stop it.\nexport KUBECONFIG={}\n",
         args.release.release,
         place.kubeconfig().display()
     ));
@@ -202,7 +201,7 @@ fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> any
     }
 }
 
-/// Writes a file for the owner's eyes only, all at once: who waits for it finds it whole.
+/// Writes a file that only the owner can read, atomically, for processes that wait for it.
 fn secret(path: &Path, text: &str) -> io::Result<()> {
     let part = path.with_extension("part");
     let mut file =

@@ -18,20 +18,20 @@ pub(super) fn checks(release: Release) -> (Option<Check>, Vec<Check>) {
     (Some(docker_engine(&docker)), engines)
 }
 
-/// What only clusters in containers need.
+/// Docker, which only clusters in containers require.
 fn docker_engine(docker: &Result<String, EngineError>) -> Check {
     const NAME: &str = "Docker";
     match docker {
         Ok(version) => Check::new(State::Ok, NAME, version),
         Err(EngineError::Unavailable { why, hint, .. }) => {
-            let found = format!("{why} (only `--engine image`, `k3s` and `kind` need it)");
+            let found = format!("{why} (only required by `--engine image`, `k3s` and `kind`)");
             Check::new(State::Warning, NAME, found).hint(hint)
         }
         Err(error) => Check::missing(NAME, error.clone()),
     }
 }
 
-/// An engine that needs what others make: what of that is there, or what is not.
+/// An engine that requires other programs: which are available or missing.
 fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static str>) -> Check {
     let lacks: Vec<&str> = lacks.into_iter().collect();
     match lacks.as_slice() {
@@ -42,19 +42,19 @@ fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static s
 
 /// The control plane of the embedded engine in an image.
 fn image(release: Release, no_docker: Option<&'static str>, embedded: &Check) -> Check {
-    let program = (embedded.state == State::Missing).then_some("what the embedded engine lacks");
-    let there = "the embedded control plane in a container of Docker's";
+    let program = (embedded.state == State::Missing).then_some("the embedded engine");
+    let there = "the embedded control plane in a Docker container";
     needing(format!("{} {release}", containers::IMAGE), there, no_docker.into_iter().chain(program))
 }
 
 fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
-    let there = "Docker is there; it fetches k3s's image, if there is one of the release";
+    let there = "Docker is available; it pulls the k3s image of the release, if there is one";
     needing(format!("{} {release}", containers::K3S), there, no_docker)
 }
 
 fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
     let name = format!("{} {release}", containers::KIND);
-    // As the engine takes it.
+    // The same variable as the engine.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
     let version = Command::new(program).arg("version").output();
     let version = version.ok().filter(|output| output.status.success());
@@ -62,22 +62,22 @@ fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
     let there = version.as_ref().map_or_else(String::new, |it| {
         String::from_utf8_lossy(&it.stdout).lines().next().unwrap_or_default().to_owned()
     });
-    let check = needing(name, &format!("{there}; it fetches its image"), lacks);
+    let check = needing(name, &format!("{there}; it pulls the node image"), lacks);
     match version {
         Some(_) => check,
         None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
     }
 }
 
-/// The clusters of a kubeconfig. None of them is asked for anything.
+/// The contexts of the kubeconfig. The clusters are not contacted.
 fn existing() -> Check {
     const NAME: &str = kubeconfig::NAME;
-    let hint = "KUBECONFIG, or `--kubeconfig`, names a file with the contexts of clusters";
+    let hint = "set KUBECONFIG or `--kubeconfig` to a file with contexts";
     match kubeconfig::contexts(None).as_deref() {
         Ok([]) => Check::new(State::Missing, NAME, "the kubeconfig has no contexts").hint(hint),
         Ok([one]) => Check::new(State::Ok, NAME, format!("one context, for --context {one}")),
         Ok(several) => {
-            let found = format!("{} contexts, of which --context names one", several.len());
+            let found = format!("{} contexts; choose one with --context", several.len());
             Check::new(State::Ok, NAME, found)
         }
         Err(error) => Check::missing(NAME, error.clone()).hint(hint),

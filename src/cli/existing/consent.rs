@@ -43,7 +43,7 @@ impl ContextArgs {
         })?;
         let list = match contexts.as_slice() {
             [] => "the kubeconfig has no contexts".to_owned(),
-            contexts => format!("there are {}", contexts.join(", ")),
+            contexts => format!("the contexts are {}", contexts.join(", ")),
         };
         let Some(context) = &self.context else {
             let what = "an existing cluster requires an explicit context";
@@ -88,13 +88,15 @@ impl ExistingClusterArgs {
         let info = kubeconfig::look(cluster)?;
         let of_cluster = Releases::only(info.release);
         if release.is_some_and(|release| *release != of_cluster) {
-            let what = format!("the cluster of context {} is {}", cluster.context, info.version);
-            return Err(Failure::usage(what).hint("leave out --release, or name that one"));
+            let what = format!("the cluster of context {} runs {}", cluster.context, info.version);
+            return Err(
+                Failure::usage(what).hint("leave out --release, or name the cluster's release")
+            );
         }
         plan.releases = of_cluster;
         tell(&cleaned(&info.cleaned));
         if !info.metrics_apis.is_empty() && !cluster.replaces {
-            let what = format!("the cluster has {} already", names(&info.metrics_apis));
+            let what = format!("the cluster already has {}", names(&info.metrics_apis));
             let hint = "--replace-metrics-api replaces it during the run, and restores it at the \
                         end";
             return Err(Failure::engine(what).hint(hint));
@@ -117,12 +119,15 @@ impl ExistingClusterArgs {
     }
 }
 
-/// Removes what dead runs have left.
+/// Removes the leftovers of dead runs.
 pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
     let cluster = args.open()?;
     let done = kubeconfig::clean(&cluster).map_err(Failure::from)?;
     match done.is_empty() {
-        true => show(&format!("Nothing is left on the cluster of context {}.\n", cluster.context))?,
+        true => show(&format!(
+            "There are no leftovers on the cluster of context {}.\n",
+            cluster.context
+        ))?,
         false => show(&format!("{}\n", done.join("\n")))?,
     }
     Ok(exit::CONFORMS)
@@ -138,7 +143,7 @@ fn tell(text: &str) {
 fn cleaned(done: &[String]) -> String {
     match done.is_empty() {
         true => String::new(),
-        false => format!("A run that has died had left something: {}.\n", done.join(", ")),
+        false => format!("Removed the leftovers of an earlier run: {}.\n", done.join(", ")),
     }
 }
 
@@ -147,19 +152,18 @@ fn names(apis: &[(String, String)]) -> String {
     apis.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What will be made on the cluster, and for how long.
+/// The announcement of the objects to create and the expected duration.
 fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> String {
     let ExistingCluster { context, .. } = cluster;
     let ClusterInfo { server, version, metrics_apis, hpas, .. } = info;
     let mut text = format!(
-        "On the cluster of context {} ({server}, Kubernetes {version}) this will make\n  \
-         - a namespace kube-lockstep-… for each of up to {} scenarios, {} at a time, each with a \
-         workload, its pods and an HPA; no node ever runs these pods\n  \
-         - a namespace kube-lockstep-metrics with a Service, and APIServices of the metrics APIs, \
-         which lead to this machine\n  \
-         - a namespace kube-lockstep-warm-up with an HPA that tells the sync period, and \
-         kube-lockstep-pulse with a Deployment without pods, edited three times a second to see \
-         whether the controllers keep pace\n",
+        "On the cluster of context {} ({server}, Kubernetes {version}) this command creates\n  - a \
+         namespace kube-lockstep-… for each of up to {} scenarios, {} at a time, each with a \
+         workload, its pods and an HPA; no node runs these pods\n  - a namespace \
+         kube-lockstep-metrics with a Service, and APIServices for the metrics APIs, which point \
+         to this machine\n  - a namespace kube-lockstep-warm-up with an HPA to measure the sync \
+         period, and a namespace kube-lockstep-pulse with a Deployment without pods, edited three \
+         times a second to check that the controllers keep up\n",
         paint(STRONG, context),
         plan.runs(),
         plan.jobs.min(plan.runs()),
@@ -167,30 +171,30 @@ fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> S
     if !metrics_apis.is_empty() {
         let _ = writeln!(
             text,
-            "  - {}: it replaces {} meanwhile: `kubectl top` has no answers, and the {hpas} HPAs \
-             of the cluster see no metrics and keep their sizes",
+            "  - {}: it replaces {} during the run: `kubectl top` gets no answers, and the {hpas} \
+             HPAs of the cluster have no metrics and keep their replicas",
             paint(WARN, "note"),
             names(metrics_apis)
         );
     }
     let _ = writeln!(
         text,
-        "It takes {} where the sync period is the usual one. All of it is removed at the end, also \
-         after Ctrl-C or a kill; if this machine is lost, by the next run, or by `{}`.",
+        "The run takes {} with the default sync period. All objects are removed at the end, also \
+         after Ctrl-C or a kill. If this machine is lost, the next run or `{}` removes them.",
         takes(plan),
         cluster.cleaning()
     );
     text
 }
 
-/// How long the scenarios take as they are written, those left out that take too long.
+/// The expected duration, without scenarios that are too long.
 fn takes(plan: &Plan) -> String {
     let lengths = plan.scenarios.iter().map(|it| Duration::from_nanos(it.until.0.unsigned_abs()));
     let lengths: Vec<Duration> = lengths.filter(|it| *it <= plan.cluster.pace.longest).collect();
     let all: Duration = lengths.iter().sum();
     let jobs = u32::try_from(plan.jobs).unwrap_or(u32::MAX).max(1);
     let longest = lengths.iter().max().copied().unwrap_or_default();
-    // Before the first one, the sync period is measured.
+    // The sync period is measured before the first scenario.
     let seconds = (all / jobs).max(longest).as_secs() + 60;
     match seconds {
         ..=90 => "a minute".to_owned(),

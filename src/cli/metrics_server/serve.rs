@@ -52,7 +52,7 @@ fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
         };
         if namespace.as_ref().is_some_and(|it| !is_namespace(it)) {
             let what = format!("{given:?} does not end with the name of a namespace");
-            return Err(Failure::usage(what).hint("it is FILE=NAMESPACE"));
+            return Err(Failure::usage(what).hint("expected FILE=NAMESPACE"));
         }
         let scenario = fixtures.one(name)?.parse()?;
         let metrics = &scenario.metrics;
@@ -63,14 +63,16 @@ fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
         let namespace = namespace.unwrap_or_else(|| scenario.namespace.to_string());
         if let Some(other) = parts.iter().find(|part| part.namespace == namespace) {
             let what = format!("{} and {name} are both for {namespace}", other.scenario.id);
-            return Err(Failure::usage(what).hint("a namespace has the metrics of one scenario"));
+            return Err(
+                Failure::usage(what).hint("a namespace can only have the metrics of one scenario")
+            );
         }
         parts.push(Part { scenario, namespace });
     }
     Ok(parts)
 }
 
-/// Whether a namespace can be called that (RFC 1123).
+/// Returns true for a valid name of a namespace (RFC 1123).
 fn is_namespace(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=63).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-')
@@ -83,12 +85,12 @@ impl From<Trouble> for Failure {
     }
 }
 
-/// Tells it line by line.
+/// Reports events line by line.
 struct Telling {
     format: Format,
-    /// Which instant is t=0.
+    /// The time of t=0.
     since: Option<Timestamp>,
-    /// Why nothing can be told any more. It is served all the same.
+    /// The error of the output, after which the server continues silently.
     failed: Option<std::io::Error>,
 }
 
@@ -107,7 +109,7 @@ impl Telling {
     }
 }
 
-/// A line: what it is about, and the rest.
+/// A line: a label and a text.
 fn line(style: anstyle::Style, about: &str, rest: &str) -> String {
     format!("{} {rest}\n", paint(style, &format!("{about:<9}")))
 }
@@ -124,10 +126,10 @@ fn text(told: &Told, since: Option<Timestamp>) -> String {
         }
         Told::Cleaned(what) => lines(WARN, "left over", what),
         Told::Creates(what) => {
-            lines(GOOD, "creates", what) + &line(DIM, "", "all of it is removed at the end")
+            lines(GOOD, "creates", what) + &line(DIM, "", "all of this is removed at the end")
         }
         Told::Replaces(what) => {
-            lines(WARN, "replaces", what) + &line(DIM, "", "all of it is restored at the end")
+            lines(WARN, "replaces", what) + &line(DIM, "", "all of this is restored at the end")
         }
         Told::Note(note) => line(DIM, "note", note),
         Told::Serving { groups, address, route, since } => {
@@ -146,11 +148,11 @@ fn text(told: &Told, since: Option<Timestamp>) -> String {
     }
 }
 
-/// When, who, what, and what came of it.
+/// A query: time, client, request and answer.
 fn of_query(query: &Query, since: Option<Timestamp>) -> String {
     let milli = since.map_or(0, |since| query.at.as_millisecond() - since.as_millisecond());
     let at = format!("t={}", Span::from_millis(milli));
-    // What follows is of the machine it was built for.
+    // The rest describes the platform.
     let agent = query.user_agent.as_deref().and_then(|it| it.split_whitespace().next());
     let who = agent.or(query.user.as_deref()).unwrap_or("somebody");
     let mut what = query.what.clone();

@@ -9,7 +9,7 @@ use crate::model::flags::Flags;
 use crate::model::time::Span;
 
 impl Controller {
-    /// The command with what is in braces filled in, for `sh`.
+    /// The command with its placeholders filled in, for `sh`.
     pub(in crate::engine) fn filled(&self, kubeconfig: &Path, settings: &Settings) -> String {
         let kubeconfig = kubeconfig.to_string_lossy().into_owned();
         let values: Vec<_> =
@@ -28,7 +28,7 @@ impl Controller {
         filled
     }
 
-    /// What it finds in its environment.
+    /// The environment of the command.
     pub(in crate::engine) fn environment(
         &self,
         kubeconfig: &Path,
@@ -41,7 +41,7 @@ impl Controller {
     }
 }
 
-/// What the words in braces stand for: durations as Go writes them.
+/// The values of the placeholders; durations have Go's format.
 fn values(settings: &Settings) -> Vec<(&'static str, String)> {
     let Flags {
         sync_period,
@@ -80,7 +80,7 @@ fn open_quote(text: &str) -> Option<char> {
     open
 }
 
-/// A value as one word of `sh`, also within quotes. Most need no quotes of their own.
+/// Quotes a value as one word of `sh`, also within open quotes. Most values need no quotes.
 fn quoted(value: &str, within: Option<char>) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-=,:+%@".contains(c);
     if value.chars().all(is_plain) {

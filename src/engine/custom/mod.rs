@@ -1,5 +1,4 @@
-//! A controller of the user's own, in the place of upstream's: a command, what it is told, and what
-//! it may do.
+//! Custom controllers: the command, its arguments and environment, and its permissions.
 //!
 //! How it is started and watched is in `cluster/own.rs`. Deliberately no knowledge of what it
 //! decides.
@@ -11,14 +10,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// The user as whom it asks and writes.
+/// The user of the controller's requests.
 pub const USER: &str = "kube-lockstep:controller";
 
-/// Where its kubeconfig is put into the command; it is in the environment, too.
+/// The placeholder of the kubeconfig, which is also in the environment.
 const KUBECONFIG: &str = "kubeconfig";
 
-/// What the command may name in braces, beside the kubeconfig: upstream's flags without what all of
-/// them begin with, as they are for the scenarios at hand.
+/// The other placeholders: upstream's flags without their common prefix, with the values of the
+/// scenarios.
 const PLACEHOLDERS: [&str; 6] = [
     "sync-period",
     "downscale-stabilization",
@@ -28,7 +27,7 @@ const PLACEHOLDERS: [&str; 6] = [
     "feature-gates",
 ];
 
-/// A controller of the user's own.
+/// A custom HPA controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Controller {
     command: Arc<str>,
@@ -36,24 +35,24 @@ pub struct Controller {
     rules: Vec<Value>,
 }
 
-/// A command that can't be one, and what to do about it.
+/// The error for an invalid command.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct CommandError {
     /// What is wrong.
     pub what: String,
-    /// What to do about it.
+    /// What to do.
     pub hint: String,
 }
 
 impl Controller {
-    /// The one that a command starts: `sh` reads it, once what is in braces was filled in.
+    /// Parses a command, which `sh` runs after its placeholders are filled in.
     ///
     /// # Errors
-    /// If it is empty, or has an unknown word in braces.
+    /// If the file is empty, or has an unknown word in braces.
     pub fn new(command: &str) -> Result<Controller, CommandError> {
         let Some(name) = name_of(command) else {
-            let hint = "for instance --controller 'my-controller --kubeconfig={kubeconfig}'";
+            let hint = "for example --controller 'my-controller --kubeconfig={kubeconfig}'";
             return Err(CommandError { what: "no command".to_owned(), hint: hint.to_owned() });
         };
         let known = || PLACEHOLDERS.into_iter().chain([KUBECONFIG]);
@@ -68,9 +67,10 @@ impl Controller {
             });
             let all: Vec<String> = known().map(|word| format!("{{{word}}}")).collect();
             return Err(CommandError {
-                what: format!("{{{wrong}}} stands for nothing"),
+                what: format!("unknown placeholder {{{wrong}}}"),
                 hint: format!(
-                    "did you mean {{{}}}? There are {}; {{{{{wrong}}}}} is {{{wrong}}} itself",
+                    "did you mean {{{}}}? The placeholders are {}; for a literal {{{wrong}}}, \
+                     write {{{{{wrong}}}}}",
                     near.unwrap_or_default(),
                     all.join(", ")
                 ),
@@ -79,22 +79,22 @@ impl Controller {
         Ok(Controller { command: command.into(), name: name.into(), rules: Vec::new() })
     }
 
-    /// The same with the rights of a ClusterRole besides.
+    /// Adds the permissions of a ClusterRole.
     ///
     /// # Errors
-    /// If the text is none.
+    /// If the text is not a ClusterRole.
     pub fn with_role(mut self, text: &str) -> Result<Controller, String> {
         let role: Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
         let kind = role["kind"].as_str().unwrap_or_default();
         match (kind, role["rules"].as_array()) {
             ("ClusterRole" | "Role", Some(rules)) => self.rules = rules.clone(),
             ("ClusterRole" | "Role", None) => return Err("it has no rules".to_owned()),
-            _ => return Err("it is no ClusterRole".to_owned()),
+            _ => return Err("it is not a ClusterRole".to_owned()),
         }
         Ok(self)
     }
 
-    /// The program's name, by which reports call it.
+    /// The program's name, for reports.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -116,14 +116,14 @@ impl Controller {
 /// A part of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part<'a> {
-    /// What stays as it is.
+    /// Literal text.
     Text(&'a str),
-    /// What stood in braces, and has a value.
+    /// A placeholder.
     Word(&'a str),
 }
 
-/// A command in parts. Only a single word is a placeholder: JSON in a command is none. One that is
-/// not meant so stands in double braces.
+/// The parts of a command. Only a single word in braces is a placeholder, so JSON is literal.
+/// Double braces escape a word.
 fn parts(command: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = command;
@@ -154,7 +154,7 @@ fn word_before<'a>(text: &'a str, end: &str) -> Option<(&'a str, &'a str)> {
     Some((word, after.strip_prefix(end)?)).filter(|_| !word.is_empty())
 }
 
-/// The name of the program that a command starts: that of its file.
+/// The file name of the program in a command.
 fn name_of(command: &str) -> Option<&str> {
     let is_assignment = |word: &&str| {
         word.split_once('=')
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_a_hint() {
         let error = Controller::new("mine {sync-perod}").unwrap_err();
-        assert_eq!(error.what, "{sync-perod} stands for nothing");
+        assert_eq!(error.what, "unknown placeholder {sync-perod}");
         assert!(error.hint.starts_with("did you mean {sync-period}?"), "{error:?}");
         assert!(Controller::new("  ").is_err());
         assert!(Controller::new(r#"mine --json '{"a": {}}'"#).is_ok());
@@ -181,6 +181,6 @@ mod tests {
         let role = "kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [x], verbs: [get]}]";
         assert_eq!(own().with_role(role).unwrap().rules().len(), 1);
         assert_eq!(own().with_role("kind: ClusterRole"), Err("it has no rules".to_owned()));
-        assert_eq!(own().with_role("kind: Pod"), Err("it is no ClusterRole".to_owned()));
+        assert_eq!(own().with_role("kind: Pod"), Err("it is not a ClusterRole".to_owned()));
     }
 }

@@ -1,9 +1,8 @@
-//! The fake metrics API for any cluster: the metric signals of scenarios, for the cluster's own
-//! pods, and for as long as somebody wants them.
+//! The metrics server: serves the metrics of scenarios for a cluster's own pods.
 //!
-//! It is known to the cluster by APIServices and one namespace, and nothing else of the cluster is
-//! touched. All of it goes at the end; what is left of a process that was killed is removed by its
-//! guard, and if that was killed with it, by the next one.
+//! It creates APIServices and one namespace in the cluster, and touches nothing else. All objects
+//! are removed at the end; those of a killed process are removed by its guard, or by the next
+//! start.
 
 mod which;
 
@@ -40,16 +39,16 @@ use crate::scenario::Scenario;
 use crate::world::Mirror;
 pub use which::Which;
 
-/// How often it is looked whether it is to end.
+/// The interval at which it checks whether to stop.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How long it may take until all pods were seen.
+/// The timeout for the initial list of pods.
 const LIST_LIMIT: Duration = Duration::from_secs(20);
 
-/// So long a request that nobody waits for any more may still have its effect.
+/// The time after which an abandoned request can no longer take effect.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// A scenario, and the namespace whose pods have its metrics.
+/// A scenario, and the namespace whose pods get its metrics.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The scenario.
@@ -58,69 +57,69 @@ pub struct Part {
     pub namespace: String,
 }
 
-/// What is to be served.
+/// The configuration of the server.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Where.
     pub which: Which,
     /// Each namespace once.
     pub parts: Vec<Part>,
-    /// How many times as fast as it is written.
+    /// The speed.
     pub speed: NonZero<u32>,
-    /// Where the API server finds it; else it is tried out.
+    /// The address for the API server. Default: found by trying.
     pub place: Option<HostPort>,
-    /// Whether metrics APIs that the cluster has may be replaced meanwhile.
+    /// Whether existing metrics APIs may be replaced.
     pub replaces: bool,
-    /// Whether the cluster is told of it at all.
+    /// Whether it is registered in the cluster.
     pub registers: bool,
     /// A command that removes what dead processes have left there, as [`remove`] does. It is run
     /// when this one is killed; none: that is left to the next one.
     pub cleans: Vec<OsString>,
 }
 
-/// What is told while it is served.
+/// Events of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// Which cluster it is.
+    /// The cluster.
     Cluster {
-        /// Where its API server is.
+        /// The address of the API server.
         server: String,
-        /// What it says that it is.
+        /// The version of the cluster.
         version: String,
     },
-    /// What a process that had died had left there, and was removed now.
+    /// Leftovers of a dead process were removed.
     Cleaned(Vec<String>),
-    /// What is going to be made there.
+    /// Objects that will be created.
     Creates(Vec<String>),
-    /// What is going to be replaced there, and restored.
+    /// Objects that will be replaced, and restored at the end.
     Replaces(Vec<String>),
-    /// Something that one should know.
+    /// A note.
     Note(String),
-    /// From now on it is served.
+    /// The server has started.
     Serving {
         /// The groups.
         groups: Vec<&'static str>,
-        /// Where it listens.
+        /// The address of the listener.
         address: String,
-        /// How the API server reaches it, if it is registered.
+        /// The route of the API server, if it is registered.
         route: Option<String>,
-        /// Which instant is t=0.
+        /// The time of t=0.
         since: Timestamp,
     },
-    /// It was asked.
+    /// A query.
     Query(Query),
-    /// What was removed at the end.
+    /// Objects that were removed at the end.
     Removed(Vec<String>),
 }
 
-/// Why it can't be served, or not all was removed.
+/// The error if the server can't run, or some objects could not be removed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
     /// What is wrong.
     pub what: String,
-    /// What to do about it.
+    /// What to do.
     pub hint: Option<String>,
-    /// Whether the one who asked for it can ask otherwise.
+    /// Whether the error is in the command line.
     pub of_usage: bool,
 }
 
@@ -153,13 +152,14 @@ impl From<Refusal> for Trouble {
         match refusal {
             Refusal::Taken(_) => Trouble::usage(
                 what,
-                "--replace-metrics-api puts this one in its place while it runs, and restores it",
+                "--replace-metrics-api replaces it while the server runs, and restores it at the \
+                 end",
             ),
-            Refusal::Served(..) => Trouble::usage(what, "end that one first"),
+            Refusal::Served(..) => Trouble::usage(what, "stop that one first"),
             Refusal::Unreached(_) => Trouble {
                 hint: Some(
-                    "--metrics-address HOST[:PORT] says where the API server finds this machine, \
-                     for instance the gateway of the network of a cluster in containers"
+                    "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
+                     the API server, for example the gateway of a container network"
                         .to_owned(),
                 ),
                 ..Trouble::new(what)
@@ -169,10 +169,10 @@ impl From<Refusal> for Trouble {
     }
 }
 
-/// Serves until it is told to stop, and removes all that it has made.
+/// Serves until `stop` is set, and removes all created objects.
 ///
 /// # Errors
-/// If it can't be served, or not all of it could be removed.
+/// If the server can't run, or some objects could not be removed.
 pub fn serve(
     wanted: &Wanted,
     stop: &AtomicBool,
@@ -231,15 +231,15 @@ fn not_removed<E>(wanted: &Wanted, ended: &Result<Result<(), Trouble>, E>, why: 
         _ => String::new(),
     };
     Trouble {
-        hint: Some(format!("`{}` tries it again", command_line(&wanted.cleans))),
-        ..Trouble::new(format!("{first}not all of it could be removed: {why}"))
+        hint: Some(format!("`{}` tries again", command_line(&wanted.cleans))),
+        ..Trouble::new(format!("{first}some objects could not be removed: {why}"))
     }
 }
 
-/// Removes what dead processes have left in a cluster. Those that live are told of.
+/// Removes the leftovers of dead processes from a cluster, and reports live processes.
 ///
 /// # Errors
-/// If the API server refuses.
+/// If the API server rejects a request.
 pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> {
     let runtime = runtime()?;
     runtime.block_on(async {
@@ -249,7 +249,7 @@ pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> 
         tell(Told::Removed(removed));
         for left in register::leftovers(&cluster.client).await.map_err(Trouble::new)? {
             let (what, owner) = (left.what.join(", "), left.owner.told());
-            tell(Told::Note(format!("{what}: in use by {owner}, which lives")));
+            tell(Told::Note(format!("{what}: in use by {owner}, which is running")));
         }
         Ok(())
     })
@@ -305,7 +305,9 @@ async fn serving(
         if !mirror.left_out().is_empty() {
             let what = mirror.left_out().join(", ");
             let (namespace, id) = (&part.namespace, &part.scenario.id);
-            tell(Told::Note(format!("{namespace}: not of metrics, left out of {id}: {what}")));
+            tell(Told::Note(format!(
+                "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
+            )));
         }
         let called = &part.scenario.namespace;
         metrics.open_mirror(&part.namespace, (called, mirror), |epoch| pods.pods(epoch));
@@ -339,7 +341,7 @@ fn groups(parts: &[Part]) -> Vec<&'static str> {
     groups
 }
 
-/// Looks what there is, and tells what is going to be made.
+/// Inspects the cluster, and announces the objects to create.
 async fn plan(
     wanted: &Wanted,
     cluster: &Reached,
@@ -363,15 +365,15 @@ async fn plan(
         let one = |it: &Foreign| format!("APIService {} of {}", it.name, it.service);
         tell(Told::Replaces(foreign.iter().map(one).collect()));
         tell(Told::Note(
-            "meanwhile only the namespaces that are served have these metrics: HPAs of others \
-             stay at their size"
+            "meanwhile, only the served namespaces have these metrics: HPAs in other namespaces \
+             keep their replicas"
                 .to_owned(),
         ));
     }
     Ok(())
 }
 
-/// Starts the server, and makes it known by the first way that works.
+/// Starts the server, and registers it with the first route that works.
 async fn start(
     wanted: &Wanted,
     cluster: &Reached,

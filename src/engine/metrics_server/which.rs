@@ -1,4 +1,4 @@
-//! Which cluster is meant.
+//! The selected cluster.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use crate::engine::cluster::access::error::chain;
 use crate::engine::metrics_server::Told;
 use crate::engine::metrics_server::Trouble;
 
-/// Which cluster is meant.
+/// The selected cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Which {
-    /// The file; else those that `KUBECONFIG` names, or the usual one.
+    /// The kubeconfig. Default: `KUBECONFIG`, or kubectl's default.
     pub kubeconfig: Option<PathBuf>,
-    /// The context. Without one, a file that is named explicitly has to have a current one.
+    /// The context. It is optional if a kubeconfig with a current context is named.
     pub context: Option<String>,
 }
 
 impl Which {
     pub(super) async fn reach(&self) -> Result<Reached, Trouble> {
         let config = connect::read(self.kubeconfig.as_ref()).map_err(|why| {
-            let what = format!("no kubeconfig can be read: {why}");
-            Trouble::usage(what, "--kubeconfig names one, and --context a cluster of it")
+            let what = format!("the kubeconfig can't be read: {why}");
+            Trouble::usage(what, "set --kubeconfig, and --context for a cluster in it")
         })?;
         let names: Vec<&str> = config.contexts.iter().map(|it| it.name.as_str()).collect();
         let hint = match names.is_empty() {
@@ -30,11 +30,11 @@ impl Which {
         };
         match &self.context {
             None if self.kubeconfig.is_none() => {
-                let what = "it is not said which cluster is meant: --context names it";
+                let what = "no cluster is named: set --context";
                 return Err(Trouble::usage(what, hint));
             }
             None if config.current_context.is_none() => {
-                let what = "the kubeconfig has no current context: --context names one";
+                let what = "the kubeconfig has no current context: set --context";
                 return Err(Trouble::usage(what, hint));
             }
             Some(name) if !names.contains(&name.as_str()) => {

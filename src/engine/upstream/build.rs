@@ -1,8 +1,8 @@
-//! Builds the engine program of a release from the Go sources inside this binary, once.
+//! Builds the engine program of a release, once, from the Go sources built into this program.
 //!
-//! What is built lies in the cache folder under a name made of the sources, the release and the
-//! version of Go, so that nothing stale is ever run and several builds can live side by side. Where
-//! there is no Go (any more), one that any Go has built of the same sources is as good.
+//! Engines are stored in the cache folder under a name derived from the sources, the release and
+//! the version of Go, so that stale engines are never run and several versions can coexist. Without
+//! Go, an engine built from the same sources with any version of Go is used.
 
 use std::fs;
 use std::io;
@@ -26,14 +26,14 @@ use crate::model::rules::Release;
 /// The Go sources of the hosts of upstream's code.
 pub(super) static SOURCES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/upstream");
 
-/// The environment variable that says how many engines are built at a time.
+/// The environment variable that sets the number of parallel builds.
 pub const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
 
-/// How many cores one build can keep busy: the long chain of Kubernetes' own packages, and the
-/// linker, leave others idle.
+/// The number of cores that one build uses: the dependency chain of Kubernetes packages and the
+/// linker leave other cores idle.
 const CORES_OF_A_BUILD: usize = 2;
 
-/// What is built of upstream's code.
+/// An artifact that is built from upstream's code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// The host of the HPA controller in virtual time.
@@ -45,7 +45,7 @@ pub enum What {
 impl What {
     const ALL: [What; 2] = [What::Host, What::ControlPlane];
 
-    /// How it is called.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl What {
         }
     }
 
-    /// Where its package is.
+    /// The folder of the package.
     fn package(self) -> &'static str {
         match self {
             What::Host => HOST,
@@ -62,7 +62,7 @@ impl What {
         }
     }
 
-    /// Its mod file of a release.
+    /// The mod file for a release.
     pub(super) fn mod_file(self, release: Release) -> String {
         match self {
             What::Host => mod_file(release),
@@ -70,7 +70,7 @@ impl What {
         }
     }
 
-    /// Whether a folder of the sources has to do with it.
+    /// Returns true if a folder of the sources belongs to it.
     fn needs(self, folder: &Path) -> bool {
         let own = folder.starts_with("controlplane");
         match self {
@@ -80,11 +80,11 @@ impl What {
     }
 }
 
-/// Told what is being done, and which part of the whole is done if that is known.
+/// Receives the current step, and the completed fraction if known.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
 
-/// How many engines are built at a time on this machine: as many as `$KUBE_LOCKSTEP_BUILDS` says,
-/// else one for each two cores. Other processes' builds in the same cache folder count.
+/// The number of parallel builds on this machine: `$KUBE_LOCKSTEP_BUILDS`, or one per two cores.
+/// Builds of other processes with the same cache folder count.
 #[must_use]
 pub fn builds_at_a_time() -> usize {
     let wanted = std::env::var(BUILDS_VARIABLE).ok().and_then(|it| it.trim().parse().ok());
@@ -95,13 +95,13 @@ fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Whether the sources in this binary can build that release.
+/// Returns true if the sources in this program can build the release.
 #[must_use]
 pub fn supports(what: What, release: Release) -> bool {
     SOURCES.contains(what.mod_file(release))
 }
 
-/// The releases that the sources in this binary can build, oldest first.
+/// The releases that the sources in this program can build, oldest first.
 pub fn supported(what: What) -> impl DoubleEndedIterator<Item = Release> {
     let folder = match what {
         What::Host => "versions",
@@ -117,7 +117,8 @@ pub fn supported(what: What) -> impl DoubleEndedIterator<Item = Release> {
     minors.into_iter().map(|minor| Release { minor })
 }
 
-/// The version of Kubernetes that is built for a release: `v1.36.3`. Nothing if none is known.
+/// The version of Kubernetes that is built for a release: `v1.36.3`. `None` if the release is
+/// unknown.
 #[must_use]
 pub fn version(what: What, release: Release) -> Option<String> {
     let text = SOURCES.get_file(what.mod_file(release))?.contents_utf8()?;
@@ -131,7 +132,7 @@ pub(super) fn mod_file(release: Release) -> String {
     format!("versions/v{release}.mod")
 }
 
-/// The program of that release if it was built before.
+/// The program of a release, if it is already built.
 ///
 /// # Errors
 /// As [`cache_folder`]; and as [`find_go`] if it was not.
@@ -145,7 +146,7 @@ pub fn built(what: What, release: Release) -> Result<Option<PathBuf>, EngineErro
     }
 }
 
-/// The newest program that some Go has built of these sources.
+/// The newest program built from these sources with any version of Go.
 fn built_before(cache: &Path, what: What, release: Release) -> Option<PathBuf> {
     let name = name(what, release);
     let entries = fs::read_dir(cache.join(ENGINES)).ok()?.flatten();
@@ -155,12 +156,12 @@ fn built_before(cache: &Path, what: What, release: Release) -> Option<PathBuf> {
     newest.map(|entry| entry.path()).filter(|path| path.is_file() && cache::hold(path))
 }
 
-/// Whether a file is a program of that name, whichever Go has built it.
+/// Returns true if a file is the named program, built with any version of Go.
 fn is_of(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// All that is in the cache folder.
+/// All entries of the cache folder.
 ///
 /// # Errors
 /// As [`cache_folder`].
@@ -187,7 +188,7 @@ pub fn contents() -> Result<Vec<Entry>, EngineError> {
     Ok(cache::contents(&cache, &is_current))
 }
 
-/// Removes a thing from the cache folder. Says whether it did: what a running process uses is left.
+/// Removes an entry from the cache folder. Returns false if a running process uses it.
 ///
 /// # Errors
 /// If it can't be removed.
@@ -195,8 +196,7 @@ pub fn remove(entry: &Entry) -> io::Result<bool> {
     cache::remove(entry)
 }
 
-/// The program of that release: built now if it was not built before. `stop` ends a build that is
-/// under way.
+/// The program of a release; builds it if necessary. `stop` stops the build.
 ///
 /// # Errors
 /// If there is no Go, the release is unknown, or the build fails (with what the compiler said).
@@ -213,13 +213,13 @@ pub fn ensure(
         };
         return Err(EngineError::Unavailable {
             engine: name.into(),
-            why: format!("upstream's code of release {release} is not known to it"),
+            why: format!("this program can't build release {release}"),
             hint: match what {
                 What::Host => "`kube-lockstep doctor` lists the releases".to_owned(),
                 What::ControlPlane => {
                     let releases: Vec<String> =
                         supported(what).map(|release| release.to_string()).collect();
-                    format!("there are control planes of {}", releases.join(", "))
+                    format!("the releases with a control plane are {}", releases.join(", "))
                 }
             },
         });
@@ -243,14 +243,14 @@ fn program(cache: &Path, what: What, release: Release, go: &Go) -> PathBuf {
     cache.join(ENGINES).join(format!("{}-{go}", name(what, release)))
 }
 
-/// The name of what these sources build, up to the version of Go.
+/// The prefix of the name of the engine, without the version of Go.
 fn name(what: What, release: Release) -> String {
     let mut hash = Sha256::new();
     hash_folder(&SOURCES, (what, release), &mut hash);
     format!("{}-v{release}-{}", what.name(), hex(&hash.finalize()))
 }
 
-/// Enough of a hash to tell things apart.
+/// The length of hashes in names.
 pub(super) fn hex(hash: &[u8]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -272,19 +272,19 @@ fn hash_folder(folder: &Dir<'_>, (what, release): (What, Release), hash: &mut Sh
     }
 }
 
-/// Why the cache folder could not be used.
+/// The error for an unusable cache folder.
 pub(super) fn not_usable(cache: &Path, what: &str, error: &io::Error) -> EngineError {
     unavailable(
         format!("{what}: {error}"),
         format!(
-            "is {} writable, and is there space left? {CACHE_VARIABLE} names another folder; \
-             {WITHOUT}",
+            "check that {} is writable and has free space, or set {CACHE_VARIABLE} to another \
+             folder; {WITHOUT}",
             cache.display()
         ),
     )
 }
 
-/// Why there is no engine of a build that was ended from outside.
+/// The error for a build that was stopped.
 pub(super) fn interrupted() -> EngineError {
     let (why, output) = ("its build was interrupted".to_owned(), String::new());
     EngineError::Broken { engine: NAME.into(), why, output }
@@ -355,8 +355,8 @@ pub(super) fn flags(modfile: &str, api: Release, builds: usize, mode: &str) -> V
     ]
 }
 
-/// Compiles a host. The packages first, one by one, since that tells the progress; then the test
-/// binary, which `testing/synctest` asks for.
+/// Compiles a host: first the packages one by one, which shows the progress, then the test binary,
+/// which `testing/synctest` requires.
 pub(super) fn compile(
     build: &go::Build<'_>,
     label: &str,
@@ -369,8 +369,7 @@ pub(super) fn compile(
     go(build, &command, &mut |_, _| {})
 }
 
-/// Compiles a control plane, which says that it is of that version: clients can't read the one that
-/// it says otherwise.
+/// Compiles a control plane that reports this version: clients can't parse the default.
 fn compile_control_plane(
     build: &go::Build<'_>,
     label: &str,
@@ -384,7 +383,7 @@ fn compile_control_plane(
     compile_packages(build, label, &["build", "-v", &*flags, "-o", &*output], progress)
 }
 
-/// Compiles all packages, one by one, since that tells the progress.
+/// Compiles all packages one by one, which shows the progress.
 fn compile_packages(
     build: &go::Build<'_>,
     label: &str,

@@ -1,8 +1,8 @@
-//! The cache folder: engines that were built, what is locked in it, and what of it can go.
+//! The cache folder: built engines, locks, and stale files.
 //!
-//! Several processes may use it at once. An engine is put into place by a rename, held by a shared
-//! lock as long as a process that runs it lives, and removed only under an exclusive one. All locks
-//! go with their process.
+//! Several processes can use it at once. An engine is installed with a rename, protected by a
+//! shared lock while a process runs it, and removed only under an exclusive lock. Locks are
+//! released when their process ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -17,24 +17,24 @@ use super::build::Progress;
 use super::go::{WITHOUT, unavailable};
 use crate::engine::EngineError;
 
-/// The environment variable that names another cache folder.
+/// The environment variable that sets the cache folder.
 pub const CACHE_VARIABLE: &str = "KUBE_LOCKSTEP_CACHE";
 
-/// Where engines of releases lie in the cache folder.
+/// The subfolder of engines of releases.
 pub(super) const ENGINES: &str = "engines";
-/// Where links to modules without a go.mod lie in it.
+/// The subfolder of links to modules without a go.mod.
 pub(super) const STAGING: &str = "staging";
-/// Where engines of local checkouts lie in it, each in a folder of its own.
+/// The subfolder of engines of local checkouts, each in its own folder.
 pub(super) const CHECKOUTS: &str = "checkouts";
-/// The file in such a folder that says where the checkout is.
+/// The file in this folder with the path of the checkout.
 pub(super) const ORIGIN: &str = "origin";
-/// How the folder of a build is called, up to something that makes it another one each time.
+/// The prefix of the folder of a build.
 const BUILDING: &str = "building-";
-/// How folders of builds were called before, and the lock of all builds of that time.
+/// The former prefix of folders of builds, and the former lock of builds.
 const OLD_BUILDING: &str = "build-";
 const OLD_LOCK: &str = "engines/.lock";
 
-/// How often a build looks whether it may begin.
+/// The interval at which a build checks whether it can begin.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The cache folder: `$KUBE_LOCKSTEP_CACHE`, else `kube-lockstep` in the user's cache folder.
@@ -46,16 +46,16 @@ pub fn cache_folder() -> Result<PathBuf, EngineError> {
         return Ok(PathBuf::from(folder));
     }
     let strategy = etcetera::choose_base_strategy().map_err(|error| {
-        let hint = format!("set {CACHE_VARIABLE} to a folder that can be written; {WITHOUT}");
+        let hint = format!("set {CACHE_VARIABLE} to a writable folder; {WITHOUT}");
         unavailable(format!("there is no cache folder: {error}"), hint)
     })?;
     Ok(strategy.cache_dir().join("kube-lockstep"))
 }
 
-/// Engines that this process was given: they are held until it ends.
+/// The engines that this process uses, locked until it ends.
 static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// Keeps an engine from being removed as long as this process lives. Says whether it is there.
+/// Protects an engine from removal while this process runs. Returns true if the engine exists.
 pub(super) fn hold(program: &Path) -> bool {
     let Ok(file) = File::open(program) else { return false };
     // A file system without locks is no reason not to run.
@@ -68,8 +68,8 @@ pub(super) fn hold(program: &Path) -> bool {
     there
 }
 
-/// The folder of a build. It vanishes with it, also when the build fails; one that a `kill -9` has
-/// left is removed by the next build.
+/// The folder of a build. It is removed after the build, even if the build fails; the next build
+/// removes folders left by a `kill -9`.
 pub(super) struct Scratch {
     folder: tempfile::TempDir,
     _lock: File,
@@ -95,7 +95,7 @@ impl Scratch {
     }
 }
 
-/// Folders of builds that have ended without removing them.
+/// Leftover folders of builds.
 fn left_by_builds(cache: &Path) -> Vec<PathBuf> {
     let free = |lock: PathBuf| File::open(lock).map_or(true, |lock| lock.try_lock().is_ok());
     let is_left = |path: &PathBuf| {
@@ -109,7 +109,7 @@ fn left_by_builds(cache: &Path) -> Vec<PathBuf> {
     entries(cache).into_iter().filter(is_left).collect()
 }
 
-/// What is in a folder, sorted; nothing if it can't be read.
+/// The entries of a folder, sorted; empty if it can't be read.
 pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -117,7 +117,7 @@ pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Takes the lock of that name, waiting until it is free or `stop` is set.
+/// Takes the lock with this name; waits until it is free or `stop` is set.
 pub(super) fn lock(
     path: &Path,
     stop: &AtomicBool,
@@ -135,7 +135,7 @@ pub(super) fn lock(
     Ok(None)
 }
 
-/// Takes one of so many places for builds, waiting until one is free or `stop` is set.
+/// Takes one of the build slots; waits until one is free or `stop` is set.
 pub(super) fn place(
     engines: &Path,
     places: usize,
@@ -164,19 +164,19 @@ fn wait(told: &mut bool, progress: Progress<'_>) {
     std::thread::sleep(GLANCE);
 }
 
-/// A thing in the cache folder.
+/// An entry of the cache folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Where it is: a file or a folder.
+    /// The path of the file or folder.
     pub path: PathBuf,
-    /// What it takes on the disk.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Why it is of no use to this program any more; nothing if it is.
+    /// The reason why it is stale; `None` if it is in use by this version.
     pub stale: Option<&'static str>,
 }
 
-/// All that is in a cache folder, for which `is_current` says whether an engine of that file name
-/// is one that this program would run.
+/// All entries of a cache folder. `is_current` decides whether this program would run the engine
+/// with a file name.
 pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<Entry> {
     let mut found = Vec::new();
     let mut add = |path: PathBuf, stale| {
@@ -186,10 +186,11 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
     for path in entries(&cache.join(ENGINES)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !name.starts_with('.') {
-            let stale = (!is_current(&name)).then_some("of another version of kube-lockstep or Go");
+            let stale =
+                (!is_current(&name)).then_some("from another version of kube-lockstep or Go");
             add(path, stale);
         } else if is_left_lock(&path, &name, is_current) {
-            add(path, Some("the lock of an engine that is not there"));
+            add(path, Some("the lock of a missing engine"));
         }
     }
     let left = left_by_builds(cache);
@@ -199,16 +200,16 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
         let links = entries(&cache.join(STAGING)).into_iter().filter(|path| path.is_symlink());
         for path in links {
             let gone = !path.exists();
-            add(path, gone.then_some("a link to what is gone from Go's module cache"));
+            add(path, gone.then_some("a dead link to Go's module cache"));
         }
     }
     for path in entries(&cache.join(CHECKOUTS)).into_iter().filter(|path| path.is_dir()) {
         let origin = fs::read_to_string(path.join(ORIGIN)).unwrap_or_default();
         let there = !origin.is_empty() && Path::new(&origin).is_dir();
-        add(path, (!there).then_some("of a checkout that is gone"));
+        add(path, (!there).then_some("from a deleted checkout"));
     }
     for path in left {
-        add(path, Some("left by a build that was killed"));
+        add(path, Some("left behind by a killed build"));
     }
     found
 }
@@ -217,8 +218,8 @@ fn starts_with(path: &Path, begin: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begin))
 }
 
-/// Whether it is the lock of an engine that is not there and would not be built again, and which
-/// nobody has. Those of places are few, and always the same.
+/// Whether it is the lock of a missing engine and would not be built again, and which nobody has.
+/// Those of places are few, and always the same.
 fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> bool {
     let engine = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
     let Some(engine) = engine.filter(|engine| !engine.starts_with("place-")) else { return false };
@@ -226,7 +227,7 @@ fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> b
     !path.with_file_name(engine).exists() && !is_current(engine) && free()
 }
 
-/// Removes a thing from the cache folder; says whether it did, or left it since it is in use.
+/// Removes an entry from the cache folder. Returns false if it is in use.
 pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
     // A link is removed, and never what it leads to.
     if entry.path.is_symlink() {
@@ -274,15 +275,15 @@ pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// How an engine of a checkout is called, up to what tells it from others of the same one.
+/// The prefix of the engines of a checkout.
 pub(super) const ENGINE: &str = "engine-";
 
 pub(super) fn is_engine(path: &Path) -> bool {
     starts_with(path, ENGINE)
 }
 
-/// The bytes of a file, or of all below a folder. What can't be read counts as nothing; links are
-/// not followed.
+/// The size of a file or a folder with its contents. Unreadable files count as 0; links are not
+/// followed.
 #[must_use]
 pub fn size(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {

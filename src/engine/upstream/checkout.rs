@@ -1,5 +1,5 @@
-//! Builds the engine program of a local Kubernetes checkout in place of a release's, so that
-//! somebody who changes the controller can run scenarios against the working tree.
+//! Builds the engine program of a local Kubernetes checkout, so that developers of the controller
+//! can run scenarios on their working tree.
 //!
 //! The checkout and its staging modules replace the published ones in a mod file that is made for
 //! it. Go resolves the rest, and decides what has to be compiled again: what is built lies in a
@@ -24,14 +24,14 @@ use super::go;
 use crate::engine::EngineError;
 use crate::model::rules::Release;
 
-/// The module that a checkout has to be.
+/// The required module of a checkout.
 const MODULE: &str = "k8s.io/kubernetes";
-/// The package that is hosted.
+/// The package of the controller.
 const CONTROLLER: &str = "pkg/controller/podautoscaler";
-/// Names the release of a tree since 1.31.
+/// The file that names the release of a tree since 1.31.
 const BASE: &str = "staging/src/k8s.io/component-base/version/base.go";
 
-/// A folder that can't be built, since it is not what was meant.
+/// The error for a folder that is not a usable checkout.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct CheckoutError {
@@ -39,49 +39,51 @@ pub struct CheckoutError {
     pub path: String,
     /// What is wrong.
     pub why: String,
-    /// What to do about it.
+    /// What to do.
     pub hint: String,
 }
 
 /// A local Kubernetes checkout.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkout {
-    /// As users named it.
+    /// The path as given by the user.
     pub path: PathBuf,
-    /// Without links and dots.
+    /// The canonical path.
     folder: PathBuf,
-    /// Its release, and the file that says so, if one does.
+    /// The release, and the file that names it, if any.
     found: Option<(Release, String)>,
-    /// The release whose Go API it is taken to have: its own, or the nearest that is known.
+    /// The release whose Go API is used: its own, or the closest known one.
     api: Release,
 }
 
 impl Checkout {
-    /// Looks at a folder.
+    /// Opens a folder.
     ///
     /// # Errors
-    /// If it is no Kubernetes checkout, or one that is too old.
+    /// If the folder is not a Kubernetes checkout, or too old.
     pub fn open(path: &Path) -> Result<Checkout, CheckoutError> {
         let error = |why: String, hint: &str| CheckoutError {
             path: path.display().to_string(),
             why,
             hint: hint.to_owned(),
         };
-        let root = "name the root of a clone of kubernetes/kubernetes";
+        let root = "name the root folder of a clone of kubernetes/kubernetes";
         let folder = fs::canonicalize(path).map_err(|it| error(it.to_string(), root))?;
         match module(&folder).as_deref() {
             Some(MODULE) if folder.join(CONTROLLER).is_dir() => {}
             Some(MODULE) => return Err(error(format!("it has no {CONTROLLER}"), root)),
             None if folder.join(CONTROLLER).is_dir() => {
-                let why = "it is of a release before 1.15: it has no go.mod";
+                let why = "its release is older than 1.15: it has no go.mod";
                 return Err(error(why.to_owned(), &builds()));
             }
             other => {
                 let above = folder.ancestors().find(|it| module(it).as_deref() == Some(MODULE));
                 let above = above.map(|above| format!("did you mean {}?", above.display()));
                 let why = match other {
-                    Some(module) => format!("it is no Kubernetes checkout: its module is {module}"),
-                    None => "it is no Kubernetes checkout: it has no go.mod".to_owned(),
+                    Some(module) => {
+                        format!("it is not a Kubernetes checkout: its module is {module}")
+                    }
+                    None => "it is not a Kubernetes checkout: it has no go.mod".to_owned(),
                 };
                 return Err(error(why, above.as_deref().unwrap_or(root)));
             }
@@ -93,13 +95,13 @@ impl Checkout {
             _ => newest,
         };
         if !supported(What::Host).any(|release| release == api) {
-            let says = found.map(|(_, file)| format!(", as {file} says")).unwrap_or_default();
+            let says = found.map(|(_, file)| format!(" according to {file}")).unwrap_or_default();
             return Err(error(format!("release {api}{says}, can't be built"), &builds()));
         }
         Ok(Checkout { path: path.to_owned(), folder, found, api })
     }
 
-    /// The name of the engine: reports must not take it for upstream's own code.
+    /// The name of the engine, which is different from `upstream` in reports.
     #[must_use]
     pub fn name(&self) -> String {
         // A path of dots alone says nothing.
@@ -108,22 +110,32 @@ impl Checkout {
         format!("{NAME} {}", path.display())
     }
 
-    /// The release whose rules the model follows unless another one is asked for, and why.
+    /// The release whose rules the model follows by default, and the reason.
     #[must_use]
     pub fn rules(&self) -> (Release, String) {
         match &self.found {
             Some((release, file)) if *release <= Release::newest() => {
-                (*release, format!("as its {file} says"))
+                (*release, format!("according to its {file}"))
             }
             Some((release, file)) => {
                 let newest = Release::newest();
-                (newest, format!("the newest there are; the checkout is {release} by its {file}"))
+                (
+                    newest,
+                    format!(
+                        "the newest known release; the checkout is {release} according to \
+                                  its {file}"
+                    ),
+                )
             }
-            None => (Release::newest(), "the newest, since the checkout names none".to_owned()),
+            None => (
+                Release::newest(),
+                "the newest release, because the checkout names none".to_owned(),
+            ),
         }
     }
 
-    /// The program of the checkout as it is now. What did not change is not compiled again.
+    /// Builds the program of the checkout in its current state. Unchanged packages are not
+    /// recompiled.
     ///
     /// # Errors
     /// If there is no Go, or the build fails (with what the compiler said).
@@ -272,14 +284,17 @@ pub(super) fn quoted(path: &Path) -> String {
     format!("\"{path}\"")
 }
 
-/// What can be built, as a hint.
+/// The hint that lists the supported releases.
 fn builds() -> String {
     let (oldest, newest) = (supported(What::Host).next(), supported(What::Host).next_back());
     let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::newest()));
-    format!("checkouts of {oldest} to {newest} can be built, and newer ones as long as they fit")
+    format!(
+        "checkouts of {oldest} to {newest} can be built, and newer ones as long as they are \
+             compatible"
+    )
 }
 
-/// The module that a folder is.
+/// The module of a folder.
 fn module(folder: &Path) -> Option<String> {
     let text = fs::read_to_string(folder.join("go.mod")).ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("module "))?;
@@ -382,17 +397,23 @@ mod tests {
             Ok::<_, CheckoutError>((checkout.rules().0.to_string(), checkout.rules().1))
         };
         let (release, why) = rules(&[&changelogs[..], &[(BASE, base)]].concat()).expect("known");
-        assert_eq!((&*release, why), ("1.36", format!("as its {BASE} says")));
+        assert_eq!((&*release, why), ("1.36", format!("according to its {BASE}")));
         let (release, why) = rules(&changelogs).expect("known");
-        assert_eq!((&*release, &*why), ("1.35", "as its CHANGELOG/CHANGELOG-1.35.md says"));
+        assert_eq!((&*release, &*why), ("1.35", "according to its CHANGELOG/CHANGELOG-1.35.md"));
         let newest = Release::newest().to_string();
         let (release, why) = rules(&[]).expect("taken for the newest");
-        assert_eq!((release, &*why), (newest.clone(), "the newest, since the checkout names none"));
+        assert_eq!(
+            (release, &*why),
+            (newest.clone(), "the newest release, because the checkout names none")
+        );
         let (release, why) = rules(&[("CHANGELOG/CHANGELOG-1.99.md", "")]).expect("newer");
         assert_eq!(release, newest);
-        assert!(why.starts_with("the newest there are; the checkout is 1.99 by its "), "{why}");
+        assert!(
+            why.starts_with("the newest known release; the checkout is 1.99 according to its "),
+            "{why}"
+        );
         let error = rules(&[("CHANGELOG/CHANGELOG-1.5.md", "")]).expect_err("too old");
-        assert!(error.why.starts_with("release 1.5, as CHANGELOG/"), "{error}");
+        assert!(error.why.starts_with("release 1.5 according to CHANGELOG/"), "{error}");
     }
 
     #[test]
@@ -402,16 +423,16 @@ mod tests {
             let error = Checkout::open(&folder.path().join(below)).expect_err("none");
             (error.why, error.hint.replace(&*folder.path().to_string_lossy(), "FOLDER"))
         };
-        let root = "name the root of a clone of kubernetes/kubernetes";
+        let root = "name the root folder of a clone of kubernetes/kubernetes";
         let (why, hint) = open(&[("README.md", "")], "");
-        assert_eq!((&*why, &*hint), ("it is no Kubernetes checkout: it has no go.mod", root));
+        assert_eq!((&*why, &*hint), ("it is not a Kubernetes checkout: it has no go.mod", root));
         let (why, _) = open(&[("go.mod", "module example.org/mine\n")], "");
-        assert_eq!(why, "it is no Kubernetes checkout: its module is example.org/mine");
+        assert_eq!(why, "it is not a Kubernetes checkout: its module is example.org/mine");
         let (why, hint) = open(&[GO_MOD, SOURCE], "pkg/controller");
-        assert_eq!(why, "it is no Kubernetes checkout: it has no go.mod");
+        assert_eq!(why, "it is not a Kubernetes checkout: it has no go.mod");
         assert!(hint.starts_with("did you mean ") && hint.ends_with('?'), "{hint}");
         assert_eq!(open(&[GO_MOD], "").0, "it has no pkg/controller/podautoscaler");
-        assert_eq!(open(&[SOURCE], "").0, "it is of a release before 1.15: it has no go.mod");
+        assert_eq!(open(&[SOURCE], "").0, "its release is older than 1.15: it has no go.mod");
         assert!(open(&[], "gone").0.contains("No such file"));
     }
 }

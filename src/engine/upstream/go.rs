@@ -1,4 +1,4 @@
-//! The Go of this machine, and its commands: run with their progress, and ended with this process.
+//! The installed Go, and its commands, which report progress and end with this process.
 
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -14,30 +14,30 @@ use crate::engine::EngineError;
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
 pub const OLDEST_GO: (u32, u32) = (1, 26);
 
-/// What can be done without an engine of one's own, as a hint.
+/// The hint for users without Go.
 pub(super) const WITHOUT: &str =
     "recorded traces (`--engine recorded`) and `predict` work without it";
 
-/// The Go of this machine.
+/// The installed Go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Go {
-    /// As it names itself: `go1.26.8`.
+    /// Its version: `go1.26.8`.
     pub version: String,
 }
 
-/// Looks for Go.
+/// Finds Go.
 ///
 /// # Errors
-/// If there is none, or only one that is too old; the error says what to do.
+/// If Go is missing or too old; the error says what to do.
 pub fn find_go() -> Result<Go, EngineError> {
     let (major, minor) = OLDEST_GO;
-    let hint = format!("install Go {major}.{minor} or newer and put it on the PATH; {WITHOUT}");
+    let hint = format!("install Go {major}.{minor} or newer and add it to PATH; {WITHOUT}");
     let output = Command::new("go").args(["env", "GOVERSION"]).output();
     let output = match output {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(unavailable(format!("`go env` fails: {why}"), hint));
+            return Err(unavailable(format!("`go env` failed: {why}"), hint));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(unavailable("Go is not installed".to_owned(), hint));
@@ -63,9 +63,9 @@ fn go_version(text: &str) -> Option<(u32, u32)> {
     Some((number(parts.next()?)?, number(parts.next()?)?))
 }
 
-/// Runs a command in a process group of its own that ends with its input: if this process is
-/// killed, or lets go of the pipe, the whole group is ended and its folder removed, in which are
-/// Go's own scratch files, too.
+/// Runs a command in a separate process group that ends when its standard input closes: if this
+/// process is killed or closes the pipe, the whole group is ended and its folder removed, including
+/// Go's temporary files.
 const GUARD: &str = r#"
 folder=$1
 shift
@@ -79,29 +79,29 @@ status=$?
 exit $status
 "#;
 
-/// How often a build looks whether it is to stop.
+/// The interval at which a build checks whether to stop.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// A line of a child: of standard output (`true`) or of errors.
 type Line = (String, bool);
 
-/// A build that is under way.
+/// A build in progress.
 pub(super) struct Build<'a> {
     /// The engine's name, for messages.
     pub(super) name: &'a str,
     /// Where the sources are.
     pub(super) sources: &'a Path,
-    /// Where Go works; removed with the build.
+    /// The temporary folder of Go, which is removed after the build.
     pub(super) scratch: &'a Path,
-    /// What all commands have in common.
+    /// The arguments that all commands share.
     pub(super) flags: Vec<String>,
-    /// The package, or the module, that they are about.
+    /// The package or module of the commands.
     pub(super) of: &'a str,
-    /// Set from outside to end it.
+    /// Set to stop the build.
     pub(super) stop: &'a AtomicBool,
 }
 
-/// Runs a command of Go's, handing on each line.
+/// Runs a Go command and passes on each line of its output.
 pub(super) fn go(
     build: &Build<'_>,
     command: &[&str],
@@ -163,7 +163,7 @@ pub(super) fn go(
         Ok(status) => Err(match errors.iter().rev().find(|line| is_of_the_network(line)) {
             Some(line) => unavailable(
                 format!("upstream's modules can't be downloaded: {}", line.trim()),
-                format!("Go needs its module proxy (GOPROXY) for the first build; {WITHOUT}"),
+                format!("the first build requires a Go module proxy (GOPROXY); {WITHOUT}"),
             ),
             None => failed(format!("fails ({status})"), &errors),
         }),
@@ -171,7 +171,7 @@ pub(super) fn go(
     }
 }
 
-/// Whether Go says that it did not get at a module.
+/// Returns true if Go could not download a module.
 fn is_of_the_network(line: &str) -> bool {
     const WORDS: [&str; 8] = [
         "dial tcp",

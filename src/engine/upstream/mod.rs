@@ -32,7 +32,7 @@ use crate::world::Change;
 /// The engine's name.
 pub const NAME: &str = "upstream";
 
-/// How long an answer may take before the engine counts as hung.
+/// The timeout for an answer.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The upstream controller of one release.
@@ -41,14 +41,14 @@ pub struct Upstream {
     name: Arc<str>,
     program: PathBuf,
     release: Release,
-    /// The program does not have to say that it is of that release.
+    /// Whether the program can report any release.
     any_release: bool,
     limit: Duration,
     process: Option<Process>,
 }
 
 impl Upstream {
-    /// The engine that this program is: one that `build` made, or any that speaks the protocol.
+    /// Creates the engine for a program that `build` made, or any program that speaks the protocol.
     #[must_use]
     pub fn new(program: PathBuf, release: Release) -> Upstream {
         Upstream {
@@ -61,27 +61,27 @@ impl Upstream {
         }
     }
 
-    /// The engine of a local checkout, held against the rules of that release, whatever it is of.
+    /// Creates the engine of a local checkout, which is compared with the rules of a release.
     #[must_use]
     pub fn of_checkout(program: PathBuf, name: Arc<str>, rules: Release) -> Upstream {
         Upstream { any_release: true, ..Upstream::new(program, rules).called(name) }
     }
 
-    /// The same engine under another name: what is not upstream's code must not be called so.
+    /// Sets another name, for programs that are not upstream's code.
     #[must_use]
     pub fn called(mut self, name: Arc<str>) -> Upstream {
         self.name = name;
         self
     }
 
-    /// The same engine with another time limit for each answer.
+    /// Sets the timeout for each answer.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Upstream {
         self.limit = limit;
         self
     }
 
-    /// A running process that has introduced itself: the one there is, or a new one.
+    /// A running process after its `hello`: the existing one, or a new one.
     fn process(&mut self) -> Result<&mut Process, EngineError> {
         let process = match self.process.take() {
             Some(process) => process,
@@ -95,14 +95,15 @@ impl Upstream {
     }
 }
 
-/// Hears who it is, and that it is of that release if one is meant.
+/// Reads `hello`, and checks the release if required.
 fn introduce(process: &mut Process, release: Option<Release>) -> Result<(), EngineError> {
     let answer = process.receive()?;
     let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
-        return Err(process.broken("it did not introduce itself"));
+        return Err(process.broken("it did not send `hello`"));
     };
     if protocol != wire::PROTOCOL {
-        let why = format!("it speaks protocol {protocol}, this program {}", wire::PROTOCOL);
+        let why =
+            format!("it uses protocol version {protocol}, this program version {}", wire::PROTOCOL);
         return Err(process.broken(&why));
     }
     match release {
@@ -113,7 +114,7 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<(), Engi
     }
 }
 
-/// Flags of the kube-controller-manager as the protocol names them.
+/// Flags of the kube-controller-manager, with the names of the protocol.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct FlagsJson {
@@ -135,9 +136,9 @@ struct Open<'a> {
     flags: FlagsJson,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
     targets: Vec<ScalableKind<'a>>,
-    /// Kinds that the API server has, without a scale.
+    /// Kinds of the API server without a scale.
     without_scale: Vec<ScalableKind<'a>>,
-    /// Several reconciles may be due, or under way, at once.
+    /// Whether several reconciles can be due or in progress at once.
     turns: bool,
 }
 
@@ -208,7 +209,7 @@ impl Engine for Upstream {
 }
 
 impl Upstream {
-    /// Ends a process that is of no more use, and says why.
+    /// Ends a failed process and returns the error.
     fn give_up(&mut self, why: &str) -> EngineError {
         match self.process.take() {
             Some(mut process) => process.broken(why),
@@ -223,7 +224,7 @@ impl Upstream {
 
 struct UpstreamSession<'a> {
     engine: &'a mut Upstream,
-    /// The instant that the last answer reached.
+    /// The time of the last answer.
     now: Time,
     log: Log,
     older: Option<Older>,
@@ -235,7 +236,7 @@ impl UpstreamSession<'_> {
         let Upstream { process, name, .. } = &mut *self.engine;
         process.as_mut().ok_or_else(|| EngineError::Broken {
             engine: name.clone(),
-            why: "its process has ended".to_owned(),
+            why: "its process has exited".to_owned(),
             output: String::new(),
         })
     }
@@ -259,7 +260,7 @@ impl UpstreamSession<'_> {
 
 impl Session for UpstreamSession<'_> {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
-        // Most steps tell of no HPA: those are sent as they are.
+        // Most steps contain no HPA and are sent unchanged.
         let tells =
             |change: &Change| matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. });
         let older = self.older.filter(|_| step.apply.iter().any(tells)).map(|older| match older {
@@ -296,7 +297,7 @@ impl Session for UpstreamSession<'_> {
     }
 }
 
-/// The version of HPAs that a release knows in place of v2.
+/// The API version of HPAs on releases without v2.
 #[derive(Clone, Copy, Debug)]
 enum Older {
     V2alpha1,
@@ -329,7 +330,7 @@ fn as_v2beta2(step: &Step) -> Step {
     step
 }
 
-/// A session that is dropped half-way leaves answers in the pipe: its process can't be used again.
+/// A session that is dropped early leaves answers in the pipe, so its process can't be reused.
 impl Drop for UpstreamSession<'_> {
     fn drop(&mut self) {
         if !self.closed {

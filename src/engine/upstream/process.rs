@@ -1,7 +1,7 @@
-//! A child process that speaks the engine protocol, with a time limit for every answer.
+//! A child process that speaks the engine protocol, with a timeout for every answer.
 //!
-//! The child ends when its input ends, so it does not outlive this process even if that is killed;
-//! besides, it is killed and reaped when it is dropped.
+//! The child exits when its standard input closes, so it does not outlive this process even if that
+//! is killed. It is also killed and reaped on drop.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,10 +19,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::engine::EngineError;
 use crate::trace::wire::Answer;
 
-/// How much of the child's error output is kept for messages.
+/// The maximum size of error output kept for messages.
 const TAIL: u64 = 4096;
 
-/// How many bytes are read or written at once.
+/// The size of a read or write.
 const CHUNK: usize = 64 * 1024;
 
 /// A running engine program.
@@ -34,12 +34,12 @@ pub(super) struct Process {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// What the child writes to its standard error: a file without a name, so nothing is left.
+    /// The child's standard error: an unnamed file, so nothing is left behind.
     errors: File,
     limit: Duration,
-    /// Requests that are not written yet.
+    /// Pending requests.
     outgoing: Vec<u8>,
-    /// What was read and not yet taken: complete lines, then the beginning of one.
+    /// Buffered output: complete lines, then an incomplete one.
     incoming: Vec<u8>,
     /// Where in `incoming` the next line begins, and up to where there is no line's end.
     taken: usize,
@@ -90,7 +90,7 @@ impl Process {
         })
     }
 
-    /// Puts a request into the queue; it is written when an answer is waited for.
+    /// Queues a request, which is written while waiting for an answer.
     pub(super) fn send(&mut self, request: &impl Serialize) -> Result<(), EngineError> {
         if let Err(error) = serde_json::to_writer(&mut self.outgoing, request) {
             return Err(self.broken(&format!("a request could not be written: {error}")));
@@ -104,7 +104,7 @@ impl Process {
         self.receive_as(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))
     }
 
-    /// Waits for the next answer, which is read so.
+    /// Waits for the next answer and parses it.
     pub(super) fn receive_as(
         &mut self,
         read: impl Fn(&[u8]) -> Result<Answer, String>,
@@ -116,7 +116,7 @@ impl Process {
                 let answer = read(line).map_err(|error| {
                     let line = String::from_utf8_lossy(line);
                     let line: String = line.chars().take(300).collect();
-                    format!("an answer was not understood: {error}: {line}")
+                    format!("an answer could not be parsed: {error}: {line}")
                 });
                 self.taken = end + 1;
                 self.searched = self.taken;
@@ -133,8 +133,7 @@ impl Process {
         found
     }
 
-    /// Reads some output; writes input as long as there is some, so that neither side can block
-    /// the other.
+    /// Reads available output and writes pending input, so that neither side blocks the other.
     fn exchange(&mut self, deadline: Instant) -> Result<(), EngineError> {
         if self.taken > 0 {
             self.incoming.drain(..self.taken);
@@ -162,7 +161,7 @@ impl Process {
             read
         };
         match runtime.block_on(async { timeout_at(deadline, both).await }) {
-            Ok(Ok(0)) => Err(self.broken("it ended before it answered")),
+            Ok(Ok(0)) => Err(self.broken("it exited before it answered")),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.broken(&format!("its output could not be read: {error}"))),
             Err(_) => {
@@ -172,7 +171,7 @@ impl Process {
         }
     }
 
-    /// Ends the process and says why it is of no more use, with the tail of its error output.
+    /// Ends the process and returns the error, with the tail of its error output.
     pub(super) fn broken(&mut self, why: &str) -> EngineError {
         let status = self.end();
         let why = match status {
@@ -182,7 +181,7 @@ impl Process {
         EngineError::Broken { engine: self.name.clone(), why, output: self.tail() }
     }
 
-    /// Ends the process. Its exit status is told if it ended by itself.
+    /// Ends the process, and returns its exit status if it exited by itself.
     fn end(&mut self) -> Option<std::process::ExitStatus> {
         let child = &mut self.child;
         self.runtime.block_on(async {
@@ -217,8 +216,8 @@ impl Drop for Process {
     }
 }
 
-/// Kills a program and what it may have started: it leads a process group of its own. Once it was
-/// waited for its id could be another's, and is not used.
+/// Kills the process group of a program. After the program is reaped, its id could belong to
+/// another process and is not used.
 async fn kill(child: &mut Child) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {

@@ -20,7 +20,7 @@ use super::go::{Build, go};
 use crate::engine::EngineError;
 use crate::model::rules::Release;
 
-/// What a mod file says of a library that lies there.
+/// The replacement of a library in a mod file.
 const MARK: &str = "./staging/";
 /// The module that holds them.
 const MODULE: &str = "k8s.io/kubernetes";

@@ -1,6 +1,6 @@
-//! What is known to be there to be reached.
+//! The known items of the coverage.
 
-/// The groups in the order of the report, each with what is known to be in it.
+/// The groups in the order of the report, each with its known items.
 pub(super) const KNOWN: [(&str, &[&str]); 13] = [
     (
         "conditions",
@@ -121,10 +121,10 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
     ("gates", &[]),
 ];
 
-/// Any kind that is no built-in one.
+/// All kinds that are not built in.
 pub(super) const CUSTOM: &str = "custom resource";
 
-/// Errors that the controller reports: a part of the text of each.
+/// Errors of the controller, each by a part of its text.
 pub(super) const ERRORS: [&str; 32] = [
     "invalid API version in scale target reference",
     "unable to determine resource for scale target reference",

@@ -1,4 +1,4 @@
-//! `spec.behavior`: windows and policies at their limits and at the ages of what happens.
+//! `spec.behavior`: windows and policies at their limits and at the times of other actions.
 
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ fn rules(draft: &mut Draft) -> Map<String, Value> {
     rules
 }
 
-/// Lets a policy of that percentage be the limit, mostly.
+/// Makes a policy with this percentage the limit, mostly.
 fn limiting(draft: &mut Draft, percent: i32, rules: &mut Map<String, Value>) {
     let period = draft.dice.pick(&[1, 15, 60, 1800]);
     let policy = json!({ "type": "Percent", "value": percent, "periodSeconds": period });

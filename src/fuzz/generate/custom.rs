@@ -1,4 +1,5 @@
-//! Metrics of containers, pods, objects and from outside: what the HPA asks for, and what is there.
+//! Metrics of containers, pods and objects, and external metrics: the HPA's queries and the entries
+//! that answer them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +79,7 @@ pub(super) fn object(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     json!({ "type": "Object", "object": source })
 }
 
-/// A metric from outside.
+/// An external metric.
 pub(super) fn external(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     let name = name(draft, "external");
     let (target, aim, times) = value_or_average(draft, tolerances);
@@ -89,7 +90,7 @@ pub(super) fn external(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     json!({ "type": "External", "external": { "metric": metric, "target": target } })
 }
 
-/// A name that no other metric of its kind has.
+/// A unique name for a metric of its kind.
 fn name(draft: &mut Draft, kind: &str) -> Arc<str> {
     draft.named += 1;
     let odd = draft.dice.weighted(&[(20, ""), (1, ".per-second"), (1, ":rate")]);

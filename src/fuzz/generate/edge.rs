@@ -1,5 +1,5 @@
-//! What a scenario may be built around: a place where a decision turns and that chance alone would
-//! hardly ever meet, since a flag, an age, a size and a load have to fit together.
+//! Edge cases that scenarios are built around. They require a combination of flag, age, replicas
+//! and load that chance alone would rarely produce.
 
 use std::sync::LazyLock;
 
@@ -13,13 +13,13 @@ use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 /// Such a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Edge {
-    /// None: everything is drawn by itself.
+    /// No edge case: everything is drawn independently.
     None,
-    /// A size at which a policy of that percentage depends on how it is rounded.
+    /// Replicas for which the result of a policy depends on rounding.
     Percent { up: bool, percent: i32 },
     /// Pods that lose their readiness as old as the initial readiness delay.
     Delay,
-    /// Pods that are not ready while the cpu initialization period ends.
+    /// Pods that are not ready at the end of the CPU initialization period.
     Initialization,
     /// Samples that begin when the pod got ready.
     Sample,
@@ -28,14 +28,14 @@ pub(super) enum Edge {
 }
 
 impl Edge {
-    /// Whether it shows with cpu only.
+    /// Returns true if it requires a CPU metric.
     pub(super) fn is_of_readiness(self) -> bool {
         matches!(self, Edge::Delay | Edge::Initialization | Edge::Sample)
     }
 }
 
-/// Sizes and percentages of scale-up policies for which the result depends on the order in which
-/// one multiplies and divides.
+/// Replicas and percentages of scale-up policies whose result depends on the order of
+/// multiplication and division.
 static UP: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
     pairs(|size, percent| {
         let (one, other) = (size * (1.0 + percent / 100.0), size * (100.0 + percent) / 100.0);
@@ -43,7 +43,7 @@ static UP: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
     })
 });
 
-/// The like of scale-down policies.
+/// The same for scale-down policies.
 static DOWN: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
     pairs(|size, percent| {
         let (one, other) = (size * (1.0 - percent / 100.0), size * (100.0 - percent) / 100.0);
@@ -56,7 +56,7 @@ fn pairs(differs: impl Fn(f64, f64) -> bool) -> Vec<(i32, i32)> {
     all.filter(|(size, percent)| differs(f64::from(*size), f64::from(*percent))).collect()
 }
 
-/// Mostly none where the area is another.
+/// Mostly none in other areas.
 pub(super) fn edge(dice: &mut Dice, area: Area) -> Edge {
     let (none, policy, readiness, zero) = match area {
         Area::Behavior => (50, 45, 4, 1),
@@ -72,7 +72,7 @@ pub(super) fn edge(dice: &mut Dice, area: Area) -> Edge {
     dice.weighted(&[all[0], all[1], all[2], (zero, Edge::Zero)])
 }
 
-/// Flags with which it is met soon.
+/// Flags that reach the edge case early.
 pub(super) fn flags(dice: &mut Dice, edge: Edge, flags: &mut Flags) {
     let seconds = Span::from_secs;
     let usual = Flags::default();
@@ -94,7 +94,7 @@ pub(super) fn flags(dice: &mut Dice, edge: Edge, flags: &mut Flags) {
     }
 }
 
-/// A size and limits for the edge of a policy, or for zero.
+/// Replicas and limits for the edge case of a policy, or for zero.
 pub(super) fn sizes(draft: &mut Draft) {
     match draft.edge {
         Edge::Percent { up, .. } => {
@@ -114,7 +114,7 @@ pub(super) fn sizes(draft: &mut Draft) {
     }
 }
 
-/// An age of the first pods with which the edge lies at a reconcile, or beside it.
+/// An age of the initial pods for which the edge is at or close to a reconcile.
 pub(super) fn age(draft: &mut Draft) -> Option<Span> {
     let period = draft.flags.sync_period.0.max(1);
     let of = match draft.edge {
@@ -137,7 +137,7 @@ pub(super) fn age(draft: &mut Draft) -> Option<Span> {
     Some(age)
 }
 
-/// What has to happen for it.
+/// The actions that the edge case requires.
 pub(super) fn happening(draft: &mut Draft) -> Option<TimelineEvent> {
     let at = draft.unready_at?.min(draft.until());
     let at = Time(at.0 / 1_000_000 * 1_000_000);

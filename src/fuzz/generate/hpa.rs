@@ -1,4 +1,5 @@
-//! The HPA's manifest: valid, since a scenario begins with an HPA that the API server accepts.
+//! The HPA's manifest. It is valid, because the initial HPA of a scenario must be accepted by the
+//! API server.
 
 use serde_json::{Map, Value, json};
 
@@ -52,7 +53,7 @@ fn tolerance(fraction: f64) -> i64 {
     (fraction * 1000.0).round() as i64
 }
 
-/// Some metrics, with what they aim at. None: the API server puts cpu at 80 % there.
+/// Metrics with their targets. Without metrics, the API server defaults to CPU at 80 %.
 fn metrics(draft: &mut Draft, tolerances: (i64, i64)) -> Vec<Value> {
     let count = match draft.edge {
         // Others would win.
@@ -67,7 +68,7 @@ fn metrics(draft: &mut Draft, tolerances: (i64, i64)) -> Vec<Value> {
     (0..count).map(|_| metric(draft, tolerances)).collect()
 }
 
-/// What a pod requests in all.
+/// The total request of a pod.
 pub(super) fn requests(draft: &Draft, resource: usize) -> i64 {
     if let Some(requests) = draft.pod_requests[resource] {
         return requests;
@@ -82,7 +83,7 @@ pub(super) fn metric(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     if of_readiness && !draft.podless {
         return custom::of_resource(draft, tolerances);
     }
-    // Without pods, or without any of them left, there are only metrics from outside.
+    // Without pods, there are only external metrics.
     if (draft.podless || draft.edge == Edge::Zero) && draft.dice.percent(90) {
         return match draft.dice.percent(50) {
             true => custom::object(draft, tolerances),
@@ -98,7 +99,7 @@ pub(super) fn metric(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     }
 }
 
-/// The target of a metric of cpu or memory, and what it aims at.
+/// The target of a CPU or memory metric, and the usage that meets it.
 pub(super) fn aim(
     draft: &mut Draft,
     resource: usize,

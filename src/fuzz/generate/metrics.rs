@@ -1,5 +1,5 @@
-//! What the metrics APIs answer: mostly amounts at which a decision turns, changing when a window
-//! ends.
+//! The answers of the metrics APIs: mostly amounts at a boundary of the decision, with changes at
+//! the end of a window.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
     }
 }
 
-/// A signal around what one pod is aimed at, times a fraction.
+/// A signal around the aim of one pod, multiplied by a fraction.
 pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
     let value = |draft: &mut Draft| {
         let usage = i128::from(numbers::usage(draft, aim)) * i128::from(times) / i128::from(by);
@@ -96,7 +96,7 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Si
     }
 }
 
-/// Zero for some time and something for some time, in turns.
+/// Alternates between zero and a value.
 fn on_and_off(draft: &mut Draft, mut value: impl FnMut(&mut Draft) -> Quantity) -> Vec<Point> {
     let mut values = Vec::new();
     let mut at = Time::ZERO;
@@ -110,7 +110,7 @@ fn on_and_off(draft: &mut Draft, mut value: impl FnMut(&mut Draft) -> Quantity) 
     values
 }
 
-/// Pods that are busier or idler than the rest.
+/// Pods with a higher or lower usage than the rest.
 pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<Exception> {
     let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
     let count = if draft.replicas == 0 { 0 } else { count };

@@ -1,8 +1,8 @@
 //! The scenario of a seed and an index.
 //!
-//! Mostly valid and near the edges: what is far from any boundary shows nothing. All sizes and
-//! times are drawn around those that the scenario itself has made important: its tolerance, its
-//! windows, its limits, its sync period.
+//! Scenarios are mostly valid and close to boundaries, because others show nothing. Replicas and
+//! times are drawn around the boundaries of the scenario: its tolerance, windows, limits and sync
+//! period.
 
 mod behavior;
 mod custom;
@@ -29,7 +29,7 @@ use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Metrics, ReleaseRange};
 
-/// The scenario of that index. `areas` are those that it may dwell on; none given: any.
+/// The scenario with this index. It focuses on one of `areas`, or on any area if there are none.
 #[must_use]
 pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scenario {
     let mut dice = Dice::new(seed, index);
@@ -78,66 +78,66 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     }
 }
 
-/// What is known of the scenario so far, for whatever is drawn next.
+/// The state of the scenario so far, for further draws.
 #[derive(Debug)]
 struct Draft {
     dice: Dice,
     area: Area,
-    /// What it is built around, if anything.
+    /// The edge case that the scenario is built around, if any.
     edge: Edge,
-    /// When pods are to lose their readiness, for the sake of that.
+    /// The time at which pods lose their readiness for the edge case.
     unready_at: Option<Time>,
     flags: Flags,
-    /// Sync periods until the end.
+    /// The number of sync periods until the end.
     ticks: i64,
     /// The kind of the target, with its apiVersion.
     kind: (&'static str, &'static str),
-    /// The apiVersion in which the latest HPA is written.
+    /// The apiVersion of the latest HPA.
     given: &'static str,
     /// The labels of its pods.
     labels: BTreeMap<String, String>,
-    /// The size at the start.
+    /// The initial replicas.
     replicas: i32,
     min: i32,
     max: i32,
-    /// The containers with what they request of cpu and memory, in milli-units.
+    /// The containers with their CPU and memory requests in milli-units.
     containers: Vec<(Arc<str>, [i64; 2])>,
-    /// All that a pod requests.
+    /// The total requests of a pod.
     spec: PodSpec,
-    /// What a whole pod requests of cpu and memory, where it says so.
+    /// The pod-level CPU and memory requests, if any.
     pod_requests: [Option<i64>; 2],
-    /// What each metric is aimed at.
+    /// The aim of each metric.
     aims: Vec<Aim>,
-    /// Custom and external metrics that are there.
+    /// The custom and external metrics with an entry.
     served: Metrics,
-    /// The names of those that are in the scenario.
+    /// The names of the metrics in the scenario.
     names: Vec<Arc<str>>,
     /// The names of the HPAs.
     hpas: Vec<Arc<str>>,
-    /// How many targets there are besides the workload.
+    /// The number of other targets.
     others: usize,
-    /// How many names were given.
+    /// The number of names used.
     named: usize,
-    /// Whether the HPA that is being made scales something without pods.
+    /// Whether the current HPA scales a target without pods.
     podless: bool,
-    /// Whether an HPA may scale to zero.
+    /// Whether the HPA can scale to zero.
     to_zero: bool,
-    /// Whether an HPA has a tolerance of its own.
+    /// Whether an HPA has its own tolerance.
     tolerance: bool,
-    /// Spans at whose ends something changes: windows, periods of policies, delays.
+    /// Durations that end with a change: windows, periods of policies, delays.
     spans: Vec<Span>,
-    /// How a pod comes up: pending, ready.
+    /// The startup of a pod: pending, ready.
     startup: (Span, Span),
 }
 
-/// What a metric of the HPA is aimed at.
+/// The aim of a metric of the HPA.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
     /// 0: cpu, 1: memory, 2: anything else.
     resource: usize,
-    /// Milli-units of one pod that are exactly on target.
+    /// The usage of one pod that is exactly on target, in milli-units.
     milli: i64,
-    /// Milli-units that one pod requests; 0: the metric is of average values.
+    /// The request of one pod in milli-units; 0 for average values.
     requests: i64,
     /// The tolerances downwards and upwards, in thousandths.
     tolerances: (i64, i64),
@@ -180,7 +180,7 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// A chance in percent: high where the scenario dwells on that.
+    /// A probability in percent, which is high if the scenario focuses on the area.
     fn likely(&mut self, area: Area, elsewhere: u64, there: u64) -> bool {
         let percent = if self.area == area { there } else { elsewhere };
         self.dice.percent(percent)
@@ -190,8 +190,8 @@ impl Draft {
         Time::ZERO + Span(self.flags.sync_period.0 * self.ticks)
     }
 
-    /// An instant of the scenario: mostly at a reconcile or just beside it, or a telling span away
-    /// from one.
+    /// A time of the scenario: mostly at or close to a reconcile, or a relevant duration away from
+    /// one.
     fn instant(&mut self) -> Time {
         let period = self.flags.sync_period.0;
         let tick = self.dice.between(0, self.ticks) * period;
@@ -207,13 +207,13 @@ impl Draft {
         Time(at.clamp(0, self.until().0))
     }
 
-    /// Some instants, in order and all different.
+    /// Some distinct times, in order.
     fn instants(&mut self, count: usize) -> Vec<Time> {
         let drawn: std::collections::BTreeSet<Time> = (0..count).map(|_| self.instant()).collect();
         drawn.into_iter().collect()
     }
 
-    /// A span at whose end something changes, or beside it.
+    /// A duration that ends at or close to a change.
     fn span(&mut self) -> Span {
         let period = self.flags.sync_period;
         let base = match self.dice.below(3) {
@@ -237,7 +237,7 @@ fn area(dice: &mut Dice, areas: &[Area]) -> Area {
         (120, Area::Quantities),
         (400, Area::Custom),
         (200, Area::Several),
-        // Each has as many ticks as sixty others.
+        // Each has as many ticks as sixty other scenarios.
         (1, Area::Days),
     ];
     if areas.is_empty() { dice.weighted(&usual) } else { dice.pick(areas) }
@@ -251,7 +251,7 @@ fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
     }
 }
 
-/// The flags that the release has, some of them not as they are by default.
+/// The flags of the release, some with other values than the defaults.
 fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     let default = Flags::default();
     // Later releases have these flags, too, and do nothing with them.
@@ -298,7 +298,7 @@ fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     Flag::ALL.into_iter().filter(absent).fold(flags, |flags, flag| flags.with(flag, &default))
 }
 
-/// Gates that can be switched in that release, mostly left alone.
+/// The feature gates of the release, mostly with their defaults.
 fn gates(dice: &mut Dice, release: Release) -> (FeatureGates, BTreeMap<String, bool>) {
     let mut gates = FeatureGates::of(&Rules::of(release));
     let mut overrides = BTreeMap::new();
@@ -312,7 +312,7 @@ fn gates(dice: &mut Dice, release: Release) -> (FeatureGates, BTreeMap<String, b
             overrides.insert(gate.name().to_owned(), on);
         }
     }
-    // What depends on a gate that is off has to be off, too.
+    // Gates that depend on a disabled gate must be disabled as well.
     for dependent in Dependent::of(release).filter(|it| it.default_value(release)) {
         if !gates.enabled(dependent.needs) {
             overrides.insert(dependent.name.to_owned(), false);

@@ -1,11 +1,11 @@
-//! Amounts near a target, and the many ways to write one.
+//! Amounts close to a target, in different notations.
 
 use super::edge::Edge;
 use super::{Aim, CUSTOM, Draft};
 use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 
-/// Quantities that are unlike others: fractions of a milli-unit, other scales, near overflow.
+/// Unusual quantities: fractions of a milli-unit, other scales, values close to overflow.
 const ODD: [&str; 22] = [
     "0",
     "1n",
@@ -31,7 +31,7 @@ const ODD: [&str; 22] = [
     "1e15",
 ];
 
-/// A usage of one pod, mostly where a decision turns.
+/// The usage of one pod, mostly at a boundary of the decision.
 pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     let target = aim.milli.max(1);
     let (down, up) = aim.tolerances;
@@ -75,7 +75,7 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     usage.max(0)
 }
 
-/// A quantity of so many milli-units, in one of the ways to write it; now and then an odd one.
+/// A quantity of a number of milli-units in one of several notations; sometimes an unusual one.
 pub(super) fn quantity(draft: &mut Draft, milli: i64) -> Quantity {
     let odd = if draft.area == Area::Quantities { 12 } else { 1 };
     if draft.dice.percent(odd) {

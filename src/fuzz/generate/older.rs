@@ -1,4 +1,4 @@
-//! The same HPA as older versions have it: what they can't say stands in annotations.
+//! HPAs in older API versions, which keep newer fields in annotations.
 
 use serde_json::{Map, Value, json};
 
@@ -6,11 +6,11 @@ use super::{Draft, hpa};
 use crate::model::hpa::metric_to_v2beta1;
 use crate::scenario;
 
-/// The version that says everything.
+/// The version with all fields.
 pub(super) const PRESENT: &str = "autoscaling/v2";
 
-/// A manifest of that spec: mostly of the present version. One of a version that no server takes
-/// any more is converted, as the reader of scenarios does it.
+/// A manifest of a spec, mostly in the current version. Versions that are no longer served are
+/// converted, like in scenario files.
 pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     draft.given = PRESENT;
     let present = json!({
@@ -34,13 +34,13 @@ pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> V
     }
 }
 
-/// Whether v1 accepts it: there, policies have no default.
+/// Returns true if v1 accepts it: in v1, policies have no default.
 fn can_be_said(spec: &Map<String, Value>) -> bool {
     let Some(Value::Object(behavior)) = spec.get("behavior") else { return true };
     behavior.values().all(|rules| rules["policies"].as_array().is_some_and(|all| !all.is_empty()))
 }
 
-/// A v1 manifest that means the same as the spec of a v2 one, but for the default of metrics.
+/// A v1 manifest that is equivalent to a v2 spec, except for the default of metrics.
 fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     let mut spec = spec.clone();
     let mut annotations = Map::new();
@@ -49,7 +49,7 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
         annotations.insert(name, Value::from(value.to_string()));
     };
     if let Some(Value::Array(mut metrics)) = spec.shift_remove("metrics") {
-        // The percentage of cpu has a field of its own, and stands last.
+        // CPU utilization has a separate field and comes last.
         let percent = metrics.last().and_then(|last| {
             let source = &last["resource"];
             let is_cpu = source["name"] == "cpu";
@@ -72,7 +72,7 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     })
 }
 
-/// As v2beta1 has it: metrics in v1's form, behavior in an annotation.
+/// The form of v2beta1: metrics in the form of v1, behavior in an annotation.
 fn of_version_2beta1(manifest: &Value) -> Option<Value> {
     let spec = manifest["spec"].as_object().filter(|spec| can_be_said(spec))?;
     let mut spec = spec.clone();
@@ -93,7 +93,7 @@ fn of_version_2beta1(manifest: &Value) -> Option<Value> {
     }))
 }
 
-/// As v2beta2 has it: tolerances in annotations.
+/// The form of v2beta2: tolerances in annotations.
 fn of_version_2beta2(manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     manifest["apiVersion"] = json!("autoscaling/v2beta2");

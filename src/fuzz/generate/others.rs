@@ -1,4 +1,4 @@
-//! Pods that no target makes and that the selector finds, or nearly.
+//! Pods without a target whose labels match the selector, or nearly.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Further HPAs, of the same workload or of other targets, with selectors that overlap or don't.
+//! Additional HPAs for the same workload or for other targets, with or without overlapping
+//! selectors.
 
 use serde_json::{Value, json};
 

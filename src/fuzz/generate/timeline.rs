@@ -1,4 +1,4 @@
-//! What happens, and when: mostly at a reconcile or the age of a window away from one.
+//! Timeline actions, mostly at a reconcile or the length of a window away from one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::scenario::resolved::{
     RollingUpdate, Share, TimelineEvent,
 };
 
-/// Draws an event, whose time is drawn afterwards.
+/// Draws an action; its time is drawn afterwards.
 type Draw = fn(&mut Draft) -> TimelineEvent;
 
 pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
@@ -74,7 +74,7 @@ fn of_pods(draft: &mut Draft) -> Action {
     }
 }
 
-/// Some pods at a time, now and then with other requests.
+/// A rolling update, sometimes with other requests.
 fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     let mut share = || match draft.dice.percent(50) {
         true => Share::Percent(draft.dice.pick(&[0, 1, 25, 25, 50, 100])),
@@ -128,18 +128,18 @@ fn of_errors(draft: &mut Draft) -> Action {
     }
 }
 
-/// A conflict is tried again, which takes time: all else is over at once.
+/// Only conflicts are retried, which takes time.
 fn conflict(error: ApiError) -> ApiError {
     ApiError { code: 409, reason: "Conflict".to_owned(), ..error }
 }
 
-/// Between the read of the scale and the write, or while a write is tried again, the target can't
-/// be read any more, or is gone: metrics that are slow give it the time.
+/// Makes the target unreadable or deletes it between the read and the write of the scale, or during
+/// a retry. Slow metrics give it the time.
 fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
     if !draft.likely(Area::Errors, 2, 20) {
         return Vec::new();
     }
-    // The first reconcile is the likeliest to change the size.
+    // The first reconcile is the most likely to scale.
     let tick = match draft.dice.percent(70) {
         true => 0,
         false => draft.flags.sync_period.0 * draft.dice.between(0, draft.ticks),
@@ -170,7 +170,7 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
     happenings
 }
 
-/// Errors as API servers answer them.
+/// Errors of API servers.
 fn error(draft: &mut Draft) -> ApiError {
     let (code, reason) = draft.dice.pick(&[
         (400, "BadRequest"),
@@ -221,7 +221,7 @@ fn one_of(draft: &mut Draft) -> Option<Arc<str>> {
     (hpas.len() > 1).then_some(hpa)
 }
 
-/// An edit that mostly is accepted.
+/// An edit that is usually valid.
 fn edit(draft: &mut Draft) -> Value {
     match draft.dice.below(8) {
         0 | 1 => {
@@ -258,7 +258,7 @@ fn edit(draft: &mut Draft) -> Value {
     }
 }
 
-/// An edit that the API server refuses, mostly.
+/// An edit that the API server usually rejects.
 fn refused(draft: &mut Draft) -> Value {
     let spec = match draft.dice.below(12) {
         0 => json!({ "maxReplicas": draft.dice.pick(&[0, -1]) }),
@@ -300,7 +300,7 @@ fn refused(draft: &mut Draft) -> Value {
     json!({ "spec": spec })
 }
 
-/// Now and then the HPA is deleted, and mostly it comes back.
+/// Sometimes deletes the HPA, and usually re-creates it.
 fn deletion(draft: &mut Draft, happenings: &mut Vec<TimelineEvent>) {
     let several = draft.hpas.len() > 1;
     if !draft.likely(Area::Edits, if several { 30 } else { 4 }, 25) {
@@ -320,8 +320,8 @@ fn deletion(draft: &mut Draft, happenings: &mut Vec<TimelineEvent>) {
     }
 }
 
-/// Leaves out what can't happen: edits of an HPA that is not there, restarts of a controller that
-/// has not yet started.
+/// Removes impossible actions: edits of a deleted HPA, restarts of a controller that has not
+/// started yet.
 fn possible(happenings: Vec<TimelineEvent>) -> Vec<TimelineEvent> {
     let mut gone: Vec<Option<Arc<str>>> = Vec::new();
     let mut restarted: Option<Time> = None;

@@ -1,4 +1,5 @@
-//! The target and its pods: sizes at the limits, ages and start-up at the boundaries of readiness.
+//! The target and its pods: replicas at the limits, ages and startup at the boundaries of
+//! readiness.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
     }
 }
 
-/// Limits, and a size at one of them, beside it or between.
+/// Limits, and replicas at, close to or between them.
 fn sizes(draft: &mut Draft) {
     let dice = &mut draft.dice;
     draft.min = dice.weighted(&[(8, 1), (3, 2), (2, 3), (1, 10)]);
@@ -110,7 +111,7 @@ fn pod_spec(draft: &mut Draft) -> PodSpec {
     spec
 }
 
-/// Neither the pod nor any of its containers requests a resource.
+/// Returns true if neither the pod nor any of its containers requests a resource.
 fn nobody_requests(draft: &mut Draft, spec: &mut PodSpec, resource: usize) {
     let name = super::RESOURCES[resource];
     let own = spec.requests.iter_mut();
@@ -122,7 +123,7 @@ fn nobody_requests(draft: &mut Draft, spec: &mut PodSpec, resource: usize) {
     draft.pod_requests[resource] = None;
 }
 
-/// What a container requests, as it is written and in milli-units.
+/// The request of a container, as written and in milli-units.
 pub(super) fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
     let mut requests = Requests::new();
     let mut known = [0; 2];
@@ -211,7 +212,7 @@ fn startup(draft: &mut Draft) -> Startup {
     }
 }
 
-/// How old the first pods are: mostly long past everything.
+/// The age of the initial pods: mostly past all delays.
 fn age(draft: &mut Draft) -> Span {
     if let Some(age) = edge::age(draft) {
         return age;

@@ -1,4 +1,4 @@
-//! Fewer ticks: a scenario that begins later, as the world was by then, or that fails earlier.
+//! Reduces ticks: a later start with the state of that time, or an earlier failure.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::{Work, simpler};
 use crate::model::hpa::{ApiVersion, decode_spec, drop_zero_totals};
 use crate::model::time::Span;
 
-/// How many ticks before the failure a scenario might begin.
+/// The numbers of ticks before the failure to try as the start.
 const BEFORE: [i64; 6] = [0, 1, 2, 3, 5, 8];
 
-/// How many sizes are tried as the first one.
+/// The number of initial replicas to try.
 const SIZES: usize = 8;
 
-/// Flags that make something happen earlier when they are zero.
+/// Flags that cause earlier changes if they are zero.
 const DELAYS: [&str; 5] = [
     "horizontal-pod-autoscaler-cpu-initialization-period",
     "horizontal-pod-autoscaler-initial-readiness-delay",
@@ -22,7 +22,7 @@ const DELAYS: [&str; 5] = [
 ];
 
 impl Work<'_> {
-    /// Begins shortly before the failure, with a size that there was by then.
+    /// Starts shortly before the failure, with replicas of that time.
     pub(super) fn start_later(&mut self) {
         let period = self.best.flags.sync_period.0.max(1);
         let ticks = self.seen.at.since_start().0 / period;
@@ -44,7 +44,7 @@ impl Work<'_> {
         }
     }
 
-    /// Lets everything happen earlier by the same time.
+    /// Moves everything to an earlier time.
     pub(super) fn move_earlier(&mut self) {
         let period = self.best.flags.sync_period.0.max(1);
         let whole = |nanos: i64| Span(nanos / period * period);
@@ -56,8 +56,8 @@ impl Work<'_> {
         }
     }
 
-    /// Begins a tree later by a time: with pods as old as at the start, as old as they are by
-    /// then, or new ones.
+    /// Moves the start of a tree to a later time: with pods of their original age, of their age at
+    /// that time, or new.
     fn begin_later(&mut self, tree: &Value, by: Span) -> bool {
         let age = self.best.workload.age;
         let mut ages = vec![age, Span(age.0.saturating_add(by.0)), Span::ZERO];
@@ -77,7 +77,7 @@ impl Work<'_> {
         false
     }
 
-    /// Sizes that mattered, each once.
+    /// The distinct replicas that mattered.
     fn sizes(&self) -> Vec<i32> {
         let mut sizes: Vec<i32> = Vec::new();
         for size in &self.seen.sizes {
@@ -89,7 +89,7 @@ impl Work<'_> {
         sizes
     }
 
-    /// Without a delay it might fail earlier.
+    /// Removes a delay, because the scenario might fail earlier.
     pub(super) fn try_flags(&mut self) {
         for flag in DELAYS {
             let mut tree = self.tree.clone();
@@ -98,7 +98,7 @@ impl Work<'_> {
         }
     }
 
-    /// A target of the kind that everybody knows.
+    /// Changes the target to a Deployment.
     pub(super) fn usual_kind(&mut self) {
         let mut tree = self.tree.clone();
         let target = tree.pointer_mut("/hpa/spec/scaleTargetRef").and_then(Value::as_object_mut);
@@ -108,7 +108,7 @@ impl Work<'_> {
         self.take(tree);
     }
 
-    /// An HPA of version v1 as v2, which people read more easily than JSON in an annotation.
+    /// Converts a v1 HPA to v2, which is more readable than JSON in an annotation.
     pub(super) fn newer_versions(&mut self) {
         let count = self.best.hpas.len();
         for index in 0..count {

@@ -1,4 +1,4 @@
-//! From a scenario that fails to a small one that fails the same way.
+//! Shrinks a failing scenario to a small one that fails in the same way.
 //!
 //! It works on the tree that a scenario file is, and so knows nothing of metrics, pods or policies:
 //! it cuts the end off, moves everything to an earlier time, takes entries and fields away, and
@@ -18,29 +18,29 @@ use self::simpler::{Measure, Place, measure};
 use crate::model::time::Time;
 use crate::scenario::{self, Scenario};
 
-/// What shrinking came to.
+/// The result of shrinking.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
-    /// The smallest scenario that was found to fail.
+    /// The smallest failing scenario.
     pub scenario: Arc<Scenario>,
-    /// How many scenarios were tried.
+    /// The number of scenarios that were tried.
     pub tried: usize,
 }
 
-/// What is known of a failure.
+/// A failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// When it showed.
+    /// The time of the failure.
     pub at: Time,
-    /// Sizes of the target that mattered until then, the latest first.
+    /// The replicas of the target up to the failure, the latest first.
     pub sizes: Vec<i32>,
 }
 
-/// Makes a failing scenario smaller. `fails` runs one and tells of its failure, if it
-/// fails the same way; it is asked at most `budget` times.
+/// Shrinks a failing scenario. `fails` runs a scenario and returns its failure, if it fails in the
+/// same way; it is called at most `budget` times.
 ///
-/// The result is as the parser reads it from a file. If the scenario does not fail once it was
-/// written and read, there is none.
+/// The result is the scenario as read from a file. `None` if the scenario does not fail after it is
+/// written and read.
 pub fn shrink(
     scenario: &Scenario,
     budget: usize,
@@ -69,7 +69,7 @@ pub fn shrink(
     Some(Shrunk { scenario: work.best, tried: work.tried })
 }
 
-/// The scenario that a tree is, if it makes sense.
+/// The scenario of a tree, if it is valid.
 fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
     let nothing = |_: &str| Err("there is no other file".to_owned());
     let read = scenario::parse(&like.path, &scenario::tree_to_yaml(tree), &nothing).ok()?;
@@ -79,7 +79,7 @@ fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
 struct Work<'f> {
     tree: Value,
     best: Arc<Scenario>,
-    /// How the best one fails.
+    /// The failure of the best candidate.
     seen: Seen,
     size: Measure,
     tried: usize,
@@ -88,7 +88,7 @@ struct Work<'f> {
 }
 
 impl Work<'_> {
-    /// Takes a tree if it is simpler and still fails.
+    /// Accepts a tree if it is simpler and still fails.
     fn take(&mut self, tree: Value) -> bool {
         let size = measure(&tree);
         if self.tried >= self.budget || size >= self.size {
@@ -102,7 +102,7 @@ impl Work<'_> {
         true
     }
 
-    /// Takes a tree if it fails so early that it is simpler without its end.
+    /// Accepts a tree if it fails earlier, so that it is simpler without its end.
     fn take_what_fails_earlier(&mut self, tree: Value) -> bool {
         if self.tried >= self.budget {
             return false;
@@ -122,7 +122,7 @@ impl Work<'_> {
         Some(tree)
     }
 
-    /// What comes after the failure does not matter.
+    /// Removes everything after the failure.
     fn cut_the_end(&mut self) {
         // What would happen later is then in the way.
         if !self.take(simpler::until(&self.tree, self.seen.at)) {
@@ -132,7 +132,7 @@ impl Work<'_> {
         }
     }
 
-    /// Entries of lists: half of a list at a time, then quarters, and so on.
+    /// Removes entries of lists: halves, then quarters, and so on.
     fn take_entries_away(&mut self) {
         for place in simpler::lists(&self.tree) {
             let Some(length) = simpler::length(&self.tree, &place) else { continue };
@@ -153,7 +153,8 @@ impl Work<'_> {
         }
     }
 
-    /// Fields of maps, the outer ones first: each has a default, or the parser objects.
+    /// Removes fields of maps, outer ones first: each has a default, or the parser rejects the
+    /// tree.
     fn take_fields_away(&mut self) {
         for (place, name) in simpler::fields(&self.tree) {
             let smaller = self.with(&place, |map| simpler::remove(map, &name));
@@ -163,7 +164,8 @@ impl Work<'_> {
         }
     }
 
-    /// Signals become constants, numbers smaller, times rounder, quantities shorter.
+    /// Simplifies values: signals become constants, numbers smaller, times rounder, quantities
+    /// shorter.
     fn make_simpler(&mut self) {
         for place in simpler::places(&self.tree) {
             while let Some(value) = simpler::at(&self.tree, &place) {

@@ -1,4 +1,5 @@
-//! Signals of a scenario that begins later: ramps and waves go on from where they were by then.
+//! Signals of a scenario with a later start: ramps and waves continue from their value at that
+//! time.
 
 use std::f64::consts::TAU;
 
@@ -8,7 +9,7 @@ use super::simpler::span;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 
-/// Cuts off what a ramp did until then: its first point is where it was.
+/// Cuts off the earlier part of a ramp: its first point is the value at the start.
 pub(super) fn cut_points(points: &mut Vec<Value>, by: Span) {
     let at = |point: &Value| span("at", &point["at"]);
     let before = points.iter().take_while(|point| at(point).is_some_and(|at| at <= by)).count();
@@ -24,7 +25,7 @@ pub(super) fn cut_points(points: &mut Vec<Value>, by: Span) {
     points.drain(..last);
 }
 
-/// Lets a wave begin where it was by then.
+/// Shifts a wave to its phase at the start.
 pub(super) fn turn_sine(sine: &mut Map<String, Value>, by: Span) {
     let Some(period) = sine.get("period").and_then(|period| span("period", period)) else { return };
     let offset = sine.get("offset").and_then(|offset| span("offset", offset)).unwrap_or(Span::ZERO);

@@ -1,4 +1,4 @@
-//! Trees, places in them, and what is simpler than what.
+//! Trees, paths in them, and their simplicity.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::model::flags::Flags;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 
-/// A place in a tree: the way to it.
+/// A path in a tree.
 pub(super) type Place = Vec<Step>;
 
 /// One step down.
@@ -19,8 +19,8 @@ pub(super) enum Step {
     Entry(usize),
 }
 
-/// How simple a tree is; less is simpler. Fewer ticks first, then newer versions, then fewer parts,
-/// an earlier end, shorter texts, and smaller numbers.
+/// The complexity of a tree, in this order: ticks, older versions, parts, the end, lengths of
+/// texts, and numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Measure {
     ticks: i64,
@@ -68,7 +68,7 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
 
 const SYNC_PERIOD: &str = "horizontal-pod-autoscaler-sync-period";
 
-/// Fields that hold durations. Only the name tells: `5m` is five minutes or five thousandths.
+/// Fields with durations, by name: `5m` alone could be five minutes or five thousandths.
 const DURATIONS: [&str; 14] = [
     "metricsSlow",
     "at",
@@ -86,7 +86,7 @@ const DURATIONS: [&str; 14] = [
     "offset",
 ];
 
-/// A duration, if the field of that name is one.
+/// The duration of a field, if its name is that of a duration.
 pub(super) fn span(name: &str, value: &Value) -> Option<Span> {
     let flag = name.starts_with("horizontal-pod-autoscaler-");
     let text = value.as_str().filter(|_| flag || DURATIONS.contains(&name))?;
@@ -160,7 +160,7 @@ pub(super) fn remove(map: &mut Value, name: &str) {
     }
 }
 
-/// The tree with an earlier end, and without what would happen after it.
+/// The tree with an earlier end, and without later actions.
 pub(super) fn until(tree: &Value, end: Time) -> Value {
     let mut tree = tree.clone();
     retain_happenings(&mut tree, |at| at <= end);
@@ -168,7 +168,7 @@ pub(super) fn until(tree: &Value, end: Time) -> Value {
     tree
 }
 
-/// Leaves out what happens at other times.
+/// Removes actions at other times.
 fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
     if let Some(Value::Array(entries)) = tree.get_mut("timeline") {
         entries.retain(|entry| {
@@ -178,7 +178,7 @@ fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
     }
 }
 
-/// Moves the end, what happens, and signals to an earlier time, at most to the start.
+/// Moves the end, actions and signals to an earlier time, but not before the start.
 pub(super) fn move_earlier(tree: &mut Value, by: Span) {
     match tree {
         Value::Object(fields) => {
@@ -201,7 +201,7 @@ pub(super) fn move_earlier(tree: &mut Value, by: Span) {
     }
 }
 
-/// Of the values that a signal had until the start, only the last one counts.
+/// Keeps only the last value of a signal before the start.
 pub(super) fn forget_the_past(tree: &mut Value) {
     match tree {
         Value::Object(fields) => {
@@ -221,7 +221,7 @@ pub(super) fn forget_the_past(tree: &mut Value) {
     }
 }
 
-/// What a value might be instead; the simplest first.
+/// Candidates for a value, the simplest first.
 pub(super) fn candidates(value: &Value, place: &[Step]) -> Vec<Value> {
     let name = place.iter().rev().find_map(|step| match step {
         Step::Field(name) => Some(name.as_str()),
@@ -242,7 +242,7 @@ pub(super) fn candidates(value: &Value, place: &[Step]) -> Vec<Value> {
     }
 }
 
-/// A signal may be one of its values for ever; a load may be the same in each pod.
+/// A signal can become one of its values; a load can become a value per pod.
 fn signal(fields: &Map<String, Value>) -> Vec<Value> {
     let mut found = Vec::new();
     for name in ["steps", "points"] {

@@ -136,10 +136,10 @@ pub(crate) fn explain(name: &Arc<str>, given: &ExistingCluster, refusal: Refusal
 
 /// What is still there, and what to do about it.
 pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
-    format!("not all of it could be removed: {left}; `{}` tries it again", given.cleaning())
+    format!("not all of it could be removed: {left}; `{}` tries again", given.cleaning())
 }
 
-/// Removes what dead runs have left. Says what was done.
+/// Removes the leftovers of dead runs. Says what was done.
 pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
     // Which of them are alive is told by their metrics APIs, too.
     let left = namespaces::left(client).await?;
