@@ -41,7 +41,7 @@ impl Still {
         let mut spec = HpaSpec {
             scale_target_ref: CrossVersionObjectReference {
                 kind: "Deployment".to_owned(),
-                name: "web".to_owned(),
+                name: "web".into(),
                 api_version: Some("apps/v1".to_owned()),
             },
             min_replicas: Some(1),

@@ -7,9 +7,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{Engine, EngineError, Session, Step};
-use crate::model::api::{CrossVersionObjectReference, HpaSpec, same_text, with_group};
+use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::{self, ApiVersion, Controller, Decision, Input, WorkItemResult};
+use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, Input};
 use crate::model::observation::Observation;
 use crate::model::rules::{MissingScale, Release, Rules};
 use crate::model::time::Time;
@@ -137,12 +137,12 @@ impl Simulation {
         let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
         let (rules, gates) = (self.rules, self.gates);
-        let server = (&rules, &gates);
+        let server = ApiServer { rules: &rules, gates: &gates };
         let lossy = Cell::new(false);
         let admission = |spec: &mut HpaSpec, version: ApiVersion| {
             let name = name.as_deref().unwrap_or_default();
             let old = before.as_ref().map(|(_, spec)| &**spec);
-            if version == ApiVersion::V1 && rules.zero_total_is_none {
+            if version == ApiVersion::V1 && rules.admission.zero_total_is_none {
                 hpa::drop_zero_totals(spec);
             }
             hpa::drop_disabled_fields(spec, old, &gates);
@@ -151,24 +151,17 @@ impl Simulation {
             if version == ApiVersion::V2 {
                 hpa::set_defaults(spec);
             }
-            let errors = match old {
-                None => hpa::validate(name, spec, server),
-                Some(old) => hpa::validate_update(spec, old, server),
-            };
-            if !rules.stored_as_v1 {
-                hpa::set_defaults(spec);
-            }
-            if !errors.is_empty() {
-                return Err(hpa::invalid_message(name, &errors));
-            }
-            if rules.stored_as_v1 {
-                hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
-                if !rules.serves_v2 {
+            hpa::admit(name, spec, old, server)?;
+            if rules.admission.stored_as_v1 {
+                hpa::spec_through_v1(spec, rules.admission.all_percentages_are_kept);
+                if !rules.admission.serves_v2 {
                     // The controller reads it as v1 as well.
                     let once = spec.clone();
-                    hpa::spec_through_v1(spec, rules.all_percentages_are_kept);
+                    hpa::spec_through_v1(spec, rules.admission.all_percentages_are_kept);
                     lossy.set(once != *spec);
                 }
+            } else {
+                hpa::set_defaults(spec);
             }
             Ok(())
         };
@@ -251,10 +244,10 @@ impl Simulation {
             && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
             let reference = &hpa.spec.scale_target_ref;
-            let place = match self.rules.scales_of_extensions {
+            let place = match self.rules.scale.in_extensions {
                 true => Ok(of_extensions(&self.kinds, &reference.kind)),
                 false => {
-                    let quoted = self.rules.error_texts.unknown_kind_is_quoted;
+                    let quoted = self.rules.texts.unknown_kind_is_quoted;
                     map_to_resource(&self.kinds, reference, quoted)
                 }
             };
@@ -279,12 +272,14 @@ impl Simulation {
         };
         let scale = match place {
             Some(_) if found.is_empty() => Err(self.cluster.no_scale()),
-            _ => {
-                self.cluster.scale(resource, || missing_scale(self.rules.unread_scale, asked), name)
-            }
+            _ => self.cluster.scale(
+                resource,
+                || missing_scale(self.rules.scale.missing_on_read, asked),
+                name,
+            ),
         };
         let faults = self.cluster.faults();
-        let missing = || missing_scale(self.rules.unwritten_scale, asked);
+        let missing = || missing_scale(self.rules.scale.missing_on_write, asked);
         let update_error = self.cluster.scale_update_error(resource, missing, name);
         let input = Input {
             now,
@@ -299,15 +294,17 @@ impl Simulation {
             update_status: faults.update_status.as_ref(),
             slow_metrics: faults.slow_metrics,
         };
-        match (self.concurrent, resumes) {
-            (false, _) => self.controller.sync_into(&input, decision),
-            (true, false) => {
-                self.controller.process_into(&input, decision) == WorkItemResult::Reconciled
-            }
-            (true, true) => {
-                self.controller.resume_into(&input, decision) == WorkItemResult::Reconciled
-            }
+        if !self.concurrent {
+            return self.controller.sync_into(&input, decision);
         }
+        let result = match resumes {
+            true => self.controller.resume(&input),
+            false => self.controller.process(&input),
+        };
+        let reconciled = result.decision();
+        let decided = reconciled.is_some();
+        *decision = reconciled.unwrap_or_default();
+        decided
     }
 
     /// Returns true if a blocked reconcile can resume; it does so before a new one begins.
@@ -318,7 +315,7 @@ impl Simulation {
     /// The index of the HPA whose reconcile resumes next.
     fn resuming(&self) -> usize {
         let key = self.controller.next_to_resume().map(|(_, key)| key);
-        let served = |hpa: &Served| key.is_some_and(|key| same_text(&hpa.key, key));
+        let served = |hpa: &Served| key.is_some_and(|key| hpa.key == *key);
         self.hpas.iter().position(served).unwrap_or(usize::MAX)
     }
 
@@ -328,7 +325,7 @@ impl Simulation {
             return 0;
         }
         let Some(key) = self.controller.peek(now) else { return usize::MAX };
-        self.hpas.iter().position(|hpa| same_text(&hpa.key, key)).unwrap_or(usize::MAX)
+        self.hpas.iter().position(|hpa| hpa.key == *key).unwrap_or(usize::MAX)
     }
 
     /// Commits the writes of a reconcile to the cluster: the scale and the HPA's status. `end` is
@@ -342,10 +339,10 @@ impl Simulation {
             Some((target, replicas))
         });
         if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none())
-            && let Some(served) = self.hpas.iter().find(|hpa| same_text(&hpa.name, &tick.hpa))
+            && let Some(served) = self.hpas.iter().find(|hpa| hpa.name == tick.hpa)
         {
             let mut status = write.status.clone();
-            if !self.rules.scale_times_are_whole {
+            if !self.rules.status.scale_times_are_whole {
                 // The API shows it in whole seconds, but stores it exactly.
                 let old = self.cluster.hpa(&served.name).map(|hpa| hpa.status.last_scale_time);
                 let rescaled = tick.scaled_to().is_some();
@@ -373,7 +370,7 @@ impl Simulation {
         self.targets.iter().position(|target| {
             *target.name == *reference.name
                 && target.kind == reference.kind
-                && (target.group == group || self.rules.scales_of_extensions)
+                && (target.group == group || self.rules.scale.in_extensions)
         })
     }
 

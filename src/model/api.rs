@@ -10,12 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::Quantity;
-use super::time::Time;
-
-pub use super::api_metrics::{
-    ContainerMetrics, CustomMetrics, ObjectMetricKey, PodMetricValue, PodMetrics, PodsMetricAnswer,
-    Series, SeriesAnswer,
-};
+use super::time::{Span, Time};
 
 /// Labels, sorted by key. Shared between the pods of one template.
 pub type Labels = Arc<BTreeMap<String, String>>;
@@ -61,7 +56,7 @@ pub struct CrossVersionObjectReference {
     /// For instance `Deployment`.
     pub kind: String,
     /// The object's name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Group and version, for instance `apps/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
@@ -416,15 +411,8 @@ impl Text {
 
 impl PartialEq for Text {
     fn eq(&self, other: &Text) -> bool {
-        same_text(self.as_str(), other.as_str())
+        self.as_str() == other.as_str()
     }
-}
-
-/// Equality of texts that are mostly the very same one: then without a look at their letters.
-#[inline]
-#[must_use]
-pub fn same_text(a: &str, b: &str) -> bool {
-    std::ptr::eq(a, b) || a == b
 }
 
 impl From<&'static str> for Text {
@@ -578,4 +566,93 @@ pub struct Container {
     /// `restartPolicy: Always`, of init containers: it is a sidecar.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sidecar: bool,
+}
+
+/// The metrics of one pod in metrics.k8s.io.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodMetrics {
+    /// The pod's name.
+    pub name: Arc<str>,
+    /// The pod's labels, which the API filters by.
+    pub labels: Labels,
+    /// The time of the sample, in whole seconds.
+    pub timestamp: Time,
+    /// The window of the sample.
+    pub window: Span,
+    /// Usage by container.
+    pub containers: Arc<[ContainerMetrics]>,
+}
+
+/// The metrics of one container in metrics.k8s.io.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerMetrics {
+    /// The container's name.
+    pub name: Arc<str>,
+    /// Usage by resource.
+    pub usage: Vec<(Arc<str>, Quantity)>,
+}
+
+/// The value of one pod in custom.metrics.k8s.io.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodMetricValue {
+    /// The pod's name.
+    pub name: Arc<str>,
+    /// The pod's labels, which the API filters by.
+    pub labels: Labels,
+    /// The value.
+    pub value: Quantity,
+    /// The time of the sample, in whole seconds.
+    pub timestamp: Time,
+    /// The window of the sample.
+    pub window: Option<Span>,
+}
+
+/// One series of an object's metric or of an external metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Series {
+    /// Labels of the series, which the API filters by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The value.
+    pub value: Quantity,
+    /// The time of the sample, in whole seconds.
+    pub timestamp: Time,
+}
+
+/// Metric, kind with group, and name of an object.
+pub type ObjectMetricKey = (Arc<str>, Arc<str>, Arc<str>);
+
+/// All metrics of a namespace in custom.metrics.k8s.io and external.metrics.k8s.io.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CustomMetrics {
+    /// Metrics of pods, by name.
+    pub pods: BTreeMap<Arc<str>, PodsMetricAnswer>,
+    /// Metrics of objects, by metric, kind with group (`Ingress.networking.k8s.io`), and name.
+    pub objects: BTreeMap<ObjectMetricKey, SeriesAnswer>,
+    /// External metrics, by name.
+    pub externals: BTreeMap<Arc<str>, SeriesAnswer>,
+}
+
+/// A metric of pods.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PodsMetricAnswer {
+    /// Labels of the series. A metric selector that does not match them finds nothing.
+    pub labels: BTreeMap<String, String>,
+    /// The values, sorted by the pods' names.
+    pub values: Vec<PodMetricValue>,
+    /// The error that is returned instead.
+    pub error: Option<ApiError>,
+}
+
+/// A metric of an object, or an external metric.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SeriesAnswer {
+    /// The series.
+    pub series: Vec<Series>,
+    /// The error that is returned instead.
+    pub error: Option<ApiError>,
 }

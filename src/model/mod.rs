@@ -1,19 +1,14 @@
-//! The reference model of the HorizontalPodAutoscaler controller: what upstream must do, as pure
-//! code.
+//! The reference model of the HorizontalPodAutoscaler controller, as pure code.
 //!
-//! Given what the controller sees at one instant, [`hpa::Controller::sync`] says everything that
-//! can be observed of its reconcile, and why. Deliberately no clock, no randomness, no I/O, and no
-//! other module of this crate: time is an input, and so is every object of the cluster.
+//! From the objects and metrics that the controller sees, [`hpa::Controller::sync`] predicts
+//! everything that is observable of a reconcile, with its derivation. The model has no clock, no
+//! randomness and no I/O, and uses no other module of this crate: time is an input, and so is every
+//! object of the cluster.
 
 pub mod api;
-mod api_metrics;
-mod decimal;
 pub mod derivation;
-mod explain;
-mod explain_metric;
 pub mod flags;
 pub mod hpa;
-mod label_selector;
 pub mod observation;
 pub mod quantity;
 pub mod rules;

@@ -154,6 +154,6 @@ mod tests {
     #[test]
     fn each_number_of_rows_is_a_set_of_rules() {
         assert_eq!(Rules::after(CHANGES.len()), Rules::of(Release::newest()));
-        assert_eq!(Rules::after(0).first_reconcile, FirstReconcile::AfterSyncPeriod);
+        assert_eq!(Rules::after(0).queue.first_reconcile, FirstReconcile::AfterSyncPeriod);
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn new(rules: &Rules) -> Recorder {
-        let by_type = rules.events_are_held_back_by_type;
+        let by_type = rules.status.events_are_limited_by_type;
         Recorder { by_type, normal: Bucket::new(), warning: Bucket::new() }
     }
 

@@ -150,7 +150,7 @@ pub(super) async fn follow<'k>(
         timed: false,
         chance: None,
         doubts: Doubts::default(),
-        retries: rules.scale_update_attempts > 1,
+        retries: rules.scale.update_attempts > 1,
         since: [Time::ZERO; 2],
         sight: cluster.sight(),
         boundaries: 0,

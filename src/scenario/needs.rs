@@ -67,25 +67,25 @@ impl Scenario {
 
     /// The fields of HPAs that there are not by these rules: a sentence, up to the release.
     fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
-        if rules.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
+        if rules.admission.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
             return Some(
                 "behavior in an annotation of autoscaling/v1 that leaves out what has defaults \
                  ends the controller of",
             );
         }
-        if !rules.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
+        if !rules.admission.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
             return Some("an HPA has no behavior on");
         }
-        if !rules.has_external_metrics && self.uses_external_metrics() {
+        if !rules.admission.has_external_metrics && self.uses_external_metrics() {
             return Some("there are no external metrics on");
         }
-        if !rules.has_metric_selectors && self.has_metric(has_selector) {
+        if !rules.admission.has_metric_selectors && self.has_metric(has_selector) {
             return Some("metrics have no selectors on");
         }
-        if !rules.has_metric_selectors && self.has_metric(is_average_of_object) {
+        if !rules.admission.has_metric_selectors && self.has_metric(is_average_of_object) {
             return Some("an object's metric has no average on");
         }
-        if !rules.has_tolerance && self.specs().any(|spec| has_tolerance(&spec)) {
+        if !rules.admission.has_tolerance && self.specs().any(|spec| has_tolerance(&spec)) {
             return Some("an HPA has no tolerance of its own on");
         }
         None

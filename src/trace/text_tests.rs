@@ -38,7 +38,7 @@ fn everything() -> Trace {
     }
     let object = CrossVersionObjectReference {
         kind: "Service".to_owned(),
-        name: "main".to_owned(),
+        name: "main".into(),
         api_version: Some("v1".to_owned()),
     };
     let current_metrics = vec![

@@ -308,10 +308,10 @@ enum Older {
 impl Older {
     fn of(release: Release) -> Option<Older> {
         let rules = Rules::of(release);
-        match (rules.serves_v2, rules.has_metric_selectors) {
+        match (rules.admission.serves_v2, rules.admission.has_metric_selectors) {
             (true, _) => None,
             (false, true) => Some(Older::V2beta2),
-            (false, false) if rules.serves_v2beta1 => Some(Older::V2beta1),
+            (false, false) if rules.admission.serves_v2beta1 => Some(Older::V2beta1),
             (false, false) => Some(Older::V2alpha1),
         }
     }

@@ -39,7 +39,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let (gates, gate_overrides) = gates(&mut dice, release);
     let ticks = ticks(&mut dice, area, flags.sync_period);
     let to_zero = gates.enabled(Gate::HpaScaleToZero);
-    let tolerance = Rules::of(release).has_tolerance;
+    let tolerance = Rules::of(release).admission.has_tolerance;
     let mut draft =
         Draft { dice, area, edge, flags, ticks, to_zero, tolerance, ..Draft::default() };
     let workload = workload::workload(&mut draft);
@@ -255,7 +255,8 @@ fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
 fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     let default = Flags::default();
     // Later releases have these flags, too, and do nothing with them.
-    let forbids = rules.flags[Flag::UpscaleDelay as usize] && rules.windows == Windows::Forbidden;
+    let forbids = rules.flags[Flag::UpscaleDelay as usize]
+        && rules.normalization.windows == Windows::Forbidden;
     let mut flags = default.with(Flag::SyncPeriod, &rules.default_flags);
     let seconds = Span::from_secs;
     if dice.percent(20) {

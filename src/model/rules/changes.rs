@@ -1,28 +1,29 @@
-//! The table of what changed between releases.
+//! The table of observable changes between releases.
 
-use super::older::OLDER;
 use super::{
-    AmbiguousHpas, AtZero, FirstReconcile, GateRule, InvalidQuantities, MaxReplicasError,
-    MissingRequest, MissingScale, ObjectError, Release, Rules, Within,
+    AmbiguousHpas, AtZero, BehaviorWindows, FirstReconcile, GateRule, InvalidQuantities,
+    LimitOrder, MaxReplicasError, MetricErrors, MetricsFrom, MissingRequest, MissingScale,
+    ObjectAverage, ObjectError, Release, Rules, Unready, Windows, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
+use crate::model::time::Span;
 
 /// One observable change between two releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// The release that brought it.
+    /// The release that introduced it.
     pub since: Release,
     /// What changed, in one line.
     pub what: &'static str,
-    /// Where it was decided.
+    /// Its source: the pull request, the issue or the file.
     pub link: &'static str,
-    /// Where parts of it were, if not there.
+    /// The sources of other parts of it.
     pub beside: &'static [&'static str],
     pub(super) apply: fn(&mut Rules),
 }
 
-pub(super) const fn change(
+const fn change(
     minor: u32,
     what: &'static str,
     link: &'static str,
@@ -31,61 +32,380 @@ pub(super) const fn change(
     Change { since: Release { minor }, what, link, beside: &[], apply }
 }
 
-/// A change of which parts were decided elsewhere, too.
-pub(super) const fn beside(beside: &'static [&'static str], change: Change) -> Change {
+/// A change with more than one source.
+const fn beside(beside: &'static [&'static str], change: Change) -> Change {
     Change { beside, ..change }
 }
 
 impl Change {
-    /// All places where it was decided.
+    /// All its sources.
     pub fn links(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.link).chain(self.beside.iter().copied())
     }
 }
 
-/// A link to a file of upstream's.
+/// The link to an upstream file.
 macro_rules! source {
     ($version:literal, $path:literal) => {
         concat!("https://github.com/kubernetes/kubernetes/blob/", $version, "/", $path)
     };
 }
 
-pub(super) use source;
-
-/// Every change that the model knows, oldest first. Before the first row: 1.6.
-pub const CHANGES: &[Change] = &joined();
-
-/// The rows of both files.
-const fn joined() -> [Change; OLDER.len() + NEWER.len()] {
-    let mut all = [NEWER[0]; OLDER.len() + NEWER.len()];
-    let mut index = 0;
-    while index < all.len() {
-        all[index] = if index < OLDER.len() { OLDER[index] } else { NEWER[index - OLDER.len()] };
-        index += 1;
-    }
-    all
-}
-
-const NEWER: [Change; 51] = [
+/// Every change that the model knows, oldest first. The state before the first row is 1.6.
+pub const CHANGES: &[Change] = &[
+    change(
+        7,
+        "conditions, which also tell of a scale that could not be read or written",
+        "https://github.com/kubernetes/kubernetes/pull/46550",
+        |rules| rules.status.has_conditions = true,
+    ),
+    change(
+        7,
+        "the status is written only if there is something new",
+        "https://github.com/kubernetes/kubernetes/pull/47078",
+        |rules| rules.status.is_always_written = false,
+    ),
+    change(
+        7,
+        "the size may become twice what it was before the largest size is looked at",
+        source!("v1.7.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.normalization.limits = LimitOrder::RateInstead,
+    ),
+    change(
+        7,
+        "flags for the windows in which the size may not grow or shrink",
+        "https://github.com/kubernetes/kubernetes/pull/42101",
+        |rules| {
+            rules.flag(Flag::UpscaleDelay, true);
+            rules.flag(Flag::DownscaleDelay, true);
+        },
+    ),
+    change(
+        7,
+        "an error of averages says \"receive\", no longer \"recieve\"",
+        source!("v1.7.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| {
+            rules.texts.no_metrics_for_average = "did not receive metrics for any ready pods";
+        },
+    ),
+    change(
+        7,
+        "HPAs that wait for one instant are a heap: the first of three is not always the first",
+        source!("v1.7.0", "staging/src/k8s.io/client-go/util/workqueue/delaying_queue.go"),
+        |rules| rules.queue.waiting_is_sorted = false,
+    ),
+    beside(
+        &["https://github.com/kubernetes/kubernetes/pull/48997"],
+        change(
+            8,
+            "the size becomes no more than the largest size, no less than the smallest (1.8.15)",
+            "https://github.com/kubernetes/kubernetes/pull/53690",
+            |rules| rules.normalization.limits = LimitOrder::RateFirst,
+        ),
+    ),
+    change(
+        8,
+        "the time of the last change of the size is stored in whole seconds",
+        source!("v1.8.0", "staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time_proto.go"),
+        |rules| rules.status.scale_times_are_whole = true,
+    ),
+    change(
+        8,
+        "autoscaling/v2beta1, and the controller uses it: v2alpha1 under another name",
+        "https://github.com/kubernetes/kubernetes/pull/50708",
+        |rules| rules.admission.serves_v2beta1 = true,
+    ),
+    change(
+        9,
+        "limits are a range, of which conditions speak in the present tense",
+        source!("v1.9.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.normalization.limits = LimitOrder::Range,
+    ),
+    change(
+        9,
+        "metrics come from the metrics APIs, no longer from Heapster",
+        "https://github.com/kubernetes/kubernetes/pull/53205",
+        |rules| rules.metrics.from = MetricsFrom::Apis,
+    ),
+    change(
+        9,
+        "a scale is found by group and kind, in any group",
+        "https://github.com/kubernetes/kubernetes/pull/53743",
+        |rules| rules.scale.in_extensions = false,
+    ),
+    change(
+        9,
+        "flag --horizontal-pod-autoscaler-tolerance",
+        "https://github.com/kubernetes/kubernetes/pull/52275",
+        |rules| rules.flag(Flag::Tolerance, true),
+    ),
+    change(
+        10,
+        "external metrics",
+        "https://github.com/kubernetes/kubernetes/pull/60096",
+        |rules| rules.admission.has_external_metrics = true,
+    ),
+    change(
+        10,
+        "failed pods no longer count as not ready, for a percentage of requests",
+        "https://github.com/kubernetes/kubernetes/pull/60648",
+        |rules| rules.pods.unready = Unready::All { failed: false },
+    ),
+    change(
+        10,
+        "errors say which of the metrics APIs gave nothing",
+        source!("v1.10.0", "pkg/controller/podautoscaler/metrics/rest_metrics_client.go"),
+        |rules| rules.texts.metrics_api_is_named = true,
+    ),
+    change(
+        10,
+        "a condition's message says \"successfully\", no longer \"succesfully\"",
+        source!("v1.10.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.texts.successfully = "successfully",
+    ),
+    change(
+        10,
+        "the error of a kind that there is not quotes it",
+        source!("v1.10.0", "staging/src/k8s.io/apimachinery/pkg/api/meta/errors.go"),
+        |rules| rules.texts.unknown_kind_is_quoted = true,
+    ),
+    change(
+        11,
+        "the value of an object's or an external metric counts per ready pod, not per replica",
+        source!("v1.11.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.metrics.values_are_per_ready_pod = true,
+    ),
+    change(
+        12,
+        "the sync period is 15s, no longer 30s",
+        "https://github.com/kubernetes/kubernetes/pull/68021",
+        |rules| rules.default_flags.sync_period = Span::from_secs(15),
+    ),
+    beside(
+        &[
+            "https://github.com/kubernetes/kubernetes/pull/66615",
+            "https://github.com/kubernetes/kubernetes/pull/68831",
+        ],
+        change(
+            12,
+            "the size follows the highest recommendation of a window; no window forbids a change",
+            "https://github.com/kubernetes/kubernetes/pull/68122",
+            |rules| {
+                rules.normalization.windows = Windows::Recommendations;
+                rules.flag(Flag::DownscaleStabilization, true);
+            },
+        ),
+    ),
+    change(
+        12,
+        "each reconcile queues the next one (1.12.10)",
+        "https://github.com/kubernetes/kubernetes/pull/72373",
+        |rules| rules.queue.success_requeues = true,
+    ),
+    change(
+        12,
+        "readiness counts only of pods that have just started, and only for cpu",
+        "https://github.com/kubernetes/kubernetes/pull/68068",
+        |rules| {
+            rules.pods.unready = Unready::JustStarted;
+            rules.flag(Flag::CpuInitializationPeriod, true);
+            rules.flag(Flag::InitialReadinessDelay, true);
+        },
+    ),
+    change(
+        12,
+        "terminating and failed pods are ignored, but their metrics count",
+        "https://github.com/kubernetes/kubernetes/pull/67067",
+        |rules| {
+            rules.pods.terminating_is_ignored = true;
+            rules.pods.ignored_pods_are_measured = true;
+        },
+    ),
+    change(
+        12,
+        "autoscaling/v2beta2, and the controller uses it: selectors of metrics",
+        "https://github.com/kubernetes/kubernetes/pull/64097",
+        |rules| {
+            rules.admission.has_metric_selectors = true;
+            rules.metrics.absent_totals_are_zero = false;
+        },
+    ),
+    change(
+        12,
+        "the error of a missing request names neither container nor pod",
+        source!("v1.12.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.texts.missing_request = MissingRequest::Bare,
+    ),
+    change(
+        12,
+        "a metric of pods that fails is called one of an object",
+        source!("v1.12.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.texts.pods_metric = "object",
+    ),
+    change(
+        13,
+        "a scale that is not there is named in the group apps, no longer in extensions",
+        source!("v1.13.0", "pkg/registry/apps/deployment/storage/storage.go"),
+        |rules| {
+            rules.scale.missing_on_read = MissingScale::ByApps;
+            rules.scale.missing_on_write = MissingScale::ByApps;
+        },
+    ),
+    change(
+        13,
+        "the size that is wanted counts, no longer the one that there is (1.13.12)",
+        "https://github.com/kubernetes/kubernetes/pull/79035",
+        |rules| rules.scale.uses_spec_replicas = true,
+    ),
+    change(
+        14,
+        "averages of an object's metric, but never within the tolerance",
+        "https://github.com/kubernetes/kubernetes/pull/72824",
+        |rules| rules.metrics.object_average = ObjectAverage::ByNone,
+    ),
+    change(
+        15,
+        "an average of an object's metric can be within the tolerance",
+        source!("v1.15.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.metrics.object_average = ObjectAverage::ByReplicas,
+    ),
+    change(
+        15,
+        "a metric that fails does not keep the others from making the size larger",
+        "https://github.com/kubernetes/kubernetes/pull/78503",
+        |rules| rules.metrics.errors = MetricErrors::Last,
+    ),
+    change(
+        15,
+        "a utilization that, with all pods counted, turns the direction keeps the size (1.15.12)",
+        "https://github.com/kubernetes/kubernetes/pull/85027",
+        |rules| rules.metrics.utilizations_keep_direction = true,
+    ),
+    change(
+        16,
+        "feature gate HPAScaleToZero, off by default",
+        "https://github.com/kubernetes/kubernetes/pull/74526",
+        |rules| {
+            rules.gate(Gate::HpaScaleToZero, GateRule::Default(false));
+            rules.scale.at_zero = AtZero::DisabledUnlessMinIsZero;
+            rules.admission.least_is_named = true;
+        },
+    ),
+    change(
+        16,
+        "the first of several metrics that fail is told, no longer the last",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.metrics.errors = MetricErrors::First,
+    ),
+    change(
+        16,
+        "the condition of a metric that fails takes the error for one of Go's formats",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.texts.metric_messages_are_formats = true,
+    ),
+    change(
+        16,
+        "the size shrinks also while a metric fails",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.metrics.partial_failure_blocks_scale_down = false,
+    ),
+    change(
+        16,
+        "pending pods are not ready, be there metrics of them or not",
+        source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.pods.pending_is_unready = true,
+    ),
+    change(
+        16,
+        "the ratio of an external metric is looked at before pods are counted",
+        source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.metrics.external_counts_pods_first = false,
+    ),
+    change(
+        16,
+        "a metric of pods that fails is no longer called one of an object",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.texts.pods_metric = "pods",
+    ),
+    change(
+        16,
+        "that there are too few replicas is no longer told in the words of the upper limit",
+        source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.texts.too_few_is_explained = true,
+    ),
+    change(
+        16,
+        "the expressions of a metric's selector are printed with their types",
+        "https://github.com/kubernetes/apimachinery/blob/v0.16.4/pkg/apis/meta/v1/generated.pb.go",
+        |rules| rules.texts.expressions_are_typed = true,
+    ),
+    change(
+        18,
+        "behavior: policies and windows of each HPA",
+        "https://github.com/kubernetes/kubernetes/pull/74525",
+        |rules| rules.admission.has_behavior = true,
+    ),
+    change(
+        18,
+        "metrics of terminating and failed pods no longer count (1.18.19)",
+        "https://github.com/kubernetes/kubernetes/pull/95560",
+        |rules| rules.pods.ignored_pods_are_measured = false,
+    ),
+    change(
+        19,
+        "a StatefulSet that goes before its scale is written is named as a scale, too",
+        source!("v1.19.0", "pkg/registry/apps/statefulset/storage/storage.go"),
+        |rules| rules.scale.missing_on_write = MissingScale::All,
+    ),
+    change(
+        20,
+        "feature gate HPAContainerMetrics, off by default",
+        "https://github.com/kubernetes/kubernetes/pull/90691",
+        |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Default(false)),
+    ),
+    change(
+        20,
+        "the event of a resource metric that fails says what could not be had",
+        source!("v1.20.0", "pkg/controller/podautoscaler/horizontal.go"),
+        |rules| rules.texts.resource_is_named = true,
+    ),
+    change(
+        21,
+        "the size does not shrink while a metric fails",
+        "https://github.com/kubernetes/kubernetes/pull/99514",
+        |rules| rules.metrics.partial_failure_blocks_scale_down = true,
+    ),
+    change(
+        21,
+        "windows of behavior hold the size between their recommendations",
+        "https://github.com/kubernetes/kubernetes/pull/97348",
+        |rules| rules.normalization.behavior_windows = BehaviorWindows::Clamp,
+    ),
+    change(
+        21,
+        "an average that, with all pods counted, turns the direction keeps the size",
+        "https://github.com/kubernetes/kubernetes/pull/89465",
+        |rules| rules.metrics.averages_keep_direction = true,
+    ),
     change(
         23,
         "autoscaling/v2, and the controller uses it",
         "https://github.com/kubernetes/kubernetes/pull/102534",
-        |rules| rules.serves_v2 = true,
+        |rules| rules.admission.serves_v2 = true,
     ),
     change(
         23,
         "a percentage of cpu is kept also where another metric of cpu stands before it",
         source!("v1.23.0", "pkg/apis/autoscaling/v1/conversion.go"),
-        |rules| rules.all_percentages_are_kept = true,
+        |rules| rules.admission.all_percentages_are_kept = true,
     ),
     change(
         25,
         "the error of a reconcile names the resource, container or external metric that failed",
         source!("v1.25.16", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
-            rules.error_texts.metric_is_named = true;
-            rules.error_texts.no_target =
+            rules.texts.metric_is_named = true;
+            rules.texts.no_target =
                 "neither an average utilization target nor an average value target was set";
         },
     ),
@@ -93,39 +413,39 @@ const NEWER: [Change; 51] = [
         26,
         "HPAs that select the same pods fail: AmbiguousSelector",
         "https://github.com/kubernetes/kubernetes/pull/112011",
-        |rules| rules.ambiguous_selector_is_checked = true,
+        |rules| rules.pods.ambiguous_selector_is_checked = true,
     ),
     change(
         26,
         "policies of one direction count changes in the other, too",
         "https://github.com/kubernetes/kubernetes/pull/109058",
-        |rules| rules.changes_are_netted = true,
+        |rules| rules.normalization.changes_are_netted = true,
     ),
     change(
         26,
         "a pod without metrics counts its target on the way down, if that is above its request",
         "https://github.com/kubernetes/kubernetes/pull/112178",
-        |rules| rules.missing_pods_count_their_target = true,
+        |rules| rules.pods.missing_pods_count_their_target = true,
     ),
     change(
         26,
         "that no pod has metrics is told before that one has no request",
         source!("v1.26.0", "pkg/controller/podautoscaler/replica_calculator.go"),
-        |rules| rules.metrics_before_requests = true,
+        |rules| rules.metrics.metrics_before_requests = true,
     ),
     change(
         26,
         "the error of a missing request names container and pod",
         source!("v1.26.0", "pkg/controller/podautoscaler/replica_calculator.go"),
-        |rules| rules.error_texts.missing_request = MissingRequest::InContainer,
+        |rules| rules.texts.missing_request = MissingRequest::InContainer,
     ),
     change(
         26,
         "what is not in percent is called usage in errors, no longer utilization",
         source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
-            rules.error_texts.average = "usage";
-            rules.error_texts.no_target = "neither an average utilization target nor an average \
+            rules.texts.average = "usage";
+            rules.texts.no_target = "neither an average utilization target nor an average \
                                            value (usage) target was set";
         },
     ),
@@ -133,7 +453,7 @@ const NEWER: [Change; 51] = [
         26,
         "an error of the write of the status is told when the scale could not be read, too",
         source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
-        |rules| rules.scale_failure_tells_status_error = true,
+        |rules| rules.status.scale_failure_reports_write_error = true,
     ),
     change(
         26,
@@ -150,21 +470,21 @@ const NEWER: [Change; 51] = [
         "https://github.com/kubernetes/kubernetes/pull/114740",
         |rules| {
             let error = "did not receive metrics for targeted pods (pods might be unready)";
-            rules.error_texts.no_metrics = error;
-            rules.error_texts.no_metrics_for_average = error;
+            rules.texts.no_metrics = error;
+            rules.texts.no_metrics_for_average = error;
         },
     ),
     change(
         27,
         "HPAs are stored as autoscaling/v2: metrics keep their order, and averages have no total",
         source!("v1.27.0", "pkg/apis/autoscaling/install/install.go"),
-        |rules| rules.stored_as_v1 = false,
+        |rules| rules.admission.stored_as_v1 = false,
     ),
     change(
         27,
         "a utilization of one container is called that of a container",
         source!("v1.27.0", "pkg/controller/podautoscaler/horizontal.go"),
-        |rules| rules.container_utilization_is_named = true,
+        |rules| rules.texts.container_utilization_is_named = true,
     ),
     change(
         27,
@@ -176,33 +496,33 @@ const NEWER: [Change; 51] = [
         27,
         "a reconcile that goes on with some of the metrics ends with the error of the others",
         source!("v1.27.0", "pkg/controller/podautoscaler/horizontal.go"),
-        |rules| rules.partial_failure_is_returned = true,
+        |rules| rules.metrics.partial_failure_is_returned = true,
     ),
     change(
         28,
         "pods without metrics no longer count zero if an average is right on its target",
         "https://github.com/kubernetes/kubernetes/pull/117845",
-        |rules| rules.zeros_at_target = false,
+        |rules| rules.pods.zeros_at_target = false,
     ),
     change(
         29,
         "requests of sidecars count",
         "https://github.com/kubernetes/kubernetes/issues/119991",
-        |rules| rules.sidecars_count = true,
+        |rules| rules.pods.sidecars_count = true,
     ),
     change(
         29,
         "a failure replaces what the status says of the metrics",
         "https://github.com/kubernetes/kubernetes/pull/121039",
-        |rules| rules.failure_keeps_metrics = false,
+        |rules| rules.status.failure_keeps_metrics = false,
     ),
     change(
         29,
         "a percent sign in the message of a condition stands for itself (1.29.15)",
         source!("v1.29.15", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
-            rules.selector_messages_are_formats = false;
-            rules.metric_messages_are_formats = false;
+            rules.texts.selector_messages_are_formats = false;
+            rules.texts.metric_messages_are_formats = false;
         },
     ),
     change(
@@ -230,13 +550,13 @@ const NEWER: [Change; 51] = [
         32,
         "of events of one object that come too fast, Normal ones and Warnings are counted apart",
         "https://github.com/kubernetes/client-go/blob/v0.32.13/tools/record/events_cache.go",
-        |rules| rules.events_are_held_back_by_type = true,
+        |rules| rules.status.events_are_limited_by_type = true,
     ),
     change(
         33,
         "a scale that is not there, and is read, is named as its resource",
         source!("v1.33.0", "pkg/registry/apps/deployment/storage/storage.go"),
-        |rules| rules.unread_scale = MissingScale::AsResource,
+        |rules| rules.scale.missing_on_read = MissingScale::AsResource,
     ),
     change(
         33,
@@ -248,49 +568,49 @@ const NEWER: [Change; 51] = [
         33,
         "a ratio is within the tolerance if it lies between two bounds: 1.1 now does, by 0.1",
         "https://github.com/kubernetes/kubernetes/pull/130797",
-        |rules| rules.within_tolerance = Within::Bounds,
+        |rules| rules.metrics.within_tolerance = Within::Bounds,
     ),
     change(
         33,
         "an HPA has a tolerance for each direction of its own",
         "https://github.com/kubernetes/kubernetes/pull/130797",
-        |rules| rules.has_tolerance = true,
+        |rules| rules.admission.has_tolerance = true,
     ),
     change(
         33,
         "a pod whose metrics lack the container of a ContainerResource metric counts as missing",
         "https://github.com/kubernetes/kubernetes/pull/127193",
-        |rules| rules.container_metrics_must_exist = false,
+        |rules| rules.pods.container_metrics_must_exist = false,
     ),
     change(
         33,
         "the status of an average of an object's metric names the object",
         "https://github.com/kubernetes/kubernetes/pull/124555",
-        |rules| rules.object_average_names_object = true,
+        |rules| rules.status.object_average_names_object = true,
     ),
     change(
         34,
         "the apiVersion of the target and of described objects must have a group",
         "https://github.com/kubernetes/kubernetes/pull/132537",
-        |rules| rules.api_version_is_checked = true,
+        |rules| rules.admission.api_version_is_checked = true,
     ),
     change(
         34,
         "a quantity that is refused is named as it was written",
         source!("v1.34.0", "staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go"),
-        |rules| rules.invalid_quantities = InvalidQuantities::Json,
+        |rules| rules.admission.invalid_quantities = InvalidQuantities::Json,
     ),
     change(
         34,
         "average memory use is printed in binary units in the status",
         "https://github.com/kubernetes/kubernetes/pull/132351",
-        |rules| rules.memory_status_format = Format::BinarySI,
+        |rules| rules.status.memory_format = Format::BinarySI,
     ),
     change(
         34,
         "a conflict on the update of the scale is retried, four times",
         "https://github.com/kubernetes/kubernetes/pull/132007",
-        |rules| rules.scale_update_attempts = 5,
+        |rules| rules.scale.update_attempts = 5,
     ),
     change(
         34,
@@ -302,19 +622,19 @@ const NEWER: [Change; 51] = [
         34,
         "an external metric's average does not overflow any more",
         "https://github.com/kubernetes/kubernetes/pull/127050",
-        |rules| rules.external_average_is_capped = true,
+        |rules| rules.metrics.external_average_is_capped = true,
     ),
     change(
         35,
         "a metric of an object, or from outside, proposes no more than 2147483647 by its value",
         "https://github.com/kubernetes/kubernetes/pull/126979",
-        |rules| rules.value_is_capped = true,
+        |rules| rules.metrics.value_is_capped = true,
     ),
     change(
         35,
         "a pod without the container of a ContainerResource metric is an error",
         "https://github.com/kubernetes/kubernetes/pull/133415",
-        |rules| rules.container_must_exist = true,
+        |rules| rules.pods.container_must_exist = true,
     ),
     change(
         35,
@@ -326,25 +646,25 @@ const NEWER: [Change; 51] = [
         36,
         "at size zero, scaling is disabled unless the controller has scaled to zero",
         "https://github.com/kubernetes/kubernetes/pull/135118",
-        |rules| rules.at_zero = AtZero::DisabledUnlessScaledToZero,
+        |rules| rules.scale.at_zero = AtZero::DisabledUnlessScaledToZero,
     ),
     change(
         36,
         "an average of an object's metric can be written as autoscaling/v1",
         source!("v1.36.3", "pkg/apis/autoscaling/v1/conversion.go"),
-        |rules| rules.zero_total_is_none = true,
+        |rules| rules.admission.zero_total_is_none = true,
     ),
     change(
         36,
         "maxReplicas: 0 is refused as missing",
         source!("v1.36.3", "pkg/apis/autoscaling/validation/validation.go"),
-        |rules| rules.max_replicas_error = MaxReplicasError::Required,
+        |rules| rules.admission.max_replicas_error = MaxReplicasError::Required,
     ),
     change(
         37,
         "what is wrong with minReplicas and maxReplicas is told last",
         source!("v1.37.0", "pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go"),
-        |rules| rules.generated_validation = true,
+        |rules| rules.admission.generated_validation = true,
     ),
     change(
         37,
@@ -356,7 +676,7 @@ const NEWER: [Change; 51] = [
         37,
         "a new HPA is reconciled at once",
         "https://github.com/kubernetes/kubernetes/pull/138294",
-        |rules| rules.first_reconcile = FirstReconcile::Immediate,
+        |rules| rules.queue.first_reconcile = FirstReconcile::Immediate,
     ),
     change(
         37,
@@ -381,15 +701,15 @@ const NEWER: [Change; 51] = [
         "an ambiguous selector names two of the HPAs, and a deleted HPA ends its reconcile",
         source!("v1.37.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
-            rules.ambiguous_hpas = AmbiguousHpas::Example;
-            rules.deletion_ends_reconcile = true;
+            rules.texts.ambiguous_hpas = AmbiguousHpas::Example;
+            rules.queue.deletion_ends_reconcile = true;
         },
     ),
     change(
         37,
         "the error of an object's metric has its words in order",
         "https://github.com/kubernetes/kubernetes/pull/139029",
-        |rules| rules.object_error = ObjectError::InOrder,
+        |rules| rules.texts.object_error = ObjectError::InOrder,
     ),
     change(
         37,

@@ -10,7 +10,7 @@ use super::values::quantity;
 use super::{Reader, metadata, versions};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
-use crate::model::hpa::{ApiVersion, drop_zero_totals, set_defaults, validate};
+use crate::model::hpa::{ApiServer, ApiVersion, drop_zero_totals, set_defaults, validate};
 use crate::model::rules::Rules;
 use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
@@ -568,7 +568,8 @@ fn valid(
         ApiVersion::V2 => set_defaults(&mut spec),
         ApiVersion::V1 => drop_zero_totals(&mut spec),
     }
-    let errors = validate(&hpa.name, &spec, (&Rules::default(), gates));
+    let server = ApiServer { rules: &Rules::default(), gates };
+    let errors = validate(&hpa.name, &spec, server);
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
         // Of a target that is not supported, that is said already.

@@ -33,7 +33,7 @@ fn external(target: MetricTarget) -> MetricSpec {
 fn object(target: MetricTarget) -> MetricSpec {
     let described_object = CrossVersionObjectReference {
         kind: "Ingress".to_owned(),
-        name: "main".to_owned(),
+        name: "main".into(),
         api_version: Some("networking.k8s.io/v1".to_owned()),
     };
     let described_object = Arc::new(described_object);
@@ -267,7 +267,7 @@ fn a_namespace_is_always_ones_own() {
     let source = metric.object.as_mut().unwrap();
     source.described_object = Arc::new(CrossVersionObjectReference {
         kind: "Namespace".to_owned(),
-        name: "kube-system".to_owned(),
+        name: "kube-system".into(),
         api_version: Some("v1".to_owned()),
     });
     let mut world = world(metric, 1);

@@ -1,0 +1,327 @@
+//! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who
+//! wants to understand it. What metrics say is in `explain_metric`.
+
+use std::cmp::Ordering;
+
+use super::{
+    Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
+    RateLimit, Stabilization,
+};
+use crate::model::api::{ScalingPolicyType, SelectPolicy};
+use crate::model::time::Span;
+
+impl Derivation {
+    /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7
+    /// recommended at t=15s, 45s old, window 5m -> 7`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut parts = Vec::new();
+        let current = self.current_replicas.unwrap_or(0);
+        match self.branch {
+            Branch::NoScale => parts.push("scale not read".to_owned()),
+            Branch::Disabled => parts.push("size 0 -> disabled".to_owned()),
+            Branch::AboveMax => {
+                parts.push(format!("size {current} above max {0} -> {0}", self.max_replicas));
+            }
+            Branch::BelowMin => {
+                parts.push(format!("size {current} below min {0} -> {0}", self.min_replicas));
+            }
+            Branch::NoMetrics | Branch::Metrics => {
+                parts.extend(self.metrics.iter().map(MetricDerivation::summary));
+            }
+        }
+        if let Some(stabilization) = &self.stabilization {
+            if self.proposal != Some(stabilization.result) {
+                parts.push(stabilization.summary());
+            } else {
+                parts.extend(stabilization.held_nothing(current));
+            }
+        }
+        if let Some(limits) = &self.limits
+            && self.stabilized() != Some(limits.result)
+        {
+            parts.push(self.limits_summary(limits));
+        }
+        parts.extend(self.forbidden.filter(|it| it.held).map(Forbidden::summary));
+        if let Some(error) = &self.error {
+            parts.push(format!("error: {error}"));
+        }
+        parts.join("; ")
+    }
+
+    fn limits_summary(&self, limits: &Limits) -> String {
+        let bound = match limits.reason {
+            "TooManyReplicas" => format!("max {}", self.max_replicas),
+            "TooFewReplicas" => format!("min {}", self.min_replicas),
+            "ScaleUpLimit" => format!("scale-up limit {}", limits.upper.unwrap_or(0)),
+            _ => format!("scale-down limit {}", limits.lower.unwrap_or(0)),
+        };
+        format!("limit: {bound} -> {}", limits.result)
+    }
+
+    /// In a word or two what kept the size from following the metrics, if something did.
+    #[must_use]
+    pub fn limited_by(&self) -> Option<&'static str> {
+        match self.branch {
+            Branch::NoScale => return Some("no scale"),
+            Branch::Disabled => return Some("size 0"),
+            Branch::AboveMax => return Some("max"),
+            Branch::BelowMin => return Some("min"),
+            // Before any metric was asked for.
+            Branch::NoMetrics if self.metrics.is_empty() => return Some("selector"),
+            Branch::NoMetrics => return Some("metrics failed"),
+            Branch::Metrics => {}
+        }
+        if self.forbidden.is_some_and(|it| it.held) {
+            return Some("forbidden window");
+        }
+        let stabilized = self.stabilized()?;
+        let limits = self.limits.as_ref()?;
+        if limits.result != stabilized {
+            return Some(match (limits.reason, &limits.rate) {
+                ("TooManyReplicas", _) => "max",
+                ("TooFewReplicas", _) => "min",
+                ("ScaleUpLimit", Some(RateLimit::Policies { .. })) => "scale-up policy",
+                ("ScaleUpLimit", _) => "scale-up limit",
+                _ => "scale-down policy",
+            });
+        }
+        if self.proposal != Some(stabilized) {
+            return Some("stabilization");
+        }
+        if self.error.is_some() {
+            return Some("scale not written");
+        }
+        match self.metrics.get(self.winner?)?.path {
+            // Within the tolerance, some metrics propose as many pods as there are.
+            Path::WithinTolerance => {
+                (self.proposal == self.current_replicas).then_some("tolerance")
+            }
+            Path::SecondWithinTolerance | Path::SecondReversed | Path::CountReversed => {
+                Some("missing or unready pods")
+            }
+            Path::Failed
+            | Path::Ready
+            | Path::Replicas
+            | Path::Second
+            | Path::FromZero
+            | Path::Total => None,
+        }
+    }
+
+    /// What goes on to the limits: the proposal, or what a stabilization window made of it.
+    fn stabilized(&self) -> Option<i32> {
+        self.stabilization.map(|it| it.result).or(self.proposal)
+    }
+
+    /// The size that a stabilization window made of the proposal, if it is another one.
+    #[must_use]
+    pub fn held_by_window(&self) -> Option<i32> {
+        let held = self.stabilization?.result;
+        (self.branch == Branch::Metrics && self.proposal != Some(held)).then_some(held)
+    }
+
+    /// Every step, one sentence or more each.
+    #[must_use]
+    pub fn explain(&self) -> Vec<String> {
+        let Some(current) = self.current_replicas else {
+            let error = self.error.as_ref().map_or("", |error| error.as_str());
+            return vec![format!(
+                "The scale of the target can't be read ({error}). Nothing is done."
+            )];
+        };
+        let (min, max) = (self.min_replicas, self.max_replicas);
+        let mut steps = vec![format!("The size is {current}; it may be {min} to {max}.")];
+        match self.branch {
+            Branch::Disabled => steps.push(
+                "A size of 0 that the controller did not bring about switches it off.".to_owned(),
+            ),
+            Branch::AboveMax => steps.push(format!(
+                "{current} is more than the largest size allowed: the size becomes {max}, whatever \
+                 metrics, policies and windows say."
+            )),
+            Branch::BelowMin => steps.push(format!(
+                "{current} is less than the smallest size allowed: the size becomes {min}, \
+                 whatever metrics, policies and windows say."
+            )),
+            _ => {}
+        }
+        for metric in &self.metrics {
+            metric.explain(current, &mut steps);
+        }
+        if self.metrics.len() > 1
+            && let Some(winner) = self.winner.and_then(|index| self.metrics.get(index))
+        {
+            let proposal = self.proposal.unwrap_or(0);
+            steps.push(format!("The largest proposal wins: {proposal}, from {}.", winner.title()));
+        }
+        if self.branch == Branch::Metrics && self.winner.is_none() {
+            steps.push("No metric proposes more than 0, so 0 is what goes on.".to_owned());
+        }
+        if let Some(stabilization) = &self.stabilization {
+            steps.push(stabilization.explain(self.proposal.unwrap_or(0), current));
+        }
+        if let Some(limits) = &self.limits {
+            self.explain_limits(limits, current, &mut steps);
+        }
+        steps.extend(self.forbidden.map(Forbidden::explain));
+        if let Some(error) = &self.error {
+            steps.push(format!("It ends with an error: {error}."));
+        }
+        steps.push(if self.rescaled {
+            format!("The size is changed from {current} to {}.", self.desired_replicas)
+        } else {
+            format!("The size stays {current}.")
+        });
+        steps
+    }
+
+    fn explain_limits(&self, limits: &Limits, current: i32, steps: &mut Vec<String>) {
+        match &limits.rate {
+            Some(RateLimit::Legacy(limit)) => steps.push(format!(
+                "Without behavior, a size of {current} may grow to {limit} at once (twice the \
+                 size, or 4 if that is more)."
+            )),
+            Some(RateLimit::Policies { up, select, policies, limit }) => {
+                explain_policies(*up, *select, policies, *limit, steps);
+            }
+            None => {}
+        }
+        let stabilized = self.stabilized().unwrap_or(limits.result);
+        if stabilized != limits.result {
+            let why = match limits.reason {
+                "TooManyReplicas" => format!("the largest size is {}", self.max_replicas),
+                "TooFewReplicas" => format!("the smallest size is {}", self.min_replicas),
+                "ScaleUpLimit" => "it may not grow faster".to_owned(),
+                _ => "it may not shrink faster".to_owned(),
+            };
+            steps.push(format!(
+                "{stabilized} becomes {}: {why} ({}).",
+                limits.result, limits.reason
+            ));
+        }
+    }
+}
+
+impl Forbidden {
+    fn summary(self) -> String {
+        let windows = match (self.up, self.down) {
+            (true, true) => "upscale and downscale windows forbid",
+            (true, false) => "upscale window forbids",
+            _ => "downscale window forbids",
+        };
+        format!("{windows} a change since t={}", self.since.since_start())
+    }
+
+    fn explain(self) -> String {
+        let verb = match (self.up, self.down) {
+            (true, true) => "may neither grow nor shrink",
+            (true, false) => "may not grow",
+            (false, true) => "may not shrink",
+            (false, false) => "may grow and shrink",
+        };
+        format!(
+            "The size was last changed at t={}; by the time of the metric, t={}, it {verb}.",
+            self.since.since_start(),
+            self.timestamp.since_start()
+        )
+    }
+}
+
+impl Stabilization {
+    fn summary(&self) -> String {
+        match self.held_by {
+            Some(HeldBy { replicas, at, age, up }) => {
+                let window = if up { self.up_window } else { self.down_window };
+                let (at, result) = (at.since_start(), self.result);
+                format!(
+                    "stabilize: {replicas} recommended at t={at}, {age} old, window {window} -> \
+                     {result}"
+                )
+            }
+            None => format!("stabilize -> {}", self.result),
+        }
+    }
+
+    /// A window that could have held the change and did not: nothing in it is beyond the proposal.
+    fn held_nothing(&self, current: i32) -> Option<String> {
+        let (window, which) = match self.result.cmp(&current) {
+            Ordering::Less => (self.down_window, "highest"),
+            Ordering::Greater if self.behavior => (self.up_window, "lowest"),
+            Ordering::Greater | Ordering::Equal => return None,
+        };
+        if window <= Span::ZERO {
+            return None;
+        }
+        Some(match self.extreme {
+            Some(HeldBy { replicas, at, .. }) => {
+                let at = at.since_start();
+                format!("window {window} holds nothing: its {which} is {replicas}, of t={at}")
+            }
+            None => format!("window {window} holds nothing: it is empty"),
+        })
+    }
+
+    fn explain(&self, proposal: i32, current: i32) -> String {
+        let windows = if self.behavior {
+            format!("windows {} up, {} down", self.up_window, self.down_window)
+        } else {
+            format!("window {}", self.down_window)
+        };
+        let (seen, result) = (self.considered, self.result);
+        let plural = if seen == 1 { "" } else { "s" };
+        let begin =
+            format!("Stabilization ({windows}) looks at {seen} earlier recommendation{plural}");
+        match self.held_by {
+            Some(HeldBy { replicas, at, age, up }) => {
+                let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
+                let stays = if result == current && result != replicas {
+                    format!(", so the size stays {current}")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{begin}; the {which} is {replicas}, of t={at}, {age} ago{stays}: {proposal} \
+                     becomes {result}."
+                )
+            }
+            None if result == proposal => {
+                let extreme = self.extreme.map(|HeldBy { replicas, at, age, up }| {
+                    let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
+                    format!("; the {which} is {replicas}, of t={at}, {age} ago")
+                });
+                format!("{begin}{}, and leaves {proposal} as it is.", extreme.unwrap_or_default())
+            }
+            None => format!("{begin}: {proposal} becomes {result}."),
+        }
+    }
+}
+
+fn explain_policies(
+    up: bool,
+    select: SelectPolicy,
+    policies: &[PolicyDerivation],
+    limit: i32,
+    steps: &mut Vec<String>,
+) {
+    let (direction, verb) = if up { ("up", "grow") } else { ("down", "shrink") };
+    if select == SelectPolicy::Disabled {
+        steps.push(format!("Scaling {direction} is disabled: the size stays {limit}."));
+        return;
+    }
+    for PolicyDerivation { policy, added, removed, period_start, proposed } in policies {
+        let unit = match policy.type_ {
+            ScalingPolicyType::Pods => "pods",
+            ScalingPolicyType::Percent => "percent",
+        };
+        steps.push(format!(
+            "Policy: {} {unit} in {} s. In that time {added} pods were added and {removed} \
+             removed, so it began at {period_start}, and the size may {verb} to {proposed}.",
+            policy.value, policy.period_seconds
+        ));
+    }
+    if policies.len() > 1 {
+        let which = if select == SelectPolicy::Min { "least" } else { "most" };
+        steps.push(format!("The policy that allows the {which} change counts: {limit}."));
+    }
+}

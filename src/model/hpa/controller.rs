@@ -1,0 +1,348 @@
+//! The HPA controller: its queue, its memory, and the processing of one queued HPA.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::queue::{BlockedReconcile, Resync, WorkQueue};
+use super::reconcile::{
+    ControllerConfig, HpaSelectorStore, ParsedSelector, Reconcile, ReconcileResult, WorkItem,
+};
+use crate::model::api::{ApiError, CustomMetrics, Hpa, Pod, PodMetrics, Scale};
+use crate::model::derivation::Derivation;
+use crate::model::flags::{FeatureGates, Flags, Gate};
+use crate::model::observation::Observation;
+use crate::model::rules::{FirstReconcile, Rules};
+use crate::model::time::{Span, Time};
+
+/// How long the workers of a new controller wait at least for its caches: client-go checks every
+/// 100 ms whether they are synced.
+///
+/// Upstream: client-go, shared_informer.go, syncedPollPeriod
+pub const CACHE_SYNC_POLL: Span = Span::from_millis(100);
+
+/// The controller with its state. Keys are upstream's: `namespace/name`.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    config: ControllerConfig,
+    pub(crate) queue: WorkQueue,
+    pub(crate) resync: Resync,
+    /// The time up to which resyncs were processed.
+    pub(crate) resynced: Time,
+    memory: BTreeMap<Arc<str>, Memory>,
+    pub(crate) selectors: HpaSelectorStore,
+    /// Blocked reconciles, each with a worker of its own.
+    pub(crate) blocked: Vec<BlockedReconcile>,
+}
+
+/// What the controller remembers of one HPA. It is lost when the controller restarts, and kept when
+/// the HPA is deleted and created again before its key is processed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// Proposals before normalization. Empty before the first one.
+    pub(crate) recommendations: Vec<TimestampedRecommendation>,
+    pub(crate) up_events: Vec<TimestampedScaleEvent>,
+    pub(crate) down_events: Vec<TimestampedScaleEvent>,
+    /// The selector that was parsed last. Upstream parses it each time.
+    pub(crate) selector: Option<Arc<ParsedSelector>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimestampedRecommendation {
+    pub(crate) recommendation: i32,
+    pub(crate) timestamp: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimestampedScaleEvent {
+    /// Not negative.
+    pub(crate) replica_change: i32,
+    pub(crate) timestamp: Time,
+    pub(crate) outdated: bool,
+}
+
+/// What the controller sees when it reconciles an HPA.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The present time. It stands still during a reconcile, except for its waits: for slow
+    /// responses, and between attempts to update the scale.
+    pub now: Time,
+    /// The stored HPA, if it exists.
+    pub hpa: Option<&'a Hpa>,
+    /// The response to a GET of the scale.
+    pub scale: Result<&'a Scale, &'a ApiError>,
+    /// The target's resource with its group: `deployments.apps`.
+    pub scale_resource: &'a Arc<str>,
+    /// Why the target's kind can't be mapped to a resource, if it can't.
+    pub mapping_error: Option<&'a str>,
+    /// All pods of the namespace, sorted by name.
+    pub pods: &'a [Arc<Pod>],
+    /// All pod metrics of the namespace, sorted by name. The model applies the selector.
+    pub pod_metrics: Result<&'a [PodMetrics], &'a ApiError>,
+    /// All custom and external metrics of the namespace. The model applies the selectors.
+    pub custom_metrics: &'a CustomMetrics,
+    /// The error of an update of the scale.
+    pub update_scale: Option<&'a ApiError>,
+    /// The error of an update of the status.
+    pub update_status: Option<&'a ApiError>,
+    /// How long the metrics APIs take to respond, if not immediately.
+    pub slow_metrics: Option<Span>,
+}
+
+/// The model's prediction of one reconcile.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Decision {
+    /// Everything that is observable.
+    pub observation: Observation,
+    /// Why.
+    pub derivation: Derivation,
+    /// The end of the reconcile. It is later than its begin if the reconcile waited.
+    pub end: Time,
+}
+
+impl Decision {
+    /// Empties the decision, but keeps its memory.
+    fn clear(&mut self) {
+        let Observation { mut reads, .. } = std::mem::take(&mut self.observation);
+        let Derivation { mut metrics, .. } = std::mem::take(&mut self.derivation);
+        reads.clear();
+        metrics.clear();
+        self.observation.reads = reads;
+        self.derivation.metrics = metrics;
+    }
+}
+
+/// The result of processing one item of the work queue.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WorkItemResult {
+    /// There was no item, or its HPA does not exist.
+    Skipped,
+    /// The reconcile is blocked until a response arrives or its next attempt is due.
+    Blocked,
+    /// The reconcile ended.
+    Reconciled(Box<Decision>),
+}
+
+impl WorkItemResult {
+    /// The decision of a reconcile that ended.
+    #[must_use]
+    pub fn decision(self) -> Option<Decision> {
+        match self {
+            WorkItemResult::Skipped | WorkItemResult::Blocked => None,
+            WorkItemResult::Reconciled(decision) => Some(*decision),
+        }
+    }
+}
+
+impl Controller {
+    /// A controller that runs at t=0, without any HPA. It was started half a sync period before a
+    /// resync of its informer at t=0 would be due, so that resyncs and reconciles do not coincide.
+    #[must_use]
+    pub fn new(rules: Rules, flags: Flags, gates: FeatureGates) -> Controller {
+        Controller {
+            config: ControllerConfig { rules, flags, gates, wall_clock: false },
+            queue: WorkQueue::new(rules.queue.waiting_is_sorted),
+            resync: Resync::running(flags.sync_period),
+            resynced: Time::ZERO,
+            memory: BTreeMap::new(),
+            selectors: HpaSelectorStore::default(),
+            blocked: Vec::new(),
+        }
+    }
+
+    /// Makes the controller use a clock that advances during a reconcile.
+    #[must_use]
+    pub fn with_wall_clock(mut self) -> Controller {
+        self.config.wall_clock = true;
+        self
+    }
+
+    /// An HPA was created.
+    ///
+    /// Upstream: horizontal.go, enqueueHPA
+    pub fn hpa_added(&mut self, key: &Arc<str>, now: Time) {
+        self.resync_until(now);
+        self.selectors.put_if_absent(key);
+        match self.config.rules.queue.first_reconcile {
+            FirstReconcile::Immediate => self.queue.add(key.clone(), now),
+            FirstReconcile::AfterSyncPeriod => self.add_rate_limited(key.clone(), now),
+        }
+    }
+
+    /// The spec or the status of an HPA was changed. The controller's own writes count as well.
+    ///
+    /// Upstream: horizontal.go, updateHPA
+    pub fn hpa_updated(&mut self, key: &Arc<str>, generation_changed: bool, now: Time) {
+        self.resync_until(now);
+        if generation_changed && self.config.gates.enabled(Gate::HpaGeneration) {
+            self.hpa_added(key, now);
+        } else {
+            self.add_rate_limited(key.clone(), now);
+        }
+    }
+
+    /// An HPA was deleted. The controller forgets it when its key is processed next.
+    ///
+    /// Upstream: horizontal.go, deleteHPA
+    pub fn hpa_deleted(&mut self, key: &Arc<str>, now: Time) {
+        self.resync_until(now);
+        self.selectors.delete(key);
+    }
+
+    /// The controller was replaced by a new one without any memory. Its workers start when its
+    /// caches are synced.
+    ///
+    /// Upstream: horizontal.go, Run
+    pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
+        let ControllerConfig { rules, flags, gates, wall_clock } = self.config.clone();
+        *self = Controller::new(rules, flags, gates);
+        self.config.wall_clock = wall_clock;
+        let workers_start = now + CACHE_SYNC_POLL;
+        self.queue = WorkQueue::starting_at(workers_start, rules.queue.waiting_is_sorted);
+        self.resync = Resync::started(now, flags.sync_period);
+        self.resynced = now;
+        for key in hpas {
+            self.hpa_added(key, now);
+        }
+    }
+
+    /// When a key is next ready to be processed by an idle worker.
+    #[must_use]
+    pub fn next_sync(&self) -> Option<Time> {
+        if self.blocked.len() >= self.workers() {
+            return None;
+        }
+        let queued = self.queue.next().map(|(at, _)| at);
+        if self.config.rules.queue.success_requeues {
+            return queued;
+        }
+        queued.into_iter().chain(self.next_by_resync()).min()
+    }
+
+    /// Makes a waiting key ready at `now`, for callers that saw it processed.
+    pub fn mark_ready(&mut self, key: &str, now: Time) {
+        self.queue.mark_ready(key, now);
+    }
+
+    /// The key that is processed next at `now`, if one is due.
+    pub fn peek(&mut self, now: Time) -> Option<&Arc<str>> {
+        self.resync_until(now);
+        self.queue.peek(now)
+    }
+
+    /// The key that is processed next, and when.
+    #[must_use]
+    pub fn due(&self) -> Option<(Time, Arc<str>)> {
+        self.queue.next().map(|(at, key)| (at, key.clone()))
+    }
+
+    /// Processes the key that is due at `input.now`. Returns `None` if no key is due or if its HPA
+    /// does not exist. A reconcile that waits sees the same input afterwards.
+    ///
+    /// Upstream: horizontal.go, processNextWorkItem
+    pub fn sync(&mut self, input: &Input<'_>) -> Option<Decision> {
+        let mut decision = Decision::default();
+        self.sync_into(input, &mut decision).then_some(decision)
+    }
+
+    /// [`Controller::sync`] into a decision whose memory is reused; returns false if there is none. A
+    /// new decision in each tick takes 0.7 of the ticks/s at 10 pods.
+    pub fn sync_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> bool {
+        self.resync_until(input.now);
+        decision.clear();
+        let key = self.queue.get(input.now);
+        key.is_some_and(|key| self.reconcile_key(key, input, decision))
+    }
+
+    /// Upstream: horizontal.go, reconcileKey
+    pub(crate) fn reconcile_key(
+        &mut self,
+        key: Arc<str>,
+        input: &Input<'_>,
+        decision: &mut Decision,
+    ) -> bool {
+        let Some(hpa) = input.hpa else {
+            self.memory.remove(&key);
+            return false;
+        };
+        let memory = self.memory.entry(key.clone()).or_default();
+        let selectors = &mut self.selectors;
+        let item = WorkItem { key: &key, hpa, input, later: &[], memory, selectors, decision };
+        let result = Reconcile::run(&self.config, item);
+        // A resync during the reconcile has queued the key already.
+        let end = result.end;
+        let resync = Some(self.resync.after(input.now)).filter(|resync| *resync < end);
+        self.resynced = end;
+        if resync.is_some() || self.requeues(result.succeeded) {
+            self.add_rate_limited(key, resync.unwrap_or(end));
+        }
+        true
+    }
+
+    /// Works out a blocked reconcile from its beginning with the inputs that are known by now: on
+    /// copies of the memory and the selectors, of which the caller keeps those it needs.
+    pub(crate) fn replay(
+        &self,
+        blocked: &BlockedReconcile,
+        memory: &mut Memory,
+        selectors: &mut HpaSelectorStore,
+        decision: &mut Decision,
+    ) -> ReconcileResult {
+        let inputs = blocked.inputs();
+        let (input, later) = (&inputs[0], &inputs[1..]);
+        let (key, hpa) = (&*blocked.key, &blocked.hpa);
+        let item = WorkItem { key, hpa, input, later, memory, selectors, decision };
+        Reconcile::run(&self.config, item)
+    }
+
+    /// The memory of an HPA.
+    pub(crate) fn memory(&mut self, key: &Arc<str>) -> &mut Memory {
+        self.memory.entry(key.clone()).or_default()
+    }
+
+    /// Returns true if a reconcile queues the next one.
+    pub(crate) fn requeues(&self, succeeded: bool) -> bool {
+        self.config.rules.queue.success_requeues || !succeeded
+    }
+
+    /// Queues a key for one sync period after `now`.
+    pub(crate) fn add_rate_limited(&mut self, key: Arc<str>, now: Time) {
+        self.queue.add_rate_limited(key, now, self.config.flags.sync_period);
+    }
+
+    /// Returns true if the informer resyncs at exactly this time. Whether it does so before or after
+    /// a key that is due at the same time is random.
+    #[must_use]
+    pub fn resyncs_at(&self, instant: Time) -> bool {
+        self.resync.is_at(instant)
+    }
+
+    /// Processes the informer's resyncs up to a time. If each reconcile queues the next one, only
+    /// resyncs while a reconcile is blocked matter: they queue its key, and the keys that wait for a
+    /// worker. They queue the keys of all HPAs, but the others already wait for an earlier time.
+    /// Upstream's order is random; the model's is by name.
+    pub(crate) fn resync_until(&mut self, now: Time) {
+        while !self.config.rules.queue.success_requeues || !self.blocked.is_empty() {
+            let at = self.resync.after(self.resynced);
+            if at > now {
+                break;
+            }
+            self.resynced = at;
+            let keys: Vec<Arc<str>> = self.selectors.keys().cloned().collect();
+            for key in keys {
+                self.add_rate_limited(key, at);
+            }
+        }
+        self.resynced = now;
+    }
+
+    /// When a key is due that only the informer's next resync will queue.
+    fn next_by_resync(&self) -> Option<Time> {
+        let idle = self.selectors.keys().any(|key| !self.queue.holds(key));
+        idle.then(|| self.resync.after(self.resynced) + self.config.flags.sync_period)
+    }
+
+    /// How many HPAs are reconciled concurrently.
+    pub(crate) fn workers(&self) -> usize {
+        usize::try_from(self.config.flags.concurrent_syncs).unwrap_or(1).max(1)
+    }
+}

@@ -1,0 +1,9 @@
+//! The work queue, the informer's resyncs and blocked reconciles: when which HPA is reconciled.
+
+mod blocked;
+mod resync;
+mod work_queue;
+
+pub(crate) use blocked::BlockedReconcile;
+pub(crate) use resync::Resync;
+pub(crate) use work_queue::WorkQueue;

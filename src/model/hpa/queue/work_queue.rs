@@ -1,0 +1,322 @@
+//! The controller's work queue.
+//!
+//! As in client-go there are two queues: keys that wait for their time, and keys that are ready. A
+//! waiting key has one entry, whose time only ever becomes earlier; a ready key is not queued twice.
+//! There are no workers: keys that are ready at the same time are handed out in the order in which
+//! they became ready. Upstream has several workers, and their order is not deterministic.
+//!
+//! Waiting keys are a heap with upstream's order of swaps: of several keys that wait for the same
+//! time, the first one that was queued is not always the first one that becomes ready. In the oldest
+//! releases they are a sorted list, where it is.
+//!
+//! Upstream: client-go, `util/workqueue`; Go, `container/heap`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::model::time::{Span, Time};
+
+/// The work queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkQueue {
+    /// Keys with the time at which they become ready, at most one entry per key: a heap or a sorted
+    /// list.
+    waiting: Vec<(Time, Arc<str>)>,
+    /// Whether `waiting` is a sorted list, as in the oldest releases.
+    sorted: bool,
+    /// Ready keys with the time at which they became ready.
+    ready: VecDeque<(Time, Arc<str>)>,
+    /// Keys whose reconcile is blocked, and whether they were added again in the meantime.
+    processing: Vec<(Arc<str>, bool)>,
+    /// The workers take no key before this time.
+    workers_start: Option<Time>,
+}
+
+impl WorkQueue {
+    /// An empty queue, whose waiting keys are a sorted list or a heap.
+    pub(crate) fn new(sorted: bool) -> WorkQueue {
+        WorkQueue { sorted, ..WorkQueue::default() }
+    }
+
+    /// An empty queue whose workers start later.
+    pub(crate) fn starting_at(workers_start: Time, sorted: bool) -> WorkQueue {
+        WorkQueue { workers_start: Some(workers_start), ..WorkQueue::new(sorted) }
+    }
+
+    /// Makes a key ready at `now`. Its waiting entry stays.
+    ///
+    /// Upstream: queue.go, Typed.Add
+    pub(crate) fn add(&mut self, key: Arc<str>, now: Time) {
+        // Keys that waited until now precede it, even if no worker was idle.
+        self.wake(now);
+        self.push_ready(key, now);
+    }
+
+    fn push_ready(&mut self, key: Arc<str>, now: Time) {
+        if let Some((_, again)) = self.processing.iter_mut().find(|(it, _)| *it == key) {
+            *again = true;
+            return;
+        }
+        if !self.ready.iter().any(|(_, queued)| *queued == key) {
+            self.ready.push_back((now, key));
+        }
+    }
+
+    /// Keeps a key that was handed out with its worker.
+    pub(crate) fn begin(&mut self, key: &Arc<str>) {
+        self.processing.push((key.clone(), false));
+    }
+
+    /// Returns a key from its worker. If all `workers` were busy, they take no key before `now`.
+    ///
+    /// Upstream: queue.go, Typed.Done
+    pub(crate) fn done(&mut self, key: &Arc<str>, now: Time, workers: usize) {
+        let Some(index) = self.processing.iter().position(|(it, _)| it == key) else {
+            return;
+        };
+        // Entries that became due in the meantime make it ready again.
+        self.wake(now);
+        if self.processing.len() >= workers {
+            self.workers_start = Some(now);
+        }
+        let (key, again) = self.processing.remove(index);
+        if again {
+            self.add(key, now);
+        }
+    }
+
+    /// Makes a key ready after one interval, unless it waits for an earlier time.
+    ///
+    /// Upstream: delaying_queue.go, delayingType.AddAfter and insert
+    pub(crate) fn add_rate_limited(&mut self, key: Arc<str>, now: Time, interval: Span) {
+        if interval.0 <= 0 {
+            return self.add(key, now);
+        }
+        // Entries that are due wait no longer.
+        self.wake(now);
+        let at = now + interval;
+        if self.sorted {
+            return self.insert(at, key);
+        }
+        match self.waiting.iter().position(|(_, queued)| *queued == key) {
+            Some(index) if at < self.waiting[index].0 => {
+                self.waiting[index].0 = at;
+                // Earlier than before: it can only go up.
+                self.up(index);
+            }
+            Some(_) => {}
+            None => {
+                self.waiting.push((at, key));
+                self.up(self.waiting.len() - 1);
+            }
+        }
+    }
+
+    /// A key that is queued again for the same time moves behind the others of that time.
+    ///
+    /// Upstream: delaying_queue.go, insert, up to Kubernetes 1.6
+    fn insert(&mut self, at: Time, key: Arc<str>) {
+        match self.waiting.iter().position(|(_, queued)| *queued == key) {
+            Some(index) if self.waiting[index].0 < at => return,
+            Some(index) => {
+                self.waiting.remove(index);
+            }
+            None => {}
+        }
+        let index = self.waiting.partition_point(|(queued, _)| *queued <= at);
+        self.waiting.insert(index, (at, key));
+    }
+
+    /// Makes a waiting key ready at the latest at `by`.
+    pub(crate) fn mark_ready(&mut self, key: &str, by: Time) {
+        if let Some(index) = self.waiting.iter().position(|(_, queued)| **queued == *key)
+            && self.waiting[index].0 > by
+        {
+            if self.sorted {
+                let (_, key) = self.waiting.remove(index);
+                return self.insert(by, key);
+            }
+            self.waiting[index].0 = by;
+            // Earlier than before: it can only go up.
+            self.up(index);
+        }
+    }
+
+    /// Returns true if a key waits, is ready or is being processed.
+    pub(crate) fn holds(&self, key: &str) -> bool {
+        let waiting = self.waiting.iter().map(|(_, key)| key);
+        let ready = self.ready.iter().map(|(_, key)| key);
+        let processing = self.processing.iter().map(|(key, _)| key);
+        waiting.chain(ready).chain(processing).any(|queued| **queued == *key)
+    }
+
+    /// The key that is handed out next, and when.
+    pub(crate) fn next(&self) -> Option<(Time, &Arc<str>)> {
+        let waiting = self.waiting.first();
+        // A key that becomes due when another one is already ready follows it.
+        let (at, key) = match (self.ready.front(), waiting) {
+            (Some(ready), Some(waiting)) if waiting.0 < ready.0 => waiting,
+            (Some(ready), _) => ready,
+            (None, waiting) => waiting?,
+        };
+        Some((self.workers_start.map_or(*at, |start| start.max(*at)), key))
+    }
+
+    /// Takes the key that is handed out at `now`, if there is one.
+    pub(crate) fn get(&mut self, now: Time) -> Option<Arc<str>> {
+        if self.workers_start.is_some_and(|start| start > now) {
+            return None;
+        }
+        self.start_workers();
+        self.wake(now);
+        self.ready.pop_front().map(|(_, key)| key)
+    }
+
+    /// The key that [`WorkQueue::get`] would take.
+    pub(crate) fn peek(&mut self, now: Time) -> Option<&Arc<str>> {
+        if self.workers_start.is_some_and(|start| start > now) {
+            return None;
+        }
+        self.wake(now);
+        self.ready.front().map(|(_, key)| key)
+    }
+
+    /// Starts the workers. Keys become ready no earlier than that.
+    fn start_workers(&mut self) {
+        if let Some(start) = self.workers_start.take() {
+            self.ready.iter_mut().for_each(|(at, _)| *at = start.max(*at));
+        }
+    }
+
+    /// Makes the keys ready that are due.
+    fn wake(&mut self, now: Time) {
+        while self.waiting.first().is_some_and(|(at, _)| *at <= now) {
+            let (at, key) = self.pop_waiting();
+            self.push_ready(key, at);
+        }
+    }
+
+    /// Removes the first key of the heap, which must not be empty.
+    ///
+    /// Upstream: container/heap, Pop and down
+    fn pop_waiting(&mut self) -> (Time, Arc<str>) {
+        if self.sorted {
+            return self.waiting.remove(0);
+        }
+        let first = self.waiting.swap_remove(0);
+        let (heap, mut parent) = (&mut self.waiting, 0);
+        loop {
+            let mut child = 2 * parent + 1;
+            if child + 1 < heap.len() && heap[child + 1].0 < heap[child].0 {
+                child += 1;
+            }
+            if child >= heap.len() || heap[child].0 >= heap[parent].0 {
+                return first;
+            }
+            heap.swap(parent, child);
+            parent = child;
+        }
+    }
+
+    /// Upstream: container/heap, up
+    fn up(&mut self, mut child: usize) {
+        while child > 0 {
+            let parent = (child - 1) / 2;
+            if self.waiting[child].0 >= self.waiting[parent].0 {
+                return;
+            }
+            self.waiting.swap(parent, child);
+            child = parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Span = Span::from_secs(15);
+
+    fn key(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    /// Lets time pass; each key that is handed out is added again after one period.
+    fn run(queue: &mut WorkQueue, until: Time) -> Vec<i64> {
+        let mut syncs = Vec::new();
+        while let Some((at, _)) = queue.next().filter(|(at, _)| *at <= until) {
+            let key = queue.get(at).unwrap();
+            syncs.push(at.since_start().0 / 1_000_000_000);
+            queue.add_rate_limited(key, at, PERIOD);
+        }
+        syncs
+    }
+
+    #[test]
+    fn an_edit_at_7_s_is_an_extra_reconcile_and_leaves_the_others() {
+        let (mut queue, web) = (WorkQueue::default(), key("default/web"));
+        queue.add(web.clone(), Time::ZERO);
+        assert_eq!(run(&mut queue, Time::from_secs(7)), [0]);
+        queue.add(web.clone(), Time::from_secs(7));
+        assert_eq!(run(&mut queue, Time::from_secs(45)), [7, 15, 30, 45]);
+    }
+
+    #[test]
+    fn of_three_that_wait_for_one_instant_the_last_is_the_second() {
+        let mut queue = WorkQueue::default();
+        for name in ["a", "b", "c"] {
+            queue.add_rate_limited(key(name), Time::ZERO, PERIOD);
+        }
+        let at = Time::from_secs(15);
+        let mut order = Vec::new();
+        while let Some(key) = queue.get(at) {
+            order.push(key.to_string());
+        }
+        // What `container/heap` of Go does with equal keys.
+        assert_eq!(order, ["a", "c", "b"]);
+    }
+
+    #[test]
+    fn in_a_sorted_list_the_first_is_the_first() {
+        let mut queue = WorkQueue::new(true);
+        for name in ["a", "b", "c", "a"] {
+            queue.add_rate_limited(key(name), Time::ZERO, PERIOD);
+        }
+        queue.add_rate_limited(key("c"), Time::from_secs(1), PERIOD);
+        let at = Time::from_secs(15);
+        let order: Vec<String> =
+            std::iter::from_fn(|| queue.get(at)).map(|key| key.to_string()).collect();
+        assert_eq!(order, ["b", "c", "a"]);
+        assert_eq!(queue.next(), None);
+    }
+
+    #[test]
+    fn a_waiting_key_is_only_brought_forward() {
+        let (mut queue, web) = (WorkQueue::default(), key("web"));
+        queue.add_rate_limited(web.clone(), Time::from_secs(0), PERIOD);
+        queue.add_rate_limited(web.clone(), Time::from_secs(10), PERIOD);
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(15));
+        queue.add_rate_limited(web.clone(), Time::from_secs(0), Span::from_secs(5));
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(5));
+        queue.add_rate_limited(web.clone(), Time::from_secs(3), Span::ZERO);
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(3));
+    }
+
+    #[test]
+    fn a_key_is_not_ready_twice() {
+        let (mut queue, web) = (WorkQueue::default(), key("web"));
+        queue.add_rate_limited(web.clone(), Time::ZERO, PERIOD);
+        queue.add(web.clone(), Time::from_secs(15));
+        assert_eq!(queue.get(Time::from_secs(15)), Some(web));
+        assert_eq!(queue.next(), None);
+    }
+
+    #[test]
+    fn workers_take_nothing_before_they_start() {
+        let mut queue = WorkQueue::starting_at(Time::from_secs(2), false);
+        queue.add(key("web"), Time::from_secs(1));
+        assert_eq!(queue.next().unwrap().0, Time::from_secs(2));
+        assert_eq!(queue.get(Time::from_secs(1)), None);
+        assert_eq!(queue.get(Time::from_secs(2)), Some(key("web")));
+    }
+}

@@ -1,0 +1,542 @@
+//! One reconcile of one HPA, from reading the scale to writing the status.
+
+mod selectors;
+mod status;
+
+use std::sync::Arc;
+
+pub(crate) use selectors::{HpaSelectorStore, Matcher, ParsedSelector, is_same};
+
+use super::controller::{Decision, Input, Memory, TimestampedRecommendation};
+use super::metrics::MetricName;
+use crate::model::api::{ApiError, ConditionType, Hpa, HpaStatus, MetricSourceType, Scale, Text};
+use crate::model::derivation::{Branch, Derivation, MetricDerivation};
+use crate::model::flags::{FeatureGates, Flags, Gate};
+use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
+use crate::model::rules::{AtZero, Rules, Windows};
+use crate::model::time::{Span, Time};
+
+/// The wait between attempts to update the scale. Upstream adds up to a tenth of it at random; the
+/// host of upstream's code removes that randomness.
+///
+/// Upstream: client-go, util/retry, DefaultRetry
+const RETRY_WAIT: Span = Span::from_millis(10);
+
+/// The configuration of the controller.
+#[derive(Clone, Debug)]
+pub(crate) struct ControllerConfig {
+    pub(crate) rules: Rules,
+    pub(crate) flags: Flags,
+    pub(crate) gates: FeatureGates,
+    /// Whether the clock advances during a reconcile, if only by little.
+    pub(crate) wall_clock: bool,
+}
+
+/// A queued HPA with the state that its reconcile reads and changes.
+pub(crate) struct WorkItem<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) hpa: &'a Hpa,
+    /// What the controller sees when it begins.
+    pub(crate) input: &'a Input<'a>,
+    /// What it sees after each wait, as far as that is known.
+    pub(crate) later: &'a [Input<'a>],
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) selectors: &'a mut HpaSelectorStore,
+    /// An empty decision, which the reconcile fills.
+    pub(crate) decision: &'a mut Decision,
+}
+
+/// A reconcile in progress.
+pub(crate) struct Reconcile<'a> {
+    pub(crate) config: &'a ControllerConfig,
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) selectors: &'a mut HpaSelectorStore,
+    pub(crate) key: &'a str,
+    pub(crate) input: &'a Input<'a>,
+    pub(crate) hpa: &'a Hpa,
+    pub(crate) now: Time,
+    /// The inputs after its first wait, after its second, and so on, as far as they are known.
+    pub(crate) later: &'a [Input<'a>],
+    /// The end of the first wait whose input is not known yet.
+    pub(crate) blocked_until: Option<Time>,
+    /// The status that is written at the end. Once the scale was read, its metrics are those that
+    /// were computed so far.
+    pub(crate) status: HpaStatus,
+    pub(crate) observation: &'a mut Observation,
+    pub(crate) derivation: &'a mut Derivation,
+    /// The time of the first item in the last response of a metrics API.
+    pub(crate) metric_timestamp: Option<Time>,
+}
+
+/// The result of all metrics.
+pub(crate) struct Computed {
+    /// The largest proposal.
+    pub(crate) replicas: i32,
+    /// The metric that made it, by its index.
+    pub(crate) metric: Option<usize>,
+    /// When that metric was taken.
+    pub(crate) timestamp: Option<Time>,
+    /// The error of the metrics that failed, if the others suffice.
+    pub(crate) error: Option<Text>,
+}
+
+/// The result of a reconcile.
+pub(crate) struct ReconcileResult {
+    /// The time at its end.
+    pub(crate) end: Time,
+    pub(crate) succeeded: bool,
+    /// The end of the first wait whose input is not known yet. The decision is not final then.
+    pub(crate) blocked_until: Option<Time>,
+}
+
+/// The desired replicas and their reason.
+struct Desired {
+    replicas: i32,
+    reason: Text,
+    rescale: bool,
+    error: Option<Text>,
+}
+
+impl<'a> Reconcile<'a> {
+    /// Reconciles an HPA.
+    pub(crate) fn run(config: &'a ControllerConfig, item: WorkItem<'a>) -> ReconcileResult {
+        let WorkItem { key, hpa, input, later, memory, selectors, decision } = item;
+        let Decision { observation, derivation, end } = decision;
+        observation.at = input.now;
+        observation.hpa = hpa.name.clone();
+        derivation.at = input.now;
+        let mut reconcile = Reconcile {
+            config,
+            memory,
+            selectors,
+            key,
+            input,
+            hpa,
+            now: input.now,
+            later,
+            blocked_until: None,
+            status: hpa.status.clone(),
+            observation,
+            derivation,
+            metric_timestamp: None,
+        };
+        let result = reconcile.reconcile_autoscaler();
+        let succeeded = result.is_ok();
+        if let Err(error) = result {
+            reconcile.handle_error(error);
+        }
+        reconcile.observation.took = reconcile.now - input.now;
+        *end = reconcile.now;
+        ReconcileResult { end: *end, succeeded, blocked_until: reconcile.blocked_until }
+    }
+
+    /// Advances the clock. Afterwards the controller sees the next input, or the present one if
+    /// that is not known yet.
+    pub(crate) fn wait(&mut self, span: Span) {
+        self.now = self.now + span;
+        match self.later.split_first() {
+            Some((input, later)) => {
+                self.input = input;
+                self.later = later;
+            }
+            None => _ = self.blocked_until.get_or_insert(self.now),
+        }
+    }
+
+    /// Waits for the response of a metrics API.
+    pub(crate) fn await_metrics(&mut self) {
+        if let Some(span) = self.input.slow_metrics {
+            self.wait(span);
+        }
+    }
+
+    /// Records a query.
+    pub(crate) fn record(&mut self, read: Read) {
+        self.observation.reads.push(read);
+    }
+
+    /// The derivation of the present metric.
+    pub(crate) fn metric(&mut self) -> Option<&mut MetricDerivation> {
+        self.derivation.metrics.last_mut()
+    }
+
+    /// Hands an error to the error log.
+    ///
+    /// Upstream: apimachinery, util/runtime, HandleError
+    fn handle_error(&mut self, error: Text) {
+        self.observation.errors.push(error);
+    }
+
+    /// `Deployment/default/web`.
+    fn reference(&self) -> String {
+        let target = &self.hpa.spec.scale_target_ref;
+        format!("{}/{}/{}", target.kind, self.hpa.namespace, target.name)
+    }
+
+    /// Upstream: horizontal.go, reconcileAutoscaler
+    fn reconcile_autoscaler(&mut self) -> Result<(), Text> {
+        let scale = self.get_scale()?;
+        self.status.current_metrics.clear();
+        self.set_condition(
+            ConditionType::AbleToScale,
+            true,
+            "SucceededGetScale",
+            "the HPA controller was able to get the target's current scale",
+        );
+        let current_replicas = self.current_replicas(scale);
+        if self.config.rules.normalization.windows == Windows::Recommendations {
+            self.record_initial_recommendation(current_replicas);
+        }
+        let min_replicas = self.hpa.spec.min_replicas.unwrap_or(1);
+        self.derivation.current_replicas = Some(current_replicas);
+        self.derivation.min_replicas = min_replicas;
+        self.derivation.max_replicas = self.hpa.spec.max_replicas;
+        self.derivation.desired_replicas = current_replicas;
+
+        let mut desired =
+            Desired { replicas: 0, reason: Text::Static(""), rescale: true, error: None };
+        self.desired_replicas(scale, min_replicas, &mut desired)?;
+        if desired.rescale {
+            self.rescale(current_replicas, min_replicas, &desired)?;
+        } else {
+            desired.replicas = current_replicas;
+        }
+        self.derivation.desired_replicas = desired.replicas;
+        self.derivation.rescaled = desired.rescale;
+        self.set_status(current_replicas, desired.replicas, desired.rescale);
+        self.update_status_if_needed()?;
+        desired.error.map_or(Ok(()), Err)
+    }
+
+    /// Reads the target's scale.
+    ///
+    /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
+    fn get_scale(&mut self) -> Result<&'a Scale, Text> {
+        // A scale that is found by its kind only needs neither a version nor a mapping.
+        let mapped = !self.config.rules.scale.in_extensions;
+        let version = self.hpa.spec.scale_target_ref.api_version.as_deref().unwrap_or_default();
+        if mapped && let Err(error) = parse_group_version(version) {
+            let text = format!("invalid API version in scale target reference: {error}");
+            return Err(self.failed_get_scale(error.into(), text));
+        }
+        if let Some(error) = self.input.mapping_error {
+            let text = format!("unable to determine resource for scale target reference: {error}");
+            return Err(self.failed_get_scale(error.to_owned().into(), text));
+        }
+        self.read_scale().map_err(|error| {
+            let what = "failed to query scale subresource for";
+            let text = format!("{what} {}: {}", self.reference(), error.message);
+            self.failed_get_scale(Text::Shared(error.message.clone()), text)
+        })
+    }
+
+    /// The current replicas.
+    pub(crate) fn current_replicas(&self, scale: &Scale) -> i32 {
+        match self.config.rules.scale.uses_spec_replicas {
+            true => scale.replicas,
+            false => scale.status_replicas,
+        }
+    }
+
+    /// One GET of the scale.
+    fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
+        let answer = match self.input.scale {
+            Ok(scale) => Ok((scale.replicas, scale.status_replicas)),
+            Err(error) => Err(error.message.clone()),
+        };
+        self.record(Read::Scale {
+            resource: self.input.scale_resource.clone(),
+            name: self.hpa.spec.scale_target_ref.name.clone(),
+            answer,
+        });
+        self.input.scale
+    }
+
+    fn failed_get_scale(&mut self, error: Text, text: String) -> Text {
+        self.event(EventType::Warning, "FailedGetScale", error.clone());
+        self.set_condition(
+            ConditionType::AbleToScale,
+            false,
+            "FailedGetScale",
+            format!("the HPA controller was unable to get the target's current scale: {error}"),
+        );
+        self.derivation.error = Some(error);
+        if !self.config.rules.status.has_conditions {
+            return text.into();
+        }
+        let written = self.update_status_if_needed();
+        if let Err(error) = written
+            && self.config.rules.status.scale_failure_reports_write_error
+        {
+            self.handle_error(error);
+        }
+        text.into()
+    }
+
+    /// Upstream: horizontal.go, recordInitialRecommendation
+    fn record_initial_recommendation(&mut self, current_replicas: i32) {
+        if self.memory.recommendations.is_empty() {
+            // A wall clock is read again later in the reconcile, when a window of zero seconds has
+            // already passed.
+            let earlier = Span(i64::from(self.config.wall_clock));
+            self.memory.recommendations.push(TimestampedRecommendation {
+                recommendation: current_replicas,
+                timestamp: self.now - earlier,
+            });
+        }
+    }
+
+    /// Upstream: horizontal.go, hasObjectOrExternalMetrics
+    fn has_object_or_external_metrics(&self) -> bool {
+        self.hpa.spec.metrics.iter().any(|metric| match metric.type_ {
+            MetricSourceType::Object | MetricSourceType::External => true,
+            MetricSourceType::Resource
+            | MetricSourceType::ContainerResource
+            | MetricSourceType::Pods => false,
+        })
+    }
+
+    /// The part of reconcileAutoscaler that computes the desired replicas.
+    fn desired_replicas(
+        &mut self,
+        scale: &Scale,
+        min_replicas: i32,
+        desired: &mut Desired,
+    ) -> Result<(), Text> {
+        let current_replicas = self.current_replicas(scale);
+        let max_replicas = self.hpa.spec.max_replicas;
+        let has_condition = self.config.rules.scale.at_zero == AtZero::DisabledUnlessScaledToZero;
+        let zero_enabled = self.config.gates.enabled(Gate::HpaScaleToZero);
+        let scaled_to_zero =
+            has_condition && zero_enabled && self.get_scaled_to_zero_condition_status();
+        if scale.replicas == 0 {
+            // Upstream: horizontal.go, shouldComputeMetricsForZeroReplicas
+            let computed = match self.config.rules.scale.at_zero {
+                AtZero::Disabled => false,
+                AtZero::DisabledUnlessMinIsZero => min_replicas == 0,
+                AtZero::DisabledUnlessScaledToZero => {
+                    scaled_to_zero && (min_replicas != 0 || self.has_object_or_external_metrics())
+                }
+            };
+            if !computed {
+                self.derivation.branch = Branch::Disabled;
+                desired.rescale = false;
+                self.set_condition(
+                    ConditionType::ScalingActive,
+                    false,
+                    "ScalingDisabled",
+                    "scaling is disabled since the replica count of the target is zero",
+                );
+                if has_condition && !zero_enabled {
+                    self.remove_condition(ConditionType::ScaledToZero);
+                }
+                return Ok(());
+            }
+        } else if current_replicas > max_replicas {
+            self.derivation.branch = Branch::AboveMax;
+            desired.replicas = max_replicas;
+            desired.reason = "Current number of replicas above Spec.MaxReplicas".into();
+            return Ok(());
+        } else if current_replicas < min_replicas {
+            self.derivation.branch = Branch::BelowMin;
+            desired.replicas = min_replicas;
+            desired.reason = "Current number of replicas below Spec.MinReplicas".into();
+            return Ok(());
+        }
+        self.desired_replicas_by_metrics(scale, min_replicas, scaled_to_zero, desired)
+    }
+
+    fn desired_replicas_by_metrics(
+        &mut self,
+        scale: &Scale,
+        min_replicas: i32,
+        scaled_to_zero: bool,
+        desired: &mut Desired,
+    ) -> Result<(), Text> {
+        let current_replicas = self.current_replicas(scale);
+        let began = self.now;
+        self.derivation.branch = Branch::NoMetrics;
+        let computed = match self.compute_replicas_for_metrics(scale) {
+            Ok(computed) => computed,
+            Err(error) => {
+                return Err(self.failed_compute(current_replicas, error));
+            }
+        };
+        self.derivation.branch = Branch::Metrics;
+        desired.error = computed.error;
+        let mut metric = None;
+        let mut timestamp = began;
+        if computed.replicas > desired.replicas {
+            desired.replicas = computed.replicas;
+            metric = computed.metric;
+            timestamp = computed.timestamp.unwrap_or(began);
+        }
+        self.derivation.winner = metric;
+        self.derivation.proposal = Some(desired.replicas);
+        if desired.replicas > current_replicas {
+            let metric = metric.and_then(|index| self.hpa.spec.metrics.get(index));
+            let name = MetricName { metric, rules: &self.config.rules };
+            desired.reason = format!("{name} above target").into();
+        }
+        if desired.replicas < current_replicas {
+            desired.reason = "All metrics below target".into();
+        }
+        desired.replicas = match &self.hpa.spec.behavior {
+            None => {
+                self.normalize_desired_replicas(current_replicas, desired.replicas, min_replicas)
+            }
+            Some(behavior) => self.normalize_desired_replicas_with_behaviors(
+                behavior,
+                current_replicas,
+                desired.replicas,
+                min_replicas,
+            ),
+        };
+        let revived = current_replicas == 0 && min_replicas != 0 && scaled_to_zero;
+        if revived && desired.replicas < min_replicas {
+            desired.replicas = min_replicas;
+            if desired.reason.as_str().is_empty() {
+                desired.reason = "Current number of replicas below Spec.MinReplicas".into();
+            }
+        }
+        desired.rescale = match self.config.rules.normalization.windows {
+            Windows::Forbidden => self.should_scale(current_replicas, desired.replicas, timestamp),
+            Windows::Recommendations => desired.replicas != current_replicas,
+        };
+        Ok(())
+    }
+
+    fn failed_compute(&mut self, current_replicas: i32, error: Text) -> Text {
+        self.set_current_replicas_and_metrics_in_status(current_replicas);
+        if let Err(error) = self.update_status_if_needed() {
+            self.handle_error(error);
+        }
+        self.event(EventType::Warning, "FailedComputeMetricsReplicas", error.clone());
+        let what = "failed to compute desired number of replicas based on listed metrics for";
+        let text = format!("{what} {}: {error}", self.reference());
+        self.derivation.error = Some(error);
+        text.into()
+    }
+
+    /// The part of reconcileAutoscaler that writes the scale.
+    fn rescale(
+        &mut self,
+        current_replicas: i32,
+        min_replicas: i32,
+        desired: &Desired,
+    ) -> Result<(), Text> {
+        let Desired { replicas, reason, .. } = desired;
+        if let Err(error) = self.update_scale(*replicas) {
+            let message = format!("New size: {replicas}; reason: {reason}; error: {error}");
+            self.event(EventType::Warning, "FailedRescale", message.into());
+            self.set_condition(
+                ConditionType::AbleToScale,
+                false,
+                "FailedUpdateScale",
+                format!("the HPA controller was unable to update the target scale: {error}"),
+            );
+            if self.config.rules.status.has_conditions {
+                self.set_current_replicas_and_metrics_in_status(current_replicas);
+                if let Err(error) = self.update_status_if_needed() {
+                    self.handle_error(error);
+                }
+            }
+            self.derivation.desired_replicas = *replicas;
+            self.derivation.error = Some(Text::Shared(error.clone()));
+            return Err(format!("failed to rescale {}: {error}", self.reference()).into());
+        }
+        self.set_condition(
+            ConditionType::AbleToScale,
+            true,
+            "SucceededRescale",
+            format!("the HPA controller was able to update the target scale to {replicas}"),
+        );
+        let message = format!("New size: {replicas}; reason: {reason}");
+        self.event(EventType::Normal, "SuccessfulRescale", message.into());
+        self.store_scale_event(current_replicas, *replicas);
+        if self.config.rules.scale.at_zero != AtZero::DisabledUnlessScaledToZero {
+            return Ok(());
+        }
+        let to_zero = current_replicas > 0 && *replicas == 0 && min_replicas == 0;
+        if !self.config.gates.enabled(Gate::HpaScaleToZero) {
+            self.remove_condition(ConditionType::ScaledToZero);
+        } else if to_zero && self.has_object_or_external_metrics() {
+            let message = "the HPA controller scaled the workload to zero";
+            self.set_condition(ConditionType::ScaledToZero, true, "ScaledToZero", message);
+        } else {
+            let message = "the HPA controller did not scale the workload to zero";
+            self.set_condition(ConditionType::ScaledToZero, false, "NotScaledToZero", message);
+        }
+        Ok(())
+    }
+
+    /// Updates the scale. It is read again after each rejected update; a conflict is retried.
+    fn update_scale(&mut self, replicas: i32) -> Result<(), Arc<str>> {
+        let attempts = self.config.rules.scale.update_attempts;
+        let mut attempt = 1;
+        loop {
+            let refused = self.input.update_scale;
+            let error = refused.map(|error| error.message.clone());
+            self.observation.scale_writes.push(ScaleWrite {
+                resource: self.input.scale_resource.clone(),
+                name: self.hpa.spec.scale_target_ref.name.clone(),
+                replicas,
+                error,
+            });
+            let Some(refused) = refused else {
+                return Ok(());
+            };
+            if attempts > 1
+                && let Err(error) = self.read_scale()
+            {
+                let reference = self.reference();
+                let what = format!("error getting latest scale for {reference}");
+                let text = format!("{what} during conflict retry: {}", error.message);
+                self.handle_error(text.into());
+            }
+            if attempt >= attempts || !is_conflict(refused) {
+                return Err(refused.message.clone());
+            }
+            attempt += 1;
+            self.wait(RETRY_WAIT);
+        }
+    }
+}
+
+/// Group and version of an apiVersion.
+///
+/// Upstream: apimachinery, pkg/runtime/schema, ParseGroupVersion
+pub(crate) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
+    match text.split_once('/') {
+        None => Ok(("", text)),
+        Some((_, version)) if version.contains('/') => {
+            Err(format!("unexpected GroupVersion string: {text}"))
+        }
+        Some(parts) => Ok(parts),
+    }
+}
+
+/// Upstream: apimachinery, pkg/api/errors, IsConflict
+pub(crate) fn is_conflict(error: &ApiError) -> bool {
+    const KNOWN: [&str; 18] = [
+        "NotFound",
+        "Unauthorized",
+        "Forbidden",
+        "AlreadyExists",
+        "Gone",
+        "Invalid",
+        "ServerTimeout",
+        "StoreReadError",
+        "Timeout",
+        "TooManyRequests",
+        "BadRequest",
+        "MethodNotAllowed",
+        "NotAcceptable",
+        "RequestEntityTooLarge",
+        "UnsupportedMediaType",
+        "InternalError",
+        "Expired",
+        "ServiceUnavailable",
+    ];
+    error.reason == "Conflict" || (error.code == 409 && !KNOWN.contains(&error.reason.as_str()))
+}

@@ -1,0 +1,214 @@
+//! What differs between Kubernetes releases; the only folder that names one. The algorithm matches
+//! on the fields of [`Rules`], never on a release. Each row of [`CHANGES`] is one observable change
+//! of [`Release::supported`], oldest first, with the release that introduced it and its source.
+
+mod admission;
+mod changes;
+mod metrics;
+mod normalization;
+mod pods;
+mod queue;
+mod release;
+mod scale;
+mod status;
+mod texts;
+
+pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
+pub use changes::{CHANGES, Change};
+pub use metrics::{MetricErrors, MetricRules, MetricsFrom, ObjectAverage, Within};
+pub use normalization::{BehaviorWindows, LimitOrder, NormalizationRules, Windows};
+pub use pods::{PodRules, Unready};
+pub use queue::{FirstReconcile, QueueRules};
+pub use release::{Release, ReleaseError, Releases};
+pub use scale::{AtZero, MissingScale, ScaleRules};
+pub use status::StatusRules;
+pub use texts::{AmbiguousHpas, MissingRequest, ObjectError, TextRules};
+
+use super::flags::{Flag, Flags, Gate};
+use super::time::Span;
+
+/// A feature gate in one release.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GateRule {
+    /// Neither the gate nor its feature exists.
+    Absent,
+    /// It is on or off by default, and can be changed.
+    Default(bool),
+    /// It can no longer be changed.
+    Locked(bool),
+    /// The gate was removed: its feature is always on.
+    Gone,
+}
+
+impl GateRule {
+    /// Returns true if the gate is on by default.
+    #[must_use]
+    pub const fn default_value(self) -> bool {
+        match self {
+            GateRule::Absent => false,
+            GateRule::Default(on) | GateRule::Locked(on) => on,
+            GateRule::Gone => true,
+        }
+    }
+}
+
+/// The behaviour of one release, as far as releases differ.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rules {
+    /// The feature gates, in the order of [`Gate::ALL`].
+    pub feature_gates: [GateRule; Gate::ALL.len()],
+    /// The default values of the flags.
+    pub default_flags: Flags,
+    /// The flags that exist, in the order of [`Flag::ALL`].
+    pub flags: [bool; Flag::ALL.len()],
+    /// How the API server admits and stores HPAs.
+    pub admission: AdmissionRules,
+    /// When the controller reconciles which HPA.
+    pub queue: QueueRules,
+    /// How the controller reads and writes the replicas of the target.
+    pub scale: ScaleRules,
+    /// How metrics become a proposal.
+    pub metrics: MetricRules,
+    /// Which pods count, and as what.
+    pub pods: PodRules,
+    /// How a proposal becomes the desired replicas.
+    pub normalization: NormalizationRules,
+    /// How the status and the events of an HPA are written.
+    pub status: StatusRules,
+    /// The wording of errors and messages.
+    pub texts: TextRules,
+}
+
+/// A feature gate that the HPA controller does not read, but that requires one that it does: to turn
+/// the latter off, this one has to be turned off as well.
+///
+/// Upstream: pkg/features/kube_features.go, defaultKubernetesFeatureGateDependencies
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dependent {
+    /// Upstream's name.
+    pub name: &'static str,
+    /// The gate that it requires.
+    pub needs: Gate,
+    /// The first release in which it requires that gate.
+    since: Release,
+    /// The first release in which it is on by default.
+    on_since: Option<Release>,
+}
+
+const fn dependent(name: &'static str, since: u32, on_since: Option<u32>) -> Dependent {
+    let on_since = match on_since {
+        Some(minor) => Some(Release { minor }),
+        None => None,
+    };
+    Dependent { name, needs: Gate::PodLevelResources, since: Release { minor: since }, on_since }
+}
+
+const DEPENDENTS: [Dependent; 4] = [
+    dependent("InPlacePodLevelResourcesVerticalScaling", 35, Some(36)),
+    dependent("PodLevelResourceManagers", 36, None),
+    dependent("PodLevelResourcesFixDefaulting", 37, Some(37)),
+    dependent("PodLevelResourcesFixKubeletQOSClass", 37, Some(37)),
+];
+
+impl Dependent {
+    /// The dependent gates of a release.
+    pub fn of(release: Release) -> impl Iterator<Item = Dependent> {
+        DEPENDENTS.into_iter().filter(move |dependent| dependent.since <= release)
+    }
+
+    /// Returns true if it is on by default in a release.
+    #[must_use]
+    pub fn default_value(&self, release: Release) -> bool {
+        self.on_since.is_some_and(|since| since <= release)
+    }
+}
+
+impl Rules {
+    /// The behaviour of a release.
+    #[must_use]
+    pub fn of(release: Release) -> Rules {
+        Rules::after(CHANGES.iter().take_while(|change| change.since <= release).count())
+    }
+
+    /// The behaviour after the first `changes` rows of [`CHANGES`].
+    #[must_use]
+    pub fn after(changes: usize) -> Rules {
+        Rules::by(CHANGES.iter().take(changes))
+    }
+
+    /// The behaviour after the first `changes` rows of [`CHANGES`], but without the row `index`.
+    #[must_use]
+    pub fn without(index: usize, changes: usize) -> Rules {
+        let others = CHANGES.iter().take(changes).enumerate().filter(|(other, _)| *other != index);
+        Rules::by(others.map(|(_, change)| change))
+    }
+
+    fn by<'c>(rows: impl Iterator<Item = &'c Change>) -> Rules {
+        let mut rules = Rules {
+            feature_gates: [GateRule::Absent; Gate::ALL.len()],
+            default_flags: Flags {
+                concurrent_syncs: 1,
+                sync_period: Span::from_secs(30),
+                ..Flags::default()
+            },
+            flags: [true; Flag::ALL.len()],
+            admission: AdmissionRules::OLDEST,
+            queue: QueueRules::OLDEST,
+            scale: ScaleRules::OLDEST,
+            metrics: MetricRules::OLDEST,
+            pods: PodRules::OLDEST,
+            normalization: NormalizationRules::OLDEST,
+            status: StatusRules::OLDEST,
+            texts: TextRules::OLDEST,
+        };
+        for flag in [
+            Flag::Tolerance,
+            Flag::UpscaleDelay,
+            Flag::DownscaleDelay,
+            Flag::DownscaleStabilization,
+            Flag::CpuInitializationPeriod,
+            Flag::InitialReadinessDelay,
+            Flag::ConcurrentSyncs,
+        ] {
+            rules.flag(flag, false);
+        }
+        for change in rows {
+            (change.apply)(&mut rules);
+        }
+        rules
+    }
+
+    fn gate(&mut self, gate: Gate, rule: GateRule) {
+        self.feature_gates[gate as usize] = rule;
+    }
+
+    fn flag(&mut self, flag: Flag, exists: bool) {
+        self.flags[flag as usize] = exists;
+    }
+}
+
+/// The behaviour of the newest release.
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules::of(Release::newest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::quantity::Format;
+
+    #[test]
+    fn changes_are_in_order_and_add_up_to_the_newest_release() {
+        assert!(CHANGES.is_sorted_by_key(|change| change.since));
+        let rules = Rules::of(Release::V1_37);
+        assert_eq!(rules.queue.first_reconcile, FirstReconcile::Immediate);
+        assert_eq!(rules.scale.update_attempts, 5);
+        assert_eq!(rules.status.memory_format, Format::BinarySI);
+        let tolerance = rules.feature_gates[Gate::HpaConfigurableTolerance as usize];
+        assert_eq!(tolerance, GateRule::Locked(true));
+        assert!(rules.feature_gates.iter().all(|gate| gate.default_value()));
+        assert_eq!(Rules::of(Release { minor: 33 }).scale.update_attempts, 1);
+    }
+}

@@ -1,0 +1,57 @@
+//! Rules of the step from a proposal to the desired replicas: windows, policies and limits.
+
+/// What prevents another change of the replicas for some time, if the HPA has no `behavior`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Windows {
+    /// After a change, scaling up is forbidden for some time, and scaling down for another.
+    Forbidden,
+    /// The replicas do not fall below the recommendations of the stabilization window.
+    Recommendations,
+}
+
+/// The order in which limits are applied, if the HPA has no `behavior`. The rate limit is twice the
+/// current replicas, and at least 4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LimitOrder {
+    /// At least `minReplicas` and 1, at most `maxReplicas`, and then at most the rate limit.
+    RateLast,
+    /// At most the rate limit, even above `maxReplicas`; only if that does not apply, at least 1,
+    /// and then between `minReplicas` and `maxReplicas`.
+    RateInstead,
+    /// As [`LimitOrder::RateInstead`], but never above `maxReplicas`.
+    RateFirst,
+    /// Between `minReplicas` and the smaller of both upper limits.
+    Range,
+}
+
+/// How the stabilization windows of `behavior` apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BehaviorWindows {
+    /// The result is the recommendation of the window of the direction in which the replicas would
+    /// change, even if it reverses that direction.
+    Replace,
+    /// The current replicas are moved between the recommendations of both windows.
+    Clamp,
+}
+
+/// How a proposal becomes the desired replicas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NormalizationRules {
+    /// What prevents another change for some time.
+    pub windows: Windows,
+    /// The order in which limits are applied.
+    pub limits: LimitOrder,
+    /// How the stabilization windows of `behavior` apply.
+    pub behavior_windows: BehaviorWindows,
+    /// Whether changes in the other direction count in the policies of `behavior`.
+    pub changes_are_netted: bool,
+}
+
+impl NormalizationRules {
+    pub(super) const OLDEST: NormalizationRules = NormalizationRules {
+        windows: Windows::Forbidden,
+        limits: LimitOrder::RateLast,
+        behavior_windows: BehaviorWindows::Replace,
+        changes_are_netted: false,
+    };
+}

@@ -1,0 +1,56 @@
+//! Rules of the pods that a resource metric or a metric of pods counts.
+
+/// Which pods are not ready, so that their metrics do not count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unready {
+    /// Every pod that does not run or is not ready, whatever the metric. `failed`: for a percentage
+    /// of requests, failed pods are not ready; otherwise they are ignored there.
+    All {
+        /// See above.
+        failed: bool,
+    },
+    /// Pods whose cpu was measured too early after their start.
+    JustStarted,
+}
+
+/// Which pods count, and as what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PodRules {
+    /// Which pods are not ready.
+    pub unready: Unready,
+    /// Whether a pending pod is not ready, whatever else is known of it.
+    pub pending_is_unready: bool,
+    /// Whether terminating and failed pods are ignored.
+    pub terminating_is_ignored: bool,
+    /// Whether the metrics of ignored pods count nevertheless.
+    pub ignored_pods_are_measured: bool,
+    /// Whether, for scaling down, a pod without metrics counts as its target if that is above its
+    /// request.
+    pub missing_pods_count_their_target: bool,
+    /// Whether pods without metrics count as zero if the average equals its target.
+    pub zeros_at_target: bool,
+    /// Whether the requests of sidecars count.
+    pub sidecars_count: bool,
+    /// Whether a pod without the container of a ContainerResource metric is an error.
+    pub container_must_exist: bool,
+    /// Whether metrics of a pod without that container fail the metric. If not, the pod counts as a
+    /// pod without metrics.
+    pub container_metrics_must_exist: bool,
+    /// Whether other HPAs that select the same pods are an error.
+    pub ambiguous_selector_is_checked: bool,
+}
+
+impl PodRules {
+    pub(super) const OLDEST: PodRules = PodRules {
+        unready: Unready::All { failed: true },
+        pending_is_unready: false,
+        terminating_is_ignored: false,
+        ignored_pods_are_measured: false,
+        missing_pods_count_their_target: false,
+        zeros_at_target: true,
+        sidecars_count: false,
+        container_must_exist: false,
+        container_metrics_must_exist: true,
+        ambiguous_selector_is_checked: false,
+    };
+}

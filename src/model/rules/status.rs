@@ -1,0 +1,38 @@
+//! Rules of the HPA's status and events.
+
+use crate::model::quantity::Format;
+
+/// How the status and the events of an HPA are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StatusRules {
+    /// Whether HPAs have conditions, and a status write after a scale that could not be read or
+    /// written.
+    pub has_conditions: bool,
+    /// Whether each reconcile writes the status, even if nothing changed.
+    pub is_always_written: bool,
+    /// Whether a failure keeps the metrics of the last status.
+    pub failure_keeps_metrics: bool,
+    /// Whether the error of a status write is reported after the scale could not be read.
+    pub scale_failure_reports_write_error: bool,
+    /// How the average memory usage is printed.
+    pub memory_format: Format,
+    /// Whether the status of an object's average names the object.
+    pub object_average_names_object: bool,
+    /// Whether `lastScaleTime` is stored in whole seconds, as all other times are.
+    pub scale_times_are_whole: bool,
+    /// Whether events of one object are rate limited by their type.
+    pub events_are_limited_by_type: bool,
+}
+
+impl StatusRules {
+    pub(super) const OLDEST: StatusRules = StatusRules {
+        has_conditions: false,
+        is_always_written: true,
+        failure_keeps_metrics: true,
+        scale_failure_reports_write_error: false,
+        memory_format: Format::DecimalSI,
+        object_average_names_object: false,
+        scale_times_are_whole: false,
+        events_are_limited_by_type: false,
+    };
+}
