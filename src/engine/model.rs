@@ -238,21 +238,9 @@ impl Simulation {
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
         let resumes = self.concurrent && self.resumes(now);
         let index = if resumes { self.resuming() } else { self.peek(now) };
-        let Some(served) = self.hpas.get_mut(index) else { return false };
+        self.map_target(index);
+        let Some(served) = self.hpas.get(index) else { return false };
         let hpa = self.cluster.hpa(&served.name);
-        if let Some(hpa) = hpa
-            && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
-        {
-            let reference = &hpa.spec.scale_target_ref;
-            let place = match self.rules.scale.in_extensions {
-                true => Ok(of_extensions(&self.kinds, &reference.kind)),
-                false => {
-                    let quoted = self.rules.texts.unknown_kind_is_quoted;
-                    map_to_resource(&self.kinds, reference, quoted)
-                }
-            };
-            served.mapped = Some((hpa.spec.clone(), place));
-        }
         let first = &self.targets[0];
         let mapped = served.mapped.as_ref().map(|(_, place)| place.as_ref());
         let (place, mapping_error) = match mapped {
@@ -305,6 +293,25 @@ impl Simulation {
         let decided = reconciled.is_some();
         *decision = reconciled.unwrap_or_default();
         decided
+    }
+
+    /// Maps the target of an HPA to its resource, unless its spec is the one that was mapped last.
+    fn map_target(&mut self, index: usize) {
+        let Some(served) = self.hpas.get_mut(index) else { return };
+        let hpa = self.cluster.hpa(&served.name);
+        if let Some(hpa) = hpa
+            && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
+        {
+            let reference = &hpa.spec.scale_target_ref;
+            let place = match self.rules.scale.in_extensions {
+                true => Ok(of_extensions(&self.kinds, &reference.kind)),
+                false => {
+                    let quoted = self.rules.texts.unknown_kind_is_quoted;
+                    map_to_resource(&self.kinds, reference, quoted)
+                }
+            };
+            served.mapped = Some((hpa.spec.clone(), place));
+        }
     }
 
     /// Returns true if a blocked reconcile can resume; it does so before a new one begins.

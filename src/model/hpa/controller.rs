@@ -244,8 +244,8 @@ impl Controller {
         self.sync_into(input, &mut decision).then_some(decision)
     }
 
-    /// [`Controller::sync`] into a decision whose memory is reused; returns false if there is none. A
-    /// new decision in each tick takes 0.7 of the ticks/s at 10 pods.
+    /// [`Controller::sync`] into a decision whose memory is reused; returns false if there is none.
+    /// A new decision in each tick takes 0.7 of the ticks/s at 10 pods.
     pub fn sync_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> bool {
         self.resync_until(input.now);
         decision.clear();
@@ -309,16 +309,16 @@ impl Controller {
         self.queue.add_rate_limited(key, now, self.config.flags.sync_period);
     }
 
-    /// Returns true if the informer resyncs at exactly this time. Whether it does so before or after
-    /// a key that is due at the same time is random.
+    /// Returns true if the informer resyncs at exactly this time. Whether it does so before or
+    /// after a key that is due at the same time is random.
     #[must_use]
     pub fn resyncs_at(&self, instant: Time) -> bool {
         self.resync.is_at(instant)
     }
 
     /// Processes the informer's resyncs up to a time. If each reconcile queues the next one, only
-    /// resyncs while a reconcile is blocked matter: they queue its key, and the keys that wait for a
-    /// worker. They queue the keys of all HPAs, but the others already wait for an earlier time.
+    /// resyncs while a reconcile is blocked matter: they queue its key, and the keys that wait for
+    /// a worker. They queue the keys of all HPAs, but the others already wait for an earlier time.
     /// Upstream's order is random; the model's is by name.
     pub(crate) fn resync_until(&mut self, now: Time) {
         while !self.config.rules.queue.success_requeues || !self.blocked.is_empty() {

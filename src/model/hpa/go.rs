@@ -22,8 +22,8 @@ pub(crate) fn go_i64(value: f64) -> i64 {
     }
 }
 
-/// Formats a format string without arguments. Older releases use messages as format strings, so that
-/// a percent sign in the error of a metrics API is replaced.
+/// Formats a format string without arguments. Older releases use messages as format strings, so
+/// that a percent sign in the error of a metrics API is replaced.
 ///
 /// Upstream: Go's fmt, Sprintf without arguments
 #[must_use]
@@ -82,8 +82,8 @@ fn print_verb<'f>(printed: &mut String, format: &'f str) -> &'f str {
     characters.as_str()
 }
 
-/// Skips an index such as `[1]`, which is always bad, as there are no arguments. Returns whether there
-/// was one, and the rest of the format.
+/// Skips an index such as `[1]`, which is always bad, as there are no arguments. Returns whether
+/// there was one, and the rest of the format.
 ///
 /// Upstream: Go's fmt, argNumber and parseArgNumber
 fn skip_index<'f>(format: &'f str, good: &mut bool) -> (bool, &'f str) {

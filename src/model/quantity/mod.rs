@@ -20,7 +20,8 @@ use std::sync::Arc;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use decimal::{Dec, Magnitude};
+use decimal::{Dec, remove_factors};
+use num_bigint::BigInt;
 
 /// How a quantity is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,8 +136,8 @@ impl Quantity {
         let (base, exponent) = match &self.amount {
             Amount::Int { value, scale } => (*value as f64, *scale),
             Amount::Dec(dec) => {
-                let digits = dec.magnitude.to_digits().parse::<f64>().unwrap_or(f64::INFINITY);
-                (if dec.negative { -digits } else { digits }, dec.scale.wrapping_neg())
+                let unscaled = dec.unscaled.to_string().parse::<f64>().unwrap_or(f64::INFINITY);
+                (unscaled, dec.scale.wrapping_neg())
             }
         };
         if exponent == 0 { base } else { base * pow10(exponent) }
@@ -147,14 +148,9 @@ impl Quantity {
     pub fn sign(&self) -> i32 {
         match &self.amount {
             Amount::Int { value, .. } => value.signum() as i32,
-            Amount::Dec(dec) if dec.magnitude.is_zero() => 0,
-            Amount::Dec(dec) => {
-                if dec.negative {
-                    -1
-                } else {
-                    1
-                }
-            }
+            Amount::Dec(dec) if dec.is_zero() => 0,
+            Amount::Dec(dec) if dec.is_negative() => -1,
+            Amount::Dec(_) => 1,
         }
     }
 
@@ -195,14 +191,7 @@ impl Quantity {
     /// Upstream: quantity.go, Quantity.Cmp
     #[must_use]
     pub fn compare(&self, other: &Quantity) -> Ordering {
-        let mut difference = other.to_dec();
-        difference.negative = !difference.negative;
-        let difference = self.to_dec().plus(&difference);
-        match (difference.magnitude.is_zero(), difference.negative) {
-            (true, _) => Ordering::Equal,
-            (false, true) => Ordering::Less,
-            (false, false) => Ordering::Greater,
-        }
+        self.to_dec().compare(&other.to_dec())
     }
 
     /// Go's zero value of a quantity: of no format, and from no text.
@@ -289,31 +278,28 @@ impl Quantity {
         if self.format == Format::BinarySI {
             let mut whole = self.to_dec();
             if whole.cmp_magnitude(1024) != Ordering::Less && whole.round_up(0) {
-                let times = whole.magnitude.remove_factors(1024);
-                let sign = if whole.negative { "-" } else { "" };
+                let times = remove_factors(&mut whole.unscaled, 1024);
                 let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
                 let suffix = suffix.get(times as usize).copied().unwrap_or_default();
-                return format!("{sign}{}{suffix}", whole.magnitude.to_digits());
+                return format!("{}{suffix}", whole.unscaled);
             }
         }
-        let (negative, mut magnitude, scale) = self.to_dec().reduced();
+        let (unscaled, scale) = self.to_dec().reduced();
         let exponent = scale.wrapping_neg();
         let spare = exponent.rem_euclid(3);
-        magnitude.mul_pow10(spare.unsigned_abs());
+        let digits = unscaled * 10_u32.pow(spare.unsigned_abs());
         let exponent = exponent.wrapping_sub(spare);
-        let sign = if negative { "-" } else { "" };
-        let digits = magnitude.to_digits();
         if self.format == Format::DecimalExponent {
             return match exponent {
-                0 => format!("{sign}{digits}"),
-                _ => format!("{sign}{digits}e{exponent}"),
+                0 => format!("{digits}"),
+                _ => format!("{digits}e{exponent}"),
             };
         }
         let suffix = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
         let index = usize::try_from((i64::from(exponent) + 9) / 3).unwrap_or(usize::MAX);
         // Upstream prints no suffix at all beyond E: `1000E` is stored as `1`.
         let suffix = suffix.get(index).copied().unwrap_or_default();
-        format!("{sign}{digits}{suffix}")
+        format!("{digits}{suffix}")
     }
 }
 
@@ -380,32 +366,30 @@ fn parse_slowly(
     if !parts.has_digits {
         return Err(QuantityError::Numeric);
     }
-    let mut magnitude = Magnitude::from_digits(parts.num);
-    for digit in parts.denom.bytes() {
-        magnitude.mul_add(10, u32::from(digit - b'0'));
-    }
+    let digits = format!("{}{}", parts.num, parts.denom);
+    let mut unscaled: BigInt = digits.parse().map_err(|_| QuantityError::Numeric)?;
     let mut scale = parts.denom.len() as i32;
     if format == Format::BinarySI {
-        for _ in 0..exponent {
-            magnitude.mul_add(2, 0);
-        }
+        unscaled <<= exponent;
     } else {
         scale = scale.wrapping_sub(exponent);
     }
     if !(-MAX_DIGITS..=MAX_DIGITS).contains(&scale) {
         return Err(QuantityError::TooLarge);
     }
-    let mut dec = Dec { negative: !parts.positive && !magnitude.is_zero(), magnitude, scale };
-    if !dec.magnitude.is_zero() {
+    if !parts.positive {
+        unscaled = -unscaled;
+    }
+    let mut dec = Dec { unscaled, scale };
+    if !dec.is_zero() {
         dec.round_up(-NANO);
     }
     let mut format = format;
     if format == Format::BinarySI {
         if dec.cmp_magnitude(i64::MAX.unsigned_abs()) == Ordering::Greater {
-            dec.magnitude = Magnitude::from(i64::MAX.unsigned_abs());
-            dec.scale = 0;
+            dec = Dec::from_int(if dec.is_negative() { -i64::MAX } else { i64::MAX }, 0);
         }
-        if !dec.magnitude.is_zero() && dec.cmp_magnitude(1) == Ordering::Less {
+        if !dec.is_zero() && dec.cmp_magnitude(1) == Ordering::Less {
             format = Format::DecimalSI;
         }
     }
@@ -469,20 +453,20 @@ fn scaled_value(dec: &Dec) -> i64 {
     if dif <= 0 {
         return dec.unscaled_i64().wrapping_mul(power_of_ten(dif.unsigned_abs()));
     }
-    let small = dec.negative || dec.magnitude < Magnitude::from(i64::MAX.unsigned_abs());
+    let small = dec.unscaled < BigInt::from(i64::MAX);
     if small && dif < 19 {
         let (unscaled, divide) = (dec.unscaled_i64(), power_of_ten(dif.unsigned_abs()));
         let result = unscaled / divide;
         return if unscaled % divide == 0 { result } else { result.wrapping_add(1) };
     }
-    // Euclidean division: for a negative number the quotient is rounded down first.
-    let mut quotient = dec.magnitude.clone();
-    let inexact = quotient.div_pow10(dif.unsigned_abs());
-    if inexact && dec.negative {
-        quotient.mul_add(1, 1);
+    // Upstream divides with a Euclidean remainder and adds one to an inexact quotient: it rounds
+    // up.
+    let divisor = BigInt::from(10).pow(dif.unsigned_abs());
+    let mut unscaled = &dec.unscaled / &divisor;
+    if dec.unscaled > &unscaled * &divisor {
+        unscaled += 1;
     }
-    let low = Dec { negative: dec.negative, magnitude: quotient, scale: 0 }.unscaled_i64();
-    if inexact { low.wrapping_add(1) } else { low }
+    Dec { unscaled, scale: -MILLI }.unscaled_i64()
 }
 
 /// `int64(math.Pow10(n))` on amd64.

@@ -1,4 +1,5 @@
-//! Rules of the API server: which fields HPAs have, how they are validated, and how they are stored.
+//! Rules of the API server: which fields HPAs have, how they are validated, and how they are
+//! stored.
 
 /// The error for `maxReplicas` below 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -79,8 +79,8 @@ pub struct Rules {
     pub texts: TextRules,
 }
 
-/// A feature gate that the HPA controller does not read, but that requires one that it does: to turn
-/// the latter off, this one has to be turned off as well.
+/// A feature gate that the HPA controller does not read, but that requires one that it does: to
+/// turn the latter off, this one has to be turned off as well.
 ///
 /// Upstream: pkg/features/kube_features.go, defaultKubernetesFeatureGateDependencies
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

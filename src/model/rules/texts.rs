@@ -68,7 +68,8 @@ pub struct TextRules {
     /// Whether the condition of a failed selector uses the error as a format string without
     /// arguments.
     pub selector_messages_are_formats: bool,
-    /// Whether the condition of a failed metric uses the error as a format string without arguments.
+    /// Whether the condition of a failed metric uses the error as a format string without
+    /// arguments.
     pub metric_messages_are_formats: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Conversion of HPAs between versions of the API, as the API server does it.
 //!
 //! Version v1 has neither a list of metrics nor behavior. It has them as JSON in annotations, which
-//! the API server writes when an HPA is read as v1, and reads when one is submitted. It decodes them
-//! as Go does: field names are case-insensitive, unknown fields are ignored, and an annotation that
-//! can't be decoded is ignored as a whole.
+//! the API server writes when an HPA is read as v1, and reads when one is submitted. It decodes
+//! them as Go does: field names are case-insensitive, unknown fields are ignored, and an annotation
+//! that can't be decoded is ignored as a whole.
 //!
 //! Not covered: fields that occur twice with different case, and versions that no API server serves
 //! any more (`scenario` converts them to v2 beforehand).
@@ -395,8 +395,8 @@ impl<'a> Fields<'a> {
 /// The fields of a metric's sources.
 const SOURCES: [&str; 5] = ["resource", "containerResource", "pods", "object", "external"];
 
-/// Converts a metric of a v2 spec to v2beta1, which is also the format of v1's annotation. Fields that
-/// v2beta1 does not have are dropped.
+/// Converts a metric of a v2 spec to v2beta1, which is also the format of v1's annotation. Fields
+/// that v2beta1 does not have are dropped.
 ///
 /// Upstream: staging/src/k8s.io/api/autoscaling/v2beta1/types.go
 #[must_use]

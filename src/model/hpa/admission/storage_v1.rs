@@ -1,7 +1,7 @@
 //! The round trip of an HPA through `autoscaling/v1`, the storage version of older releases. It
-//! loses information: the percentage of cpu has a field of its own in v1, so that it comes last, and
-//! only once; the types of targets follow from their values; and the totals of objects and external
-//! metrics can't be omitted.
+//! loses information: the percentage of cpu has a field of its own in v1, so that it comes last,
+//! and only once; the types of targets follow from their values; and the totals of objects and
+//! external metrics can't be omitted.
 //!
 //! Upstream: pkg/apis/autoscaling/v1/conversion.go.
 
@@ -79,7 +79,8 @@ fn metric_through_v1(metric: &mut MetricSpec) {
 
 /// The status of metrics after the round trip.
 ///
-/// Upstream: Convert_autoscaling_MetricStatus_To_v1_MetricStatus and back, and the functions that they call
+/// Upstream: Convert_autoscaling_MetricStatus_To_v1_MetricStatus and back, and the functions that
+/// they call
 pub fn metrics_through_v1(metrics: &mut [MetricStatus]) {
     for metric in metrics {
         match metric {

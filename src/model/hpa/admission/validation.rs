@@ -206,8 +206,8 @@ fn validate_scale_target_ref(
     validate_cross_version_object_reference(target, path, allow_empty_group, errors);
 }
 
-/// Returns true if a stored HPA has a metric of an object with an invalid apiVersion: then a changed
-/// HPA may have one as well.
+/// Returns true if a stored HPA has a metric of an object with an invalid apiVersion: then a
+/// changed HPA may have one as well.
 ///
 /// Upstream: strategy.go, validationOptionsForHorizontalPodAutoscaler
 fn describes_unknown_versions(old: &HpaSpec) -> bool {

@@ -22,8 +22,8 @@ const CUSTOM_API: &str = "custom metrics API";
 const EXTERNAL_API: &str = "external metrics API";
 
 impl<'a> Reconcile<'a> {
-    /// Queries metrics.k8s.io and groups the pods: only then the number of metrics in the response is
-    /// known.
+    /// Queries metrics.k8s.io and groups the pods: only then the number of metrics in the response
+    /// is known.
     ///
     /// Upstream: metrics/client.go, GetResourceMetric
     pub(super) fn get_resource_metric(
@@ -125,8 +125,8 @@ impl<'a> Reconcile<'a> {
         }
     }
 
-    /// Queries custom.metrics.k8s.io for a metric of one object. An HPA can only read objects of its
-    /// own namespace: the name of a described Namespace is ignored.
+    /// Queries custom.metrics.k8s.io for a metric of one object. An HPA can only read objects of
+    /// its own namespace: the name of a described Namespace is ignored.
     ///
     /// Upstream: metrics/client.go, GetObjectMetric
     pub(super) fn get_object_metric(

@@ -113,10 +113,9 @@ impl<'a> Reconcile<'a> {
 /// Upstream: collapseTimeSamples
 fn collapse_time_samples(value: &Quantity) -> i64 {
     let mut dec = value.to_dec();
-    let (sign, digits) = (if dec.negative { "-" } else { "" }, dec.magnitude.to_digits());
-    let text = format!("{sign}{digits}e{}", i64::from(dec.scale).wrapping_neg());
-    let whole = dec.round_up(0) && !dec.negative;
-    match dec.magnitude.to_digits().parse::<u64>() {
+    let text = format!("{}e{}", dec.unscaled, i64::from(dec.scale).wrapping_neg());
+    let whole = dec.round_up(0) && !dec.is_negative();
+    match u64::try_from(&dec.unscaled) {
         Ok(integer) if whole => (integer as i64).wrapping_mul(1000),
         _ => go_i64(text.parse::<f64>().unwrap_or_default() * 1000.0),
     }

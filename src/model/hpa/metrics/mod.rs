@@ -48,8 +48,8 @@ impl Tolerances {
         }
     }
 
-    /// The same for the average of an object's or external metric. Older releases test there whether
-    /// the ratio is outside, which is never true of NaN.
+    /// The same for the average of an object's or external metric. Older releases test there
+    /// whether the ratio is outside, which is never true of NaN.
     ///
     /// Upstream: replica_calculator.go, GetExternalPerPodMetricReplicas
     pub(crate) fn is_not_beyond(self, usage_ratio: f64) -> bool {

@@ -33,8 +33,8 @@ pub(super) fn pod_requests(spec: &PodSpec, resource: &str) -> Option<Quantity> {
     request
 }
 
-/// The most that the containers need: all running containers together, or an init container with the
-/// sidecars that were started before it.
+/// The most that the containers need: all running containers together, or an init container with
+/// the sidecars that were started before it.
 ///
 /// Upstream: resource/helpers.go, AggregateContainerRequests and aggregateContainerResourcesByFn
 fn aggregate_container_requests(spec: &PodSpec, resource: &str) -> Option<Quantity> {

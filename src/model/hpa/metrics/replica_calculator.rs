@@ -212,8 +212,8 @@ struct FilledPods {
     value: i64,
 }
 
-/// The part that both kinds of targets share. `recompute` returns the ratio with missing and unready
-/// pods filled in.
+/// The part that both kinds of targets share. `recompute` returns the ratio with missing and
+/// unready pods filled in.
 fn replicas(
     query: &Query<'_>,
     groups: &Groups<'_>,

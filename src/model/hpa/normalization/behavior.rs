@@ -342,7 +342,8 @@ fn calculate_scale_down_limit_with_behaviors(
     (limit, RateLimit::Policies { up, select, policies, limit })
 }
 
-/// The replicas that each policy of a direction allows, from the replicas at the start of its period.
+/// The replicas that each policy of a direction allows, from the replicas at the start of its
+/// period.
 fn evaluate_policies(
     past: &Past<'_>,
     current_replicas: i32,

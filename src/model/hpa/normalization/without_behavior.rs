@@ -58,7 +58,8 @@ impl Reconcile<'_> {
         self.set_limited(stabilized, limits)
     }
 
-    /// The highest recommendation of the window. The new one replaces the last one before the window.
+    /// The highest recommendation of the window. The new one replaces the last one before the
+    /// window.
     ///
     /// Upstream: horizontal.go, stabilizeRecommendation
     fn stabilize_recommendation(&mut self, prenormalized_desired_replicas: i32) -> i32 {
@@ -97,8 +98,8 @@ impl Reconcile<'_> {
     }
 
     /// Returns true if the forbidden windows permit a change to the desired replicas. For some time
-    /// after a change, scaling up is forbidden, and for another, scaling down; `timestamp`, the time
-    /// of the winning metric, counts. The condition is set even if no change is desired.
+    /// after a change, scaling up is forbidden, and for another, scaling down; `timestamp`, the
+    /// time of the winning metric, counts. The condition is set even if no change is desired.
     ///
     /// Upstream: horizontal.go, shouldScale, up to Kubernetes 1.11
     pub(crate) fn should_scale(&mut self, current: i32, desired: i32, timestamp: Time) -> bool {

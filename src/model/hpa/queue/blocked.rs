@@ -1,9 +1,9 @@
 //! Blocked reconciles: they wait for a slow response, or for another attempt to update the scale.
 //!
 //! What a reconcile reads after a wait is not known when it begins. So a reconcile that may wait is
-//! worked out up to its first wait and put aside. When the wait is over, it is worked out again from
-//! its beginning, with the inputs that were recorded. This is slow, but rare; other reconciles are
-//! worked out at once.
+//! worked out up to its first wait and put aside. When the wait is over, it is worked out again
+//! from its beginning, with the inputs that were recorded. This is slow, but rare; other reconciles
+//! are worked out at once.
 
 use std::sync::Arc;
 
@@ -109,8 +109,8 @@ impl Controller {
         self.advance(blocked)
     }
 
-    /// The blocked reconcile that resumes next, and when. Of several at the same time, the first one
-    /// by key.
+    /// The blocked reconcile that resumes next, and when. Of several at the same time, the first
+    /// one by key.
     #[must_use]
     pub fn next_to_resume(&self) -> Option<(Time, &Arc<str>)> {
         let blocked = &self.blocked[self.first_to_resume()?];

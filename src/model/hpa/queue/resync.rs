@@ -2,9 +2,9 @@
 //! which queues the key for one sync period later.
 //!
 //! A waiting key is not affected: it is due within one sync period anyway. If each reconcile queues
-//! the next one, a resync matters only while a key is processed, and only if that takes time. In old
-//! releases, where a successful reconcile queues nothing, the resync causes the next reconcile. It
-//! needs no entry in the queue.
+//! the next one, a resync matters only while a key is processed, and only if that takes time. In
+//! old releases, where a successful reconcile queues nothing, the resync causes the next reconcile.
+//! It needs no entry in the queue.
 
 use crate::model::time::{Span, Time};
 
@@ -13,9 +13,9 @@ use crate::model::time::{Span, Time};
 /// Upstream: client-go, shared_informer.go, minimumResyncPeriod
 const SHORTEST_PERIOD: Span = Span::from_secs(1);
 
-/// The delay of each resync. Without it, a key that was queued by a resync would be due at the time of
-/// the next resync, in random order. Upstream's timers have a longer delay; in virtual time it is
-/// exactly this.
+/// The delay of each resync. Without it, a key that was queued by a resync would be due at the time
+/// of the next resync, in random order. Upstream's timers have a longer delay; in virtual time it
+/// is exactly this.
 const LATE: Span = Span(1);
 
 /// The resync period of informers unless a handler requests a shorter one. The

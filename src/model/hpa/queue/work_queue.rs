@@ -1,13 +1,13 @@
 //! The controller's work queue.
 //!
 //! As in client-go there are two queues: keys that wait for their time, and keys that are ready. A
-//! waiting key has one entry, whose time only ever becomes earlier; a ready key is not queued twice.
-//! There are no workers: keys that are ready at the same time are handed out in the order in which
-//! they became ready. Upstream has several workers, and their order is not deterministic.
+//! waiting key has one entry, whose time only ever becomes earlier; a ready key is not queued
+//! twice. There are no workers: keys that are ready at the same time are handed out in the order in
+//! which they became ready. Upstream has several workers, and their order is not deterministic.
 //!
 //! Waiting keys are a heap with upstream's order of swaps: of several keys that wait for the same
-//! time, the first one that was queued is not always the first one that becomes ready. In the oldest
-//! releases they are a sorted list, where it is.
+//! time, the first one that was queued is not always the first one that becomes ready. In the
+//! oldest releases they are a sorted list, where it is.
 //!
 //! Upstream: client-go, `util/workqueue`; Go, `container/heap`.
 

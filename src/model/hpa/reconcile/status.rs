@@ -92,8 +92,8 @@ impl Reconcile<'_> {
         }
     }
 
-    /// The message of a condition. It is formatted only if it is not the present one: formatting the
-    /// message of ValidMetricFound in each tick takes 0.71 of the ticks/s at 10 pods.
+    /// The message of a condition. It is formatted only if it is not the present one: formatting
+    /// the message of ValidMetricFound in each tick takes 0.71 of the ticks/s at 10 pods.
     pub(crate) fn condition_message(&self, type_: ConditionType, text: fmt::Arguments<'_>) -> Text {
         let condition = self.status.conditions.iter().find(|it| it.type_ == type_);
         let present = condition.map(|condition| &condition.message);
