@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use super::change::{Change, ExternalMetricChange, ObjectMetricChange, PodValue, PodsMetricChange};
 use super::pods::SimPod;
 use super::signal::{self, Grain};
-use super::simulation::World;
+use super::simulation::Simulation;
 use super::usage::contains;
 use crate::model::api::{ApiError, Series};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{Action, PodsMetric, Signal, TimelineEvent, UsageSource};
 
-/// What was told of the metrics, each at the place that it has in the scenario.
+/// The metrics as last published, each at its index in the scenario.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PublishedCustom {
     pods: Vec<PodsMetricChange>,
@@ -32,19 +32,23 @@ struct Disturbance {
     empty: bool,
 }
 
-impl World {
-    /// Tells the metrics that differ from what was told.
-    pub(super) fn publish_custom_metrics(&mut self, sampled: Time, changes: &mut Vec<Change>) {
-        let scenario = self.scenario.clone();
-        let mut published = std::mem::take(&mut self.published.custom);
+impl PublishedCustom {
+    /// Publishes the metrics that differ from what was last published.
+    pub(super) fn publish(
+        &mut self,
+        simulation: &Simulation,
+        sampled: Time,
+        changes: &mut Vec<Change>,
+    ) {
+        let scenario = &simulation.scenario;
         for (index, metric) in scenario.metrics.pods.iter().enumerate() {
-            let wanted = self.pods_metric(metric, sampled);
-            if replace(&mut published.pods, index, &wanted) {
+            let wanted = simulation.pods_metric(metric, sampled);
+            if replace(&mut self.pods, index, &wanted) {
                 changes.push(Change::PodsMetric(wanted));
             }
         }
         for (index, metric) in scenario.metrics.objects.iter().enumerate() {
-            let (series, error) = self.series(&metric.name, metric.all_series(), sampled);
+            let (series, error) = simulation.series(&metric.name, metric.all_series(), sampled);
             let wanted = ObjectMetricChange {
                 metric: metric.name.clone(),
                 kind: metric.object.group_kind(),
@@ -52,20 +56,21 @@ impl World {
                 series,
                 error,
             };
-            if replace(&mut published.objects, index, &wanted) {
+            if replace(&mut self.objects, index, &wanted) {
                 changes.push(Change::ObjectMetric(wanted));
             }
         }
         for (index, metric) in scenario.metrics.externals.iter().enumerate() {
-            let (series, error) = self.series(&metric.name, metric.all_series(), sampled);
+            let (series, error) = simulation.series(&metric.name, metric.all_series(), sampled);
             let wanted = ExternalMetricChange { metric: metric.name.clone(), series, error };
-            if replace(&mut published.externals, index, &wanted) {
+            if replace(&mut self.externals, index, &wanted) {
                 changes.push(Change::ExternalMetric(wanted));
             }
         }
-        self.published.custom = published;
     }
+}
 
+impl Simulation {
     fn pods_metric(&self, metric: &PodsMetric, sampled: Time) -> PodsMetricChange {
         let Disturbance { error, empty } = self.disturbance(&metric.name);
         let silent = empty || error.is_some();
@@ -83,7 +88,7 @@ impl World {
                 None if shared && !pod.serving() => Grain::Signed.quantity(0),
                 None => common.clone(),
             };
-            let template = self.published.templates[0].clone();
+            let template = self.templates.names[0].clone();
             PodValue { pod: pod.name.clone(), template, value, timestamp, window: Some(window) }
         };
         let timeline = &self.scenario.timeline;
@@ -118,8 +123,8 @@ impl World {
     /// What is wrong with a metric now; of several errors the one that began last.
     fn disturbance(&self, metric: &str) -> Disturbance {
         let mut found = Disturbance::default();
-        for &index in &self.disturbances {
-            match &self.scenario.timeline[index].action {
+        for action in self.disturbances() {
+            match action {
                 Action::MetricError(answer) if *answer.metric == *metric => {
                     found.error = Some(answer.error.clone());
                 }

@@ -10,8 +10,9 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use super::change::Change;
+use super::driver::World;
 use super::signal::Grain;
-use super::simulation::{MAX_PODS, World};
+use super::simulation::MAX_PODS;
 use crate::model::api::{ContainerMetrics, PodPhase, PodSpec};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -88,30 +89,33 @@ impl Mirror {
     /// All pods that there are at a time, in the order in which they were created. Time only goes
     /// forward.
     pub fn see(&mut self, at: Time, pods: &[RealPod]) {
-        let at = at.max(self.world.now);
-        self.world.run_until(at);
+        let simulation = &mut self.world.simulation;
+        let at = at.max(simulation.now);
+        simulation.run_until(at);
         let there: BTreeSet<&Arc<str>> = pods.iter().map(|pod| &pod.name).collect();
         for (_, gone) in self.pods.iter().filter(|(name, _)| !there.contains(name)) {
-            self.world.change(gone.ordinal, |pod| pod.delete(at, Span::ZERO));
+            simulation.change(gone.ordinal, |pod| pod.delete(at, Span::ZERO));
         }
-        self.world.follow();
+        simulation.follow();
         for pod in pods {
             self.look(at, pod);
         }
         // Nobody creates or deletes any but the cluster.
-        self.world.replicas = i32::try_from(self.world.active).unwrap_or(i32::MAX);
-        self.world.follow();
-        let Mirror { world, pods, .. } = self;
-        pods.retain(|_, seen| world.pods.contains_key(&seen.ordinal));
-        // A pod of the same name may have come at once.
-        world.published.lost_samples.retain(|name| !pods.contains_key(name));
+        let Mirror { world: World { simulation, .. }, pods, .. } = self;
+        simulation.replicas = vec![i32::try_from(simulation.active).unwrap_or(i32::MAX)];
+        simulation.follow();
+        pods.retain(|_, seen| simulation.pods.contains_key(&seen.ordinal));
+        for removed in &mut simulation.touched.removed {
+            removed.is_replaced |= pods.contains_key(&removed.name);
+        }
     }
 
     fn look(&mut self, at: Time, pod: &RealPod) {
+        let simulation = &mut self.world.simulation;
         let old = self.pods.get(&pod.name);
-        let gone = |old: &&Seen| self.world.pods.get(&old.ordinal).is_none_or(|it| it.gone);
+        let gone = |old: &&Seen| simulation.pods.get(&old.ordinal).is_none_or(|it| it.gone);
         let old = old.filter(|old| !gone(old));
-        if old.is_some_and(|old| old.pod == *pod) || old.is_none() && self.world.active >= MAX_PODS
+        if old.is_some_and(|old| old.pod == *pod) || old.is_none() && simulation.active >= MAX_PODS
         {
             return;
         }
@@ -121,14 +125,14 @@ impl Mirror {
         });
         let ordinal = match old {
             Some(old) => old.ordinal,
-            None => self.world.add(0),
+            None => simulation.add(0),
         };
         if pod.started.is_some() && !started {
-            self.world.start(ordinal);
+            simulation.start(ordinal);
         }
-        let warm_up = self.world.scenario.workload.startup.metrics;
+        let warm_up = simulation.scenario.workload.startup.metrics;
         let reports = pod.started.is_some_and(|started| started + warm_up <= at);
-        self.world.change(ordinal, |own| {
+        simulation.change(ordinal, |own| {
             own.name = pod.name.clone();
             own.warm = pod.ready;
             own.reports |= reports;
@@ -136,10 +140,9 @@ impl Mirror {
                 own.end(PodPhase::Failed);
             }
         });
-        let World { published, pods, .. } = &mut self.world;
-        if let Some(own) = pods.get_mut(&ordinal).filter(|_| otherwise) {
-            // It is told again, with what it is now.
-            published.forget_sample(own.metrics.published.take().as_ref());
+        if otherwise {
+            // It is published again, with what it is now.
+            self.world.publisher.forget_sample(ordinal);
         }
         let template = self.template(&pod.labels);
         self.pods.insert(pod.name.clone(), Seen { ordinal, template, pod: pod.clone() });
@@ -161,7 +164,7 @@ impl Mirror {
 
     /// What the metrics APIs answer differently at a time than at the one before.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
-        let at = at.max(self.world.now);
+        let at = at.max(self.world.simulation.now);
         let mut changes = std::mem::take(&mut self.new_templates);
         changes.extend(self.world.advance(at).into_iter().filter(is_of_answers));
         for change in &mut changes {

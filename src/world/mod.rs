@@ -10,6 +10,7 @@
 mod change;
 mod cluster;
 mod custom;
+mod driver;
 mod hpas;
 mod mirror;
 mod other_pods;
@@ -18,7 +19,6 @@ mod publish;
 mod rollout;
 mod signal;
 mod simulation;
-mod target;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -29,6 +29,7 @@ pub use change::{
     PodsMetricChange, Sample, ScaleTarget,
 };
 pub use cluster::{Cluster, UnknownTemplate};
+pub use driver::World;
 pub use hpas::{Admission, HpaAnswer, HpaOutcome};
 pub use mirror::{Mirror, RealPod};
-pub use simulation::{MAX_PODS, World};
+pub use simulation::MAX_PODS;

@@ -11,10 +11,10 @@
 use std::sync::Arc;
 
 use super::change::PodState;
-use super::usage::{Hidden, Source};
+use super::usage::{ClassKey, Hidden, Source};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodReady};
 use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Action, TimelineEvent};
+use crate::scenario::resolved::{Action, Scenario, TimelineEvent, UsageSource};
 
 /// A pod. Times are exact here; they are rounded down when they are published.
 #[derive(Clone, Debug)]
@@ -41,24 +41,8 @@ pub(super) struct SimPod {
     pub(super) holds: Vec<usize>,
     /// The exception to each resource's common source, if there is any.
     pub(super) exceptions: Option<Box<[Option<usize>]>>,
-    pub(super) metrics: PodMetricsState,
-    /// The status that was last published.
-    pub(super) published: Option<Status>,
-    /// True if its published state may be stale.
-    pub(super) dirty: bool,
-}
-
-/// What was, and is to be, said of a pod's metrics.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PodMetricsState {
-    /// The class of its usage; None: it has no entry.
-    pub(super) class: Option<usize>,
     /// The stale sample, while there is one.
     pub(super) frozen: Option<Frozen>,
-    /// What it does not report.
-    pub(super) hidden: Vec<Hidden>,
-    /// The sample that was last published.
-    pub(super) published: Option<Published>,
 }
 
 /// A sample that does not change any more.
@@ -68,14 +52,6 @@ pub(super) struct Frozen {
     pub(super) timestamp: Time,
     /// None: the pod had no entry then.
     pub(super) containers: Option<Arc<[ContainerMetrics]>>,
-}
-
-/// A published sample.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Published {
-    /// Its own timestamp, if it is not the common one.
-    pub(super) timestamp: Option<Time>,
-    pub(super) containers: Arc<[ContainerMetrics]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,9 +89,7 @@ impl SimPod {
             ready: None,
             holds: Vec::new(),
             exceptions,
-            metrics: PodMetricsState::default(),
-            published: None,
-            dirty: false,
+            frozen: None,
         }
     }
 
@@ -157,13 +131,13 @@ impl SimPod {
         let held =
             |what: fn(&Action) -> bool| self.holds.iter().any(|&i| what(&timeline[i].action));
         if !held(|what| matches!(what, Action::MetricsStale(_))) {
-            self.metrics.frozen = None;
+            self.frozen = None;
         }
         self.gone |= self.deletion.is_some_and(|deletion| deletion.due <= at)
             && !held(|what| matches!(what, Action::PodsStuckTerminating(_)));
         if self.gone {
             self.ready = None;
-            return self.metrics.frozen.as_ref().is_some_and(|sample| sample.containers.is_some());
+            return self.frozen.as_ref().is_some_and(|sample| sample.containers.is_some());
         }
         let unready = held(|what| matches!(what, Action::PodsUnready(_)));
         if self.started.is_some() {
@@ -176,7 +150,7 @@ impl SimPod {
     }
 
     /// Whether metrics.k8s.io has an entry of it; a terminating pod still has one.
-    pub(super) fn has_entry(&self, timeline: &[TimelineEvent]) -> bool {
+    fn has_entry(&self, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| matches!(timeline[i].action, Action::MetricsMissing(_));
         let runs = self.started.is_some() && self.ended.is_none();
         runs && self.reports && !self.holds.iter().any(missing)
@@ -197,8 +171,21 @@ impl SimPod {
         hidden
     }
 
+    /// The class of its usage; None: it has no entry.
+    pub(super) fn class(&self, scenario: &Scenario) -> Option<ClassKey> {
+        let resources = scenario.metrics.resources.iter().enumerate();
+        self.has_entry(&scenario.timeline).then(|| ClassKey {
+            sources: resources
+                .map(|(index, resource)| {
+                    self.source(index, matches!(resource.source, UsageSource::Load { .. }))
+                })
+                .collect(),
+            hidden: self.hidden(&scenario.timeline),
+        })
+    }
+
     /// Where its numbers of a resource come from.
-    pub(super) fn source(&self, resource: usize, shared: bool) -> Source {
+    fn source(&self, resource: usize, shared: bool) -> Source {
         match self.exceptions.as_ref().and_then(|exceptions| exceptions[resource]) {
             Some(exception) => Source::Exception(exception),
             None if shared && !self.serving() => Source::Idle,

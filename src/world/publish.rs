@@ -7,255 +7,282 @@
 //! The age of a sample is set by the scenario. Its values are those at its own time, except that a
 //! shared load is divided among the pods that are ready at the time of the query.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
 use super::custom::PublishedCustom;
 use super::other_pods::{self, OtherSamples};
-use super::pods::{self, Frozen, SimPod};
-use super::simulation::World;
-use super::usage::{ClassKey, Usage, without};
-use crate::model::api::PodSpec;
-use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Action, Sampling, Scenario, UsageSource};
+use super::pods::{SimPod, Status};
+use super::simulation::{NewTemplate, Removed, Simulation, Touched, Writer};
+use super::usage::{Hidden, Usage, sampled_at, without};
+use crate::model::api::ContainerMetrics;
+use crate::model::time::Time;
+use crate::scenario::resolved::{Action, Scenario};
 
-/// The state that was last published, and changes that have not been published yet.
+/// The state that was last published.
 #[derive(Clone, Debug)]
-pub(super) struct Published {
-    /// The names of pod templates by revision. Their labels are all the same: samples carry those
-    /// of the first.
-    pub(super) templates: Vec<Arc<str>>,
-    /// Pod templates that have not been published yet.
-    pub(super) new_templates: Vec<(Arc<str>, Arc<PodSpec>)>,
-    /// The plural of the workload's kind, and its group.
-    pub(super) resource: Arc<str>,
+pub(super) struct Publisher {
     /// The pod template and the window of samples are published once.
     started: bool,
-    status_replicas: Option<i32>,
-    timestamp: Option<Time>,
-    usage_version: u64,
+    /// The targets; the first one is the workload.
+    targets: Vec<PublishedTarget>,
+    /// By ordinal.
+    pods: BTreeMap<u32, PublishedPod>,
+    samples: PublishedSamples,
+    other_samples: OtherSamples,
+    custom: PublishedCustom,
     faults: Faults,
-    pub(super) custom: PublishedCustom,
-    /// The number of published samples that have the common timestamp.
+    /// The usage from which samples are taken.
+    usage: Usage,
+}
+
+/// The published state of a target.
+#[derive(Clone, Debug)]
+struct PublishedTarget {
+    resource: Arc<str>,
+    /// None: its scale is not there.
+    status_replicas: Option<i32>,
+}
+
+/// What is published of a pod.
+#[derive(Clone, Debug, Default)]
+struct PublishedPod {
+    status: Option<Status>,
+    sample: Option<PublishedSample>,
+    /// The class of its usage; None: it has no entry.
+    class: Option<usize>,
+    /// What it does not report.
+    hidden: Vec<Hidden>,
+}
+
+/// A published sample.
+#[derive(Clone, PartialEq, Debug)]
+struct PublishedSample {
+    /// Its own timestamp, if it is not the common one.
+    timestamp: Option<Time>,
+    containers: Arc<[ContainerMetrics]>,
+}
+
+/// What is published of all samples.
+#[derive(Clone, Debug, Default)]
+struct PublishedSamples {
+    /// The common timestamp.
+    timestamp: Option<Time>,
+    /// The number of samples that have it.
     following: usize,
+    /// The version of the usage.
+    version: u64,
     /// Pods whose samples became stale, until their timestamp is no longer the common one.
     freshly_frozen: Vec<u32>,
-    /// A user, not the controller, changed `spec.replicas`.
-    pub(super) person: bool,
-    /// The same of the other targets.
-    pub(super) others: Vec<PublishedTarget>,
-    other_samples: OtherSamples,
-    /// All samples must be compared.
-    pub(super) everything: bool,
-    pub(super) lost_pods: Vec<Arc<str>>,
-    pub(super) lost_samples: Vec<Arc<str>>,
 }
 
-/// The published state of a target without pods.
-#[derive(Clone, Debug)]
-pub(super) struct PublishedTarget {
-    resource: Arc<str>,
-    /// The published replicas, both in spec and status.
-    status_replicas: Option<i32>,
-    /// A user, not the controller, changed `spec.replicas`.
-    pub(super) person: bool,
+impl PublishedSamples {
+    /// Counts a sample that takes the place of another.
+    fn count(&mut self, new: Option<&PublishedSample>, old: Option<&PublishedSample>) {
+        let follows = |sample: Option<&PublishedSample>| {
+            usize::from(sample.is_some_and(|sample| sample.timestamp.is_none()))
+        };
+        self.following += follows(new);
+        self.following -= follows(old);
+    }
 }
 
-impl Published {
-    pub(super) fn new(scenario: &Scenario) -> Published {
-        let mut resources = scenario.targets().map(|target| Arc::from(target.group_resource()));
-        let resource = resources.next().unwrap_or_default();
-        let others = resources.map(|resource| PublishedTarget {
-            resource,
-            status_replicas: None,
-            person: true,
-        });
-        let others = others.collect();
-        Published {
-            templates: vec!["t0".into()],
-            new_templates: vec![("t0".into(), scenario.workload.spec.clone())],
-            resource,
+/// An instant at which everything is published.
+struct Query<'s> {
+    simulation: &'s Simulation,
+    /// When the samples are taken that it sees.
+    sampled: Time,
+    /// The common timestamp of these samples.
+    timestamp: Time,
+    /// Whether metrics.k8s.io answers with an empty list.
+    is_empty: bool,
+    /// It is the first one.
+    first: bool,
+}
+
+impl Publisher {
+    pub(super) fn new(scenario: &Scenario) -> Publisher {
+        let target =
+            |resource: String| PublishedTarget { resource: resource.into(), status_replicas: None };
+        Publisher {
             started: false,
-            status_replicas: None,
-            timestamp: None,
-            usage_version: 0,
-            faults: Faults::default(),
-            custom: PublishedCustom::default(),
-            following: 0,
-            freshly_frozen: Vec::new(),
-            person: true,
-            others,
+            targets: scenario.targets().map(|it| target(it.group_resource())).collect(),
+            pods: BTreeMap::new(),
+            samples: PublishedSamples::default(),
             other_samples: OtherSamples::default(),
-            everything: false,
-            lost_pods: Vec::new(),
-            lost_samples: Vec::new(),
+            custom: PublishedCustom::default(),
+            faults: Faults::default(),
+            usage: Usage::new(scenario),
         }
     }
 
-    /// The controller wrote `spec.replicas`, which replaces any earlier change by a user.
-    pub(super) fn overwritten(&mut self) {
-        self.person &= !self.started;
+    /// Forgets the sample of a pod, which is then published again.
+    pub(super) fn forget_sample(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            self.samples.count(None, pod.sample.take().as_ref());
+        }
     }
 
-    /// The same of another target.
-    pub(super) fn overwritten_other(&mut self, other: usize) {
-        self.others[other].person &= !self.started;
-    }
-
-    /// Removes a published sample.
-    pub(super) fn forget_sample(&mut self, sample: Option<&pods::Published>) {
-        self.following -= usize::from(follows(sample));
-    }
-}
-
-fn follows(sample: Option<&pods::Published>) -> bool {
-    sample.is_some_and(|sample| sample.timestamp.is_none())
-}
-
-/// When the newest sample was taken that a query can see.
-fn sampled_at(sampling: Sampling, query: Time) -> Time {
-    let latest = query - sampling.lag;
-    match sampling.resolution {
-        Some(Span(step)) if step > 0 => Time(latest.0.div_euclid(step) * step),
-        _ => latest,
-    }
-}
-
-impl World {
-    /// Returns everything that changed, for a reconcile at `at`.
-    pub(super) fn publish(&mut self, at: Time) -> Vec<Change> {
+    /// Returns everything that changed, for a reconcile at `at`. `touched` is what may have changed
+    /// since the last call.
+    pub(super) fn publish(
+        &mut self,
+        simulation: &Simulation,
+        mut touched: Touched,
+        at: Time,
+    ) -> Vec<Change> {
+        let scenario = &*simulation.scenario;
+        let sampled = sampled_at(scenario.metrics.sampling, at);
+        let query = Query {
+            simulation,
+            sampled,
+            timestamp: sampled.truncate_to_second(),
+            is_empty: simulation.metrics_are_empty(),
+            first: !std::mem::replace(&mut self.started, true),
+        };
         let mut changes = Vec::new();
-        let first = !std::mem::replace(&mut self.published.started, true);
-        for (name, spec) in self.published.new_templates.drain(..) {
-            let labels = self.scenario.workload.labels.clone();
+        for NewTemplate { name, spec } in touched.templates.drain(..) {
+            let labels = scenario.workload.labels.clone();
             changes.push(Change::PodTemplate { name, labels, spec: (*spec).clone() });
         }
-        if first {
-            other_pods::publish_pods(&self.scenario, &mut changes);
+        if query.first {
+            other_pods::publish_pods(scenario, &mut changes);
         }
-        self.publish_scale(&mut changes);
-        let mut dirty = std::mem::take(&mut self.dirty);
-        dirty.sort_unstable();
-        self.publish_pods(&dirty, &mut changes);
-        self.publish_metrics(at, first, &dirty, &mut changes);
-        dirty.clear();
-        self.dirty = dirty;
-        let sampled = sampled_at(self.scenario.metrics.sampling, at);
-        self.publish_custom_metrics(sampled, &mut changes);
-        self.publish_faults(&mut changes);
+        self.publish_scales(&query, &touched.writers, &mut changes);
+        touched.pods.sort_unstable();
+        touched.pods.dedup();
+        let lost = self.remove(&touched.removed);
+        self.publish_pods(simulation, &touched.pods, lost.pods, &mut changes);
+        self.publish_samples(&query, &mut touched, lost.samples, &mut changes);
+        self.custom.publish(simulation, query.sampled, &mut changes);
+        self.publish_faults(simulation, &mut changes);
         changes
     }
 
-    fn publish_scale(&mut self, changes: &mut Vec<Change>) {
-        if self.is_target_gone() {
-            if self.published.status_replicas.take().is_some() {
-                let (resource, name) =
-                    (self.published.resource.clone(), self.scenario.workload.name.clone());
-                changes.push(Change::DeleteScale { resource, name });
+    fn publish_scales(
+        &mut self,
+        query: &Query<'_>,
+        writers: &BTreeMap<usize, Writer>,
+        changes: &mut Vec<Change>,
+    ) {
+        let Query { simulation, first, .. } = *query;
+        let scenario = &simulation.scenario;
+        let sizes = simulation.replicas.iter().zip(&mut self.targets).enumerate();
+        for (index, (&replicas, published)) in sizes {
+            let other = index.checked_sub(1).and_then(|other| scenario.other_targets.get(other));
+            let workload = &scenario.workload;
+            let (name, selector) = match other {
+                Some(other) => (other.name.clone(), other.selector.clone()),
+                None => (workload.name.clone(), workload.selector.clone()),
+            };
+            let resource = published.resource.clone();
+            if index == 0 && simulation.is_target_gone() {
+                if published.status_replicas.take().is_some() {
+                    changes.push(Change::DeleteScale { resource, name });
+                }
+                continue;
             }
-            // When the target is created again, its replicas are published again.
-            self.published.person = true;
-        } else {
-            self.publish_scale_of_workload(changes);
-        }
-        self.publish_scales_of_others(changes);
-    }
-
-    fn publish_scale_of_workload(&mut self, changes: &mut Vec<Change>) {
-        let counted = i32::try_from(self.active + self.leaving()).unwrap_or(i32::MAX);
-        let status_replicas = self.scenario.workload.status_replicas.unwrap_or(counted);
-        let person = std::mem::take(&mut self.published.person);
-        if person || self.published.status_replicas != Some(status_replicas) {
-            self.published.status_replicas = Some(status_replicas);
-            changes.push(Change::SetScale(ScaleTarget {
-                resource: self.published.resource.clone(),
-                name: self.scenario.workload.name.clone(),
-                replicas: person.then_some(self.replicas),
-                status_replicas,
-                selector: self.scenario.workload.selector.clone(),
-            }));
-        }
-    }
-
-    fn publish_scales_of_others(&mut self, changes: &mut Vec<Change>) {
-        let others =
-            self.scenario.other_targets.iter().zip(&self.others).zip(&mut self.published.others);
-        for ((target, &replicas), published) in others {
-            let person = std::mem::take(&mut published.person);
-            if person || published.status_replicas != Some(replicas) {
-                published.status_replicas = Some(replicas);
+            let status_replicas = match other {
+                Some(_) => replicas,
+                None => workload.status_replicas.unwrap_or_else(|| {
+                    let counted = simulation.active + simulation.leaving();
+                    i32::try_from(counted).unwrap_or(i32::MAX)
+                }),
+            };
+            // The controller knows the replicas that it wrote.
+            let by_person = first || writers.get(&index) == Some(&Writer::Person);
+            if by_person || published.status_replicas != Some(status_replicas) {
+                published.status_replicas = Some(status_replicas);
                 changes.push(Change::SetScale(ScaleTarget {
-                    resource: published.resource.clone(),
-                    name: target.name.clone(),
-                    replicas: person.then_some(replicas),
-                    status_replicas: replicas,
-                    selector: target.selector.clone(),
+                    resource,
+                    name,
+                    replicas: by_person.then_some(replicas),
+                    status_replicas,
+                    selector,
                 }));
             }
         }
     }
 
-    fn publish_pods(&mut self, dirty: &[u32], changes: &mut Vec<Change>) {
+    /// Forgets pods of which nothing is left.
+    fn remove(&mut self, removed: &[Removed]) -> Lost {
+        let mut lost = Lost::default();
+        for Removed { ordinal, name, is_replaced } in removed {
+            let Some(pod) = self.pods.remove(ordinal) else { continue };
+            self.samples.count(None, pod.sample.as_ref());
+            lost.samples.extend((pod.sample.is_some() && !is_replaced).then(|| name.clone()));
+            lost.pods.extend(pod.status.map(|_| name.clone()));
+        }
+        lost
+    }
+
+    fn publish_pods(
+        &mut self,
+        simulation: &Simulation,
+        touched: &[u32],
+        mut lost: Vec<Arc<str>>,
+        changes: &mut Vec<Change>,
+    ) {
         let mut set = Vec::new();
-        for ordinal in dirty {
-            if let Some(pod) = self.pods.get_mut(ordinal) {
-                pod.dirty = false;
-                if pod.gone {
-                    if pod.published.take().is_some() {
-                        self.published.lost_pods.push(pod.name.clone());
-                    }
-                    continue;
-                }
-                let status = pod.status();
-                if pod.published != Some(status) {
-                    pod.published = Some(status);
-                    set.push(pod.state(status, &self.published.templates[pod.revision as usize]));
-                }
+        for ordinal in touched {
+            let Some(pod) = simulation.pods.get(ordinal) else { continue };
+            let published = self.pods.entry(*ordinal).or_default();
+            if pod.gone {
+                lost.extend(published.status.take().map(|_| pod.name.clone()));
+                continue;
+            }
+            let status = pod.status();
+            if published.status != Some(status) {
+                published.status = Some(status);
+                let template = &simulation.templates.names[pod.revision as usize];
+                set.push(pod.state(status, template));
             }
         }
         if !set.is_empty() {
             changes.push(Change::SetPods(set));
         }
-        if !self.published.lost_pods.is_empty() {
-            changes.push(Change::DeletePods(std::mem::take(&mut self.published.lost_pods)));
+        if !lost.is_empty() {
+            changes.push(Change::DeletePods(lost));
         }
     }
 
-    fn publish_metrics(&mut self, at: Time, first: bool, dirty: &[u32], changes: &mut Vec<Change>) {
-        let scenario = self.scenario.clone();
-        let sampled = sampled_at(scenario.metrics.sampling, at);
-        let timestamp = sampled.truncate_to_second();
-        self.usage.read(&scenario.metrics, sampled, self.serving);
+    fn publish_samples(
+        &mut self,
+        query: &Query<'_>,
+        touched: &mut Touched,
+        lost: Vec<Arc<str>>,
+        changes: &mut Vec<Change>,
+    ) {
+        let Query { simulation, sampled, timestamp, is_empty, first } = *query;
+        let scenario = &simulation.scenario;
+        self.usage.read(&scenario.metrics, sampled, simulation.serving);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
-            delete: std::mem::take(&mut self.published.lost_samples),
+            delete: lost,
             ..PodMetricsChange::default()
         };
-        for ordinal in dirty {
-            self.classify(*ordinal);
+        for ordinal in &touched.pods {
+            self.classify(simulation, *ordinal);
         }
-        let aged = self.newly_aged(timestamp);
-        let everything = std::mem::take(&mut self.published.everything)
-            || self.published.usage_version != self.usage.version;
-        self.published.usage_version = self.usage.version;
-        let empty = self.metrics_are_empty();
-        let World { pods, usage, published, .. } = self;
-        let mut look = |pod: &mut SimPod| {
-            let wanted = if empty { None } else { wanted_sample(pod, usage, &scenario, timestamp) };
-            publish_sample(pod, wanted, published, &mut change);
-        };
+        self.samples.freshly_frozen.append(&mut touched.frozen);
+        let aged = self.newly_aged(simulation, timestamp);
+        let everything = touched.all_samples || self.samples.version != self.usage.version;
+        self.samples.version = self.usage.version;
         if everything {
-            pods.values_mut().for_each(&mut look);
+            for (ordinal, pod) in &simulation.pods {
+                self.publish_sample(query, *ordinal, pod, &mut change);
+            }
         } else {
-            for ordinal in dirty.iter().chain(&aged) {
-                if let Some(pod) = pods.get_mut(ordinal) {
-                    look(pod);
+            for ordinal in touched.pods.iter().chain(&aged) {
+                if let Some(pod) = simulation.pods.get(ordinal) {
+                    self.publish_sample(query, *ordinal, pod, &mut change);
                 }
             }
         }
-        let others = self.published.other_samples.publish(&scenario, empty, &mut change);
-        if self.published.following + others > 0 && self.published.timestamp != Some(timestamp) {
-            self.published.timestamp = Some(timestamp);
+        let others = self.other_samples.publish(scenario, is_empty, &mut change);
+        if self.samples.following + others > 0 && self.samples.timestamp != Some(timestamp) {
+            self.samples.timestamp = Some(timestamp);
             change.timestamp = Some(timestamp);
         }
         if change != PodMetricsChange::default() {
@@ -263,64 +290,20 @@ impl World {
         }
     }
 
-    fn publish_faults(&mut self, changes: &mut Vec<Change>) {
-        let faults = self.faults();
-        if faults != self.published.faults {
-            self.published.faults = faults.clone();
-            changes.push(Change::Faults(faults));
-        }
-    }
-
     /// Determines the current source of a pod's samples.
-    fn classify(&mut self, ordinal: u32) {
-        let Some(pod) = self.pods.get_mut(&ordinal) else {
-            return;
-        };
-        let timeline = &self.scenario.timeline;
-        pod.metrics.hidden = pod.hidden(timeline);
-        pod.metrics.class = pod.has_entry(timeline).then(|| {
-            let resources = self.scenario.metrics.resources.iter().enumerate();
-            let sources = resources.map(|(index, resource)| {
-                pod.source(index, matches!(resource.source, UsageSource::Load { .. }))
-            });
-            let key = ClassKey { sources: sources.collect(), hidden: pod.metrics.hidden.clone() };
-            self.usage.class(key)
-        });
-    }
-
-    /// The samples of pods that became stale at this instant stay as a query now would see them.
-    pub(super) fn freeze(&mut self, at: Time) {
-        let scenario = self.scenario.clone();
-        let sampled = sampled_at(scenario.metrics.sampling, at);
-        self.usage.read(&scenario.metrics, sampled, self.serving);
-        let empty = self.metrics_are_empty();
-        let stale = |pod: &SimPod| {
-            let held = |&i: &usize| matches!(scenario.timeline[i].action, Action::MetricsStale(_));
-            pod.metrics.frozen.is_none() && pod.holds.iter().any(held)
-        };
-        let ordinals: Vec<u32> =
-            self.pods.iter().filter(|(_, pod)| stale(pod)).map(|(ordinal, _)| *ordinal).collect();
-        for ordinal in ordinals {
-            self.classify(ordinal);
-            let Some(pod) = self.pods.get_mut(&ordinal) else {
-                continue;
-            };
-            let class = pod.metrics.class.filter(|_| !empty);
-            let containers =
-                class.map(|class| self.usage.of_class(class, &scenario.metrics).clone());
-            let timestamp = sampled.truncate_to_second();
-            pod.metrics.frozen = Some(Frozen { timestamp, containers });
-            self.published.freshly_frozen.push(ordinal);
-            self.mark(ordinal);
-        }
+    fn classify(&mut self, simulation: &Simulation, ordinal: u32) {
+        let Some(pod) = simulation.pods.get(&ordinal) else { return };
+        let published = self.pods.entry(ordinal).or_default();
+        let timeline = &simulation.scenario.timeline;
+        published.hidden = pod.hidden(timeline);
+        published.class = pod.class(&simulation.scenario).map(|key| self.usage.class(key));
     }
 
     /// The stale pods whose timestamp is no longer the common one.
-    fn newly_aged(&mut self, timestamp: Time) -> Vec<u32> {
+    fn newly_aged(&mut self, simulation: &Simulation, timestamp: Time) -> Vec<u32> {
         let mut aged = Vec::new();
-        let pods = &self.pods;
-        self.published.freshly_frozen.retain(|ordinal| {
-            let frozen = pods.get(ordinal).and_then(|pod| pod.metrics.frozen.as_ref());
+        self.samples.freshly_frozen.retain(|ordinal| {
+            let frozen = simulation.pods.get(ordinal).and_then(|pod| pod.frozen.as_ref());
             match frozen {
                 Some(frozen) if frozen.timestamp == timestamp => true,
                 Some(_) => {
@@ -332,56 +315,93 @@ impl World {
         });
         aged
     }
+
+    /// Publishes a pod's sample if it differs from the published one.
+    fn publish_sample(
+        &mut self,
+        query: &Query<'_>,
+        ordinal: u32,
+        pod: &SimPod,
+        change: &mut PodMetricsChange,
+    ) {
+        let published = self.pods.entry(ordinal).or_default();
+        let wanted = match query.is_empty {
+            true => None,
+            false => wanted_sample(query, pod, published, &mut self.usage),
+        };
+        let same = match (&published.sample, &wanted) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.timestamp == new.timestamp
+                    && (Arc::ptr_eq(&old.containers, &new.containers)
+                        || old.containers == new.containers)
+            }
+            _ => false,
+        };
+        if !same {
+            match &wanted {
+                Some(sample) => change.set.push(Sample {
+                    pod: pod.name.clone(),
+                    template: query.simulation.templates.names[0].clone(),
+                    timestamp: sample.timestamp,
+                    containers: sample.containers.clone(),
+                }),
+                None => change.delete.push(pod.name.clone()),
+            }
+        }
+        self.samples.count(wanted.as_ref(), published.sample.as_ref());
+        published.sample = wanted;
+    }
+
+    fn publish_faults(&mut self, simulation: &Simulation, changes: &mut Vec<Change>) {
+        let faults = faults(simulation);
+        if faults != self.faults {
+            self.faults = faults.clone();
+            changes.push(Change::Faults(faults));
+        }
+    }
 }
 
-/// The sample of a pod that a query now sees.
+/// The names of pods that are no more.
+#[derive(Default)]
+struct Lost {
+    pods: Vec<Arc<str>>,
+    samples: Vec<Arc<str>>,
+}
+
+/// The sample of a pod that a query sees.
 fn wanted_sample(
+    query: &Query<'_>,
     pod: &SimPod,
+    published: &PublishedPod,
     usage: &mut Usage,
-    scenario: &Scenario,
-    timestamp: Time,
-) -> Option<pods::Published> {
-    let class = pod.metrics.class?;
-    match &pod.metrics.frozen {
+) -> Option<PublishedSample> {
+    let class = published.class?;
+    match &pod.frozen {
         None => {
-            let containers = usage.of_class(class, &scenario.metrics).clone();
-            Some(pods::Published { timestamp: None, containers })
+            let metrics = &query.simulation.scenario.metrics;
+            let containers = usage.of_class(class, metrics).clone();
+            Some(PublishedSample { timestamp: None, containers })
         }
-        Some(frozen) => Some(pods::Published {
-            timestamp: (frozen.timestamp != timestamp).then_some(frozen.timestamp),
-            containers: without(frozen.containers.as_ref()?, &pod.metrics.hidden),
+        Some(frozen) => Some(PublishedSample {
+            timestamp: (frozen.timestamp != query.timestamp).then_some(frozen.timestamp),
+            containers: without(frozen.containers.as_ref()?, &published.hidden),
         }),
     }
 }
 
-/// Publishes a pod's sample if it differs from the published one.
-fn publish_sample(
-    pod: &mut SimPod,
-    wanted: Option<pods::Published>,
-    published: &mut Published,
-    change: &mut PodMetricsChange,
-) {
-    let same = match (&pod.metrics.published, &wanted) {
-        (None, None) => true,
-        (Some(old), Some(new)) => {
-            old.timestamp == new.timestamp
-                && (Arc::ptr_eq(&old.containers, &new.containers)
-                    || old.containers == new.containers)
-        }
-        _ => false,
-    };
-    if !same {
-        match &wanted {
-            Some(sample) => change.set.push(Sample {
-                pod: pod.name.clone(),
-                template: published.templates[0].clone(),
-                timestamp: sample.timestamp,
-                containers: sample.containers.clone(),
-            }),
-            None => change.delete.push(pod.name.clone()),
+/// The requests that fail now: of each kind the one that began last.
+fn faults(simulation: &Simulation) -> Faults {
+    let mut faults = Faults::default();
+    for action in simulation.disturbances() {
+        match action {
+            Action::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
+            Action::GetScaleError(error) => faults.get_scale = Some(error.clone()),
+            Action::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
+            Action::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
+            Action::MetricsSlow(span) => faults.slow_metrics = Some(*span),
+            _ => {}
         }
     }
-    published.following += usize::from(follows(wanted.as_ref()));
-    published.following -= usize::from(follows(pod.metrics.published.as_ref()));
-    pod.metrics.published = wanted;
+    faults
 }

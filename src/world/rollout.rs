@@ -26,6 +26,15 @@ pub(super) struct Pods {
     pub(super) available: usize,
 }
 
+/// A rolling update under way.
+#[derive(Clone, Debug)]
+pub(super) enum Update {
+    /// A few pods at a time.
+    Rolling(Rollout),
+    /// One pod after another.
+    OneByOne,
+}
+
 /// The sizes of all revisions, oldest first, while one takes the place of the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Rollout {

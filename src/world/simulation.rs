@@ -1,4 +1,5 @@
-//! The simulation of the workload and its pods over time.
+//! The simulation of the targets and the workload's pods over time. It knows nothing of what is
+//! published, but keeps a list of what it touched.
 //!
 //! Only instants at which something happens are looked at. All that happens at one instant is
 //! applied first, in any order; then what follows from it is worked out once, so that nothing flips
@@ -13,68 +14,83 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use super::change::{Change, Faults};
-use super::pods::SimPod;
-use super::publish::Published;
-use super::update::Update;
-use super::usage::{Usage, contains};
+use super::pods::{Frozen, SimPod};
+use super::rollout::Update;
+use super::usage::{Usage, contains, sampled_at};
 use crate::model::api::{PodPhase, PodSpec};
 use crate::model::time::Time;
-use crate::scenario::resolved::{Action, PodSet, ScaleDownOrder, Scenario, TimelineEvent};
+use crate::scenario::resolved::{
+    Action, PodSet, ScaleDownOrder, Scenario, TimelineEvent, Workload,
+};
 
 /// No more pods than this are active: a larger workload stays short of its size, as in a cluster
 /// that is full. Without it a controller that is wrong could ask for two billion pods.
 pub const MAX_PODS: usize = 20_000;
 
-/// The simulated world of one scenario.
+/// The simulated pods and targets of one scenario.
 #[derive(Clone, Debug)]
-pub struct World {
+pub(super) struct Simulation {
     pub(super) scenario: Arc<Scenario>,
     /// Until when everything has happened.
     pub(super) now: Time,
-    /// `spec.replicas` of the workload.
-    pub(super) replicas: i32,
-    /// `spec.replicas` of the other targets.
-    pub(super) others: Vec<i32>,
+    /// `spec.replicas` of the targets; the first one is the workload.
+    pub(super) replicas: Vec<i32>,
     /// By ordinal.
     pub(super) pods: BTreeMap<u32, SimPod>,
     next_ordinal: u32,
-    /// The newest pod template.
-    pub(super) revision: u32,
-    /// Its spec.
-    pub(super) newest_spec: Arc<PodSpec>,
+    pub(super) templates: Templates,
     /// The rolling update that is under way.
     pub(super) update: Option<Update>,
     /// How many pods the workload's controller counts.
     pub(super) active: usize,
     /// How many pods are ready.
     pub(super) serving: usize,
+    pub(super) schedule: Schedule,
+    /// The usage from which stale samples are taken.
+    usage: Usage,
+    /// Ordinals of pods that changed at this instant.
+    changed_pods: Vec<u32>,
+    /// What may have changed since it was last published.
+    pub(super) touched: Touched,
+}
+
+/// The workload's pod templates.
+#[derive(Clone, Debug)]
+pub(super) struct Templates {
+    /// Their names by revision. Their labels are all the same: samples carry those of the first.
+    pub(super) names: Vec<Arc<str>>,
+    /// The spec of the newest one.
+    pub(super) newest: Arc<PodSpec>,
+}
+
+impl Templates {
+    /// The newest revision.
+    pub(super) fn revision(&self) -> u32 {
+        u32::try_from(self.names.len()).map_or(u32::MAX, |count| count - 1)
+    }
+}
+
+/// What happens when, and what goes on now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Schedule {
     /// Scheduled events, apart from the timeline.
     queue: BinaryHeap<Reverse<(Time, ScheduledEvent)>>,
     /// Index of the next event of the timeline.
-    next_happening: usize,
-    /// HPA events and restarts by time.
-    api: Arc<[(Time, ApiEvent)]>,
-    next_api: usize,
+    next_event: usize,
     /// Failing requests and empty answers that last, in the timeline's order.
     pub(super) disturbances: Vec<usize>,
-    pub(super) usage: Usage,
-    pub(super) published: Published,
-    /// Ordinals of pods that changed at this instant.
-    changed_pods: Vec<u32>,
     /// Indices of the timeline events whose actions matched no existing pod.
-    unmatched_actions: Vec<usize>,
-    /// Ordinals of pods whose published state may be stale.
-    pub(super) dirty: Vec<u32>,
+    unmatched: Vec<usize>,
 }
 
-/// What is done to an HPA or to the controller.
-#[derive(Clone, Copy, Debug)]
-enum ApiEvent {
-    /// The first creation of an HPA, by its index.
-    First(usize),
-    /// An event of the timeline, by its index.
-    Timeline(usize),
+impl Schedule {
+    fn push(&mut self, at: Time, event: ScheduledEvent) {
+        self.queue.push(Reverse((at, event)));
+    }
+
+    fn next_due(&self) -> Option<Time> {
+        self.queue.peek().map(|Reverse((at, _))| *at)
+    }
 }
 
 /// An event that follows from an earlier one, rather than from the timeline directly.
@@ -87,166 +103,116 @@ enum ScheduledEvent {
     End(usize),
 }
 
-impl World {
-    /// The world before t=0.
-    #[must_use]
-    pub fn new(scenario: &Arc<Scenario>) -> World {
-        debug_assert!(scenario.timeline.is_sorted_by_key(|happening| happening.at));
-        let of_hpa = |(index, happening): (usize, &TimelineEvent)| {
-            let event = (happening.at, ApiEvent::Timeline(index));
-            happening.action.is_api_event().then_some(event)
-        };
-        let first = (0..scenario.hpas.len()).map(|index| (Time::ZERO, ApiEvent::First(index)));
-        let api = first.chain(scenario.timeline.iter().enumerate().filter_map(of_hpa)).collect();
-        let mut world = World {
+/// What may have changed since it was last published.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Touched {
+    /// Ordinals of pods; some of them several times.
+    pub(super) pods: Vec<u32>,
+    /// Pods of which nothing is left.
+    pub(super) removed: Vec<Removed>,
+    /// Ordinals of pods whose samples became stale.
+    pub(super) frozen: Vec<u32>,
+    /// New pod templates.
+    pub(super) templates: Vec<NewTemplate>,
+    /// Who last wrote `spec.replicas`, by target.
+    pub(super) writers: BTreeMap<usize, Writer>,
+    /// Whether all samples must be compared.
+    pub(super) all_samples: bool,
+}
+
+/// A pod of which nothing is left.
+#[derive(Clone, Debug)]
+pub(super) struct Removed {
+    pub(super) ordinal: u32,
+    pub(super) name: Arc<str>,
+    /// Another pod of that name has come already, whose sample takes the place of this one's.
+    pub(super) is_replaced: bool,
+}
+
+/// A pod template that was not published yet.
+#[derive(Clone, Debug)]
+pub(super) struct NewTemplate {
+    pub(super) name: Arc<str>,
+    pub(super) spec: Arc<PodSpec>,
+}
+
+/// Who wrote a size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Writer {
+    Controller,
+    Person,
+}
+
+impl Simulation {
+    /// The simulation before t=0.
+    pub(super) fn new(scenario: &Arc<Scenario>) -> Simulation {
+        debug_assert!(scenario.timeline.is_sorted_by_key(|event| event.at));
+        let (name, spec) = (Arc::from("t0"), scenario.workload.spec.clone());
+        let template = NewTemplate { name: Arc::clone(&name), spec: spec.clone() };
+        let mut simulation = Simulation {
             scenario: scenario.clone(),
             now: Time(i64::MIN),
-            replicas: scenario.workload.replicas,
-            others: scenario.other_targets.iter().map(|target| target.replicas).collect(),
+            replicas: scenario.targets().map(|target| target.replicas).collect(),
             pods: BTreeMap::new(),
             next_ordinal: 0,
-            revision: 0,
-            newest_spec: scenario.workload.spec.clone(),
+            templates: Templates { names: vec![name], newest: spec },
             update: None,
             active: 0,
             serving: 0,
-            queue: BinaryHeap::new(),
-            next_happening: 0,
-            api,
-            next_api: 0,
-            disturbances: Vec::new(),
+            schedule: Schedule::default(),
             usage: Usage::new(scenario),
-            published: Published::new(scenario),
             changed_pods: Vec::new(),
-            unmatched_actions: Vec::new(),
-            dirty: Vec::new(),
+            touched: Touched { templates: vec![template], ..Touched::default() },
         };
         let born = Time::ZERO - scenario.workload.age;
-        for _ in 0..world.wanted() {
-            world.create_grown(born);
+        for _ in 0..simulation.wanted() {
+            simulation.create_grown(born);
         }
-        world
+        simulation
     }
 
-    /// The next instant after `after` at which something happens that the controller itself reacts
-    /// to: the HPA is created, edited or deleted, or the controller restarts. All else is only seen
-    /// at a reconcile and needs no stop of its own.
-    #[must_use]
-    pub fn next_api_event(&self, after: Time) -> Option<Time> {
-        let next = self.api.partition_point(|(at, _)| *at <= after);
-        self.api.get(next).map(|(at, _)| *at)
-    }
-
-    /// What changed since the last call, so that a reconcile at `at` sees the cluster as it is
-    /// then: what happens at `at` is seen at `at`. Time only goes forward: `at` must not lie before
-    /// a time that was given to this world earlier.
-    pub fn advance(&mut self, at: Time) -> Vec<Change> {
+    /// The controller wrote `spec.replicas` of a target, by its index, with success.
+    pub(super) fn scaled(&mut self, at: Time, target: usize, replicas: i32) {
         self.run_until(at);
-        self.publish(at)
-    }
-
-    /// What is done to the HPAs and to the controller at `at` (or before and was not asked for), in
-    /// the scenario's order; to be applied after a reconcile that is due at that same instant.
-    pub fn api_events(&mut self, at: Time) -> Vec<Change> {
-        let mut changes = Vec::new();
-        while let Some((_, event)) = self.api.get(self.next_api).filter(|(t, _)| *t <= at) {
-            changes.extend(match event {
-                ApiEvent::First(index) => {
-                    let hpa = self.scenario.hpas.get(*index);
-                    hpa.map(|hpa| Change::CreateHpa(hpa.manifest.clone()))
-                }
-                ApiEvent::Timeline(index) => self.api_change(&self.scenario.timeline[*index]),
-            });
-            self.next_api += 1;
-        }
-        changes
-    }
-
-    fn api_change(&self, event: &TimelineEvent) -> Option<Change> {
-        let name = self.scenario.hpa_of(event).cloned();
-        Some(match &event.action {
-            Action::EditHpa(patch) => Change::PatchHpa { name: name?, patch: patch.clone() },
-            Action::DeleteHpa(_) => Change::DeleteHpa { name: name? },
-            Action::CreateHpa(_) => {
-                let hpa = self.scenario.hpas.iter().find(|hpa| Some(&hpa.name) == name.as_ref())?;
-                Change::CreateHpa(hpa.manifest.clone())
-            }
-            Action::RestartController(_) => Change::RestartController,
-            _ => return None,
-        })
-    }
-
-    /// The controller wrote `spec.replicas` of a target (by its index: 0 is the workload) at that
-    /// time, with success.
-    pub fn scaled(&mut self, at: Time, target: usize, replicas: i32) {
-        self.run_until(at);
-        match target.checked_sub(1) {
-            None => {
-                self.replicas = replicas;
-                self.published.overwritten();
-                self.act_and_follow();
-            }
-            Some(other) => {
-                if let Some(size) = self.others.get_mut(other) {
-                    *size = replicas;
-                    self.published.overwritten_other(other);
-                }
-            }
+        self.write_replicas(target, replicas, Writer::Controller);
+        if target == 0 {
+            self.act_and_follow();
         }
     }
 
-    /// `spec.replicas` of a target (by its index: 0 is the workload) as it is now.
-    #[must_use]
-    pub fn replicas(&self, target: usize) -> i32 {
-        match target.checked_sub(1) {
-            None => self.replicas,
-            Some(other) => self.others.get(other).copied().unwrap_or_default(),
+    /// Writes `spec.replicas` of a target, by its index.
+    fn write_replicas(&mut self, target: usize, replicas: i32, writer: Writer) {
+        if let Some(size) = self.replicas.get_mut(target) {
+            *size = replicas;
+            self.touched.writers.insert(target, writer);
         }
+    }
+
+    /// `spec.replicas` of the workload.
+    pub(super) fn workload_replicas(&self) -> i32 {
+        self.replicas.first().copied().unwrap_or_default()
     }
 
     /// The timeline events whose actions matched no existing pod.
-    pub fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
-        self.unmatched_actions.iter().map(|index| &self.scenario.timeline[*index])
+    pub(super) fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
+        self.schedule.unmatched.iter().map(|index| &self.scenario.timeline[*index])
     }
 
-    /// The requests that fail now: of each kind the one that began last.
-    pub(super) fn faults(&self) -> Faults {
-        let mut faults = Faults::default();
-        for &index in &self.disturbances {
-            match &self.scenario.timeline[index].action {
-                Action::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
-                Action::GetScaleError(error) => faults.get_scale = Some(error.clone()),
-                Action::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
-                Action::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
-                Action::MetricsSlow(span) => faults.slow_metrics = Some(*span),
-                _ => {}
-            }
-        }
-        faults
+    /// The actions that go on, apart from those on single pods, in the timeline's order.
+    pub(super) fn disturbances(&self) -> impl Iterator<Item = &Action> {
+        self.schedule.disturbances.iter().map(|index| &self.scenario.timeline[*index].action)
     }
 
     /// Whether metrics.k8s.io answers with an empty list now.
     pub(super) fn metrics_are_empty(&self) -> bool {
-        let empty = |&index: &usize| {
-            matches!(self.scenario.timeline[index].action, Action::MetricsEmpty(_))
-        };
-        self.scenario.metrics.resources.is_empty() || self.disturbances.iter().any(empty)
-    }
-
-    /// Marks a pod whose published state may be stale.
-    pub(super) fn mark(&mut self, ordinal: u32) {
-        if let Some(pod) = self.pods.get_mut(&ordinal)
-            && !pod.dirty
-        {
-            pod.dirty = true;
-            self.dirty.push(ordinal);
-        }
+        self.scenario.metrics.resources.is_empty()
+            || self.disturbances().any(|action| matches!(action, Action::MetricsEmpty(_)))
     }
 
     pub(super) fn run_until(&mut self, at: Time) {
         while let Some(next) = self.next_instant().filter(|next| *next <= at) {
             self.now = next;
-            let stale = self.begin_happenings();
+            let stale = self.begin_events();
             self.follow();
             self.act_and_follow();
             if stale {
@@ -257,25 +223,24 @@ impl World {
     }
 
     fn next_instant(&self) -> Option<Time> {
-        let due = self.queue.peek().map(|Reverse((at, _))| *at);
-        let happening = self.scenario.timeline.get(self.next_happening).map(|next| next.at);
-        due.into_iter().chain(happening).min()
+        let event = self.scenario.timeline.get(self.schedule.next_event).map(|next| next.at);
+        self.schedule.next_due().into_iter().chain(event).min()
     }
 
     /// Everything of the timeline that begins now. True: some samples become stale.
-    fn begin_happenings(&mut self) -> bool {
+    fn begin_events(&mut self) -> bool {
         let scenario = self.scenario.clone();
         let mut stale = false;
-        while let Some(happening) = scenario.timeline.get(self.next_happening) {
+        while let Some(happening) = scenario.timeline.get(self.schedule.next_event) {
             if happening.at > self.now {
                 break;
             }
-            let index = self.next_happening;
-            self.next_happening += 1;
+            let index = self.schedule.next_event;
+            self.schedule.next_event += 1;
             stale |= matches!(happening.action, Action::MetricsStale(_));
             self.begin(index, happening);
             if let Some(span) = happening.lasts.filter(|_| happening.action.can_end()) {
-                self.queue.push(Reverse((happening.at + span, ScheduledEvent::End(index))));
+                self.schedule.push(happening.at + span, ScheduledEvent::End(index));
             }
         }
         stale
@@ -304,9 +269,9 @@ impl World {
                 if let Some(set) = action.pods() {
                     self.apply_to_pods(index, set, |pod| pod.holds.push(index));
                 } else if action.can_end() {
-                    self.disturbances.push(index);
+                    self.schedule.disturbances.push(index);
                 }
-                self.published.everything |= matches!(action, Action::MetricsEmpty(_));
+                self.touched.all_samples |= matches!(action, Action::MetricsEmpty(_));
                 if matches!(action, Action::TargetDeleted(_)) {
                     self.delete_target();
                 }
@@ -316,18 +281,12 @@ impl World {
 
     /// A person writes `spec.replicas` of a target.
     fn scale_by_person(&mut self, event: &TimelineEvent, replicas: i32) {
-        match self.scenario.target_of(event).checked_sub(1) {
-            None if self.is_target_gone() => {}
-            None => {
-                self.published.person |= self.replicas != replicas;
-                self.replicas = replicas;
-            }
-            Some(other) => {
-                if let Some(size) = self.others.get_mut(other) {
-                    self.published.others[other].person |= *size != replicas;
-                    *size = replicas;
-                }
-            }
+        let target = self.scenario.target_of(event);
+        if target == 0 && self.is_target_gone() {
+            return;
+        }
+        if self.replicas.get(target).is_some_and(|old| *old != replicas) {
+            self.write_replicas(target, replicas, Writer::Person);
         }
     }
 
@@ -339,8 +298,8 @@ impl World {
             self.release(index);
             return;
         }
-        self.disturbances.retain(|other| *other != index);
-        self.published.everything |= matches!(action, Action::MetricsEmpty(_));
+        self.schedule.disturbances.retain(|other| *other != index);
+        self.touched.all_samples |= matches!(action, Action::MetricsEmpty(_));
         if matches!(action, Action::TargetDeleted(_)) {
             self.create_target();
         }
@@ -351,7 +310,7 @@ impl World {
         let there = self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.gone);
         let ordinals: Vec<u32> = there.map(|(ordinal, _)| *ordinal).collect();
         if ordinals.is_empty() {
-            self.unmatched_actions.push(index);
+            self.schedule.unmatched.push(index);
         }
         for ordinal in ordinals {
             self.change(ordinal, &mut what);
@@ -367,7 +326,7 @@ impl World {
         }
     }
 
-    /// Changes a pod. [`World::update_derived`] updates its derived state later.
+    /// Changes a pod. [`Simulation::update_derived`] updates its derived state later.
     pub(super) fn change(&mut self, ordinal: u32, what: impl FnOnce(&mut SimPod)) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             let was_active = pod.active();
@@ -376,7 +335,7 @@ impl World {
             if let Some(deletion) = pod.deletion
                 && was_active
             {
-                self.queue.push(Reverse((deletion.due, ScheduledEvent::Gone(ordinal))));
+                self.schedule.push(deletion.due, ScheduledEvent::Gone(ordinal));
             }
             self.changed_pods.push(ordinal);
         }
@@ -385,11 +344,11 @@ impl World {
     /// Applies all that is due until now, and works out what follows from it.
     pub(super) fn follow(&mut self) {
         loop {
-            while let Some(&Reverse((at, due))) = self.queue.peek() {
+            while let Some(&Reverse((at, due))) = self.schedule.queue.peek() {
                 if at > self.now {
                     break;
                 }
-                self.queue.pop();
+                self.schedule.queue.pop();
                 match due {
                     ScheduledEvent::Start(ordinal) => self.start(ordinal),
                     ScheduledEvent::Warm(ordinal) => self.change(ordinal, |pod| pod.warm = true),
@@ -401,14 +360,10 @@ impl World {
                 }
             }
             self.update_derived();
-            if self.next_due().is_none_or(|at| at > self.now) {
+            if self.schedule.next_due().is_none_or(|at| at > self.now) {
                 return;
             }
         }
-    }
-
-    fn next_due(&self) -> Option<Time> {
-        self.queue.peek().map(|Reverse((at, _))| *at)
     }
 
     pub(super) fn start(&mut self, ordinal: u32) {
@@ -417,7 +372,7 @@ impl World {
         self.change(ordinal, |pod| started = pod.start(now));
         if started {
             let at = now + self.scenario.workload.startup.metrics;
-            self.queue.push(Reverse((at, ScheduledEvent::Reports(ordinal))));
+            self.schedule.push(at, ScheduledEvent::Reports(ordinal));
         }
     }
 
@@ -431,7 +386,7 @@ impl World {
             let served = pod.serving();
             if pod.update_derived(self.now, &self.scenario.timeline) {
                 self.serving = self.serving + usize::from(pod.serving()) - usize::from(served);
-                self.mark(ordinal);
+                self.touched.pods.push(ordinal);
             } else {
                 self.serving -= usize::from(served);
                 self.remove(ordinal);
@@ -441,14 +396,31 @@ impl World {
     }
 
     fn remove(&mut self, ordinal: u32) {
-        if let Some(pod) = self.pods.remove(&ordinal) {
-            if pod.metrics.published.is_some() {
-                self.published.lost_samples.push(pod.name.clone());
-                self.published.forget_sample(pod.metrics.published.as_ref());
+        if let Some(SimPod { name, .. }) = self.pods.remove(&ordinal) {
+            self.touched.removed.push(Removed { ordinal, name, is_replaced: false });
+        }
+    }
+
+    /// The samples of pods that became stale at this instant stay as a query now would see them.
+    fn freeze(&mut self, at: Time) {
+        let scenario = self.scenario.clone();
+        let sampled = sampled_at(scenario.metrics.sampling, at);
+        self.usage.read(&scenario.metrics, sampled, self.serving);
+        let empty = self.metrics_are_empty();
+        let is_stale = |&i: &usize| matches!(scenario.timeline[i].action, Action::MetricsStale(_));
+        for (ordinal, pod) in &mut self.pods {
+            if pod.frozen.is_some() || !pod.holds.iter().any(is_stale) {
+                continue;
             }
-            if pod.published.is_some() {
-                self.published.lost_pods.push(pod.name);
-            }
+            let class = pod.class(&scenario).filter(|_| !empty);
+            let containers = class.map(|key| {
+                let class = self.usage.class(key);
+                self.usage.of_class(class, &scenario.metrics).clone()
+            });
+            let timestamp = sampled.truncate_to_second();
+            pod.frozen = Some(Frozen { timestamp, containers });
+            self.touched.frozen.push(*ordinal);
+            self.touched.pods.push(*ordinal);
         }
     }
 
@@ -467,7 +439,7 @@ impl World {
         }
         let leaving = self.leaving();
         while self.active + leaving < wanted {
-            self.create(self.revision);
+            self.create(self.templates.revision());
         }
         self.follow();
     }
@@ -478,7 +450,8 @@ impl World {
     ///
     /// Upstream: stateful_set_control.go, computeReplicaStatus
     pub(super) fn leaving(&self) -> usize {
-        if &*self.published.resource != "statefulsets.apps" {
+        let Workload { group, resource, .. } = &self.scenario.workload;
+        if group != "apps" || resource != "statefulsets" {
             return 0;
         }
         let leaves = |pod: &&SimPod| !pod.gone && pod.deletion.is_some() && !pod.orphan;
@@ -488,7 +461,10 @@ impl World {
     /// How many pods are to be active.
     pub(super) fn wanted(&self) -> usize {
         let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
-        usize::try_from(self.replicas).unwrap_or(0).min(quota.unwrap_or(MAX_PODS)).min(MAX_PODS)
+        usize::try_from(self.workload_replicas())
+            .unwrap_or(0)
+            .min(quota.unwrap_or(MAX_PODS))
+            .min(MAX_PODS)
     }
 
     /// Returns true if one more pod may be created.
@@ -521,10 +497,10 @@ impl World {
         let startup = self.scenario.workload.startup;
         let ordinal = self.add(revision);
         if let Some(pending) = startup.pending {
-            self.queue.push(Reverse((self.now + pending, ScheduledEvent::Start(ordinal))));
+            self.schedule.push(self.now + pending, ScheduledEvent::Start(ordinal));
         }
         if let Some(ready) = startup.ready {
-            self.queue.push(Reverse((self.now + ready, ScheduledEvent::Warm(ordinal))));
+            self.schedule.push(self.now + ready, ScheduledEvent::Warm(ordinal));
         }
     }
 
@@ -538,7 +514,7 @@ impl World {
             pod.ready = Some((true, born));
             pod.reports = reports_at <= Time::ZERO;
             if !pod.reports {
-                self.queue.push(Reverse((reports_at, ScheduledEvent::Reports(ordinal))));
+                self.schedule.push(reports_at, ScheduledEvent::Reports(ordinal));
             }
             self.serving += 1;
         }
@@ -556,7 +532,33 @@ impl World {
         let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
         self.pods.insert(ordinal, SimPod::new(name, revision, exceptions));
         self.changed_pods.push(ordinal);
-        self.mark(ordinal);
+        self.touched.pods.push(ordinal);
         ordinal
+    }
+
+    /// Whether the workload is deleted now.
+    pub(super) fn is_target_gone(&self) -> bool {
+        self.disturbances().any(|action| matches!(action, Action::TargetDeleted(_)))
+    }
+
+    /// Without their owner all pods are deleted, also those that have ended.
+    fn delete_target(&mut self) {
+        self.replicas[0] = 0;
+        self.update = None;
+        let (now, termination) = (self.now, self.scenario.workload.termination);
+        let ordinals: Vec<u32> = self.pods.keys().copied().collect();
+        for ordinal in ordinals {
+            self.change(ordinal, |pod| {
+                pod.orphan = true;
+                pod.delete(now, termination);
+            });
+        }
+    }
+
+    /// Somebody creates it again, unless it is to stay deleted for another reason.
+    fn create_target(&mut self) {
+        if !self.is_target_gone() {
+            self.write_replicas(0, self.scenario.workload.replicas, Writer::Person);
+        }
     }
 }

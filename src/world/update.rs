@@ -7,45 +7,36 @@
 use std::sync::Arc;
 
 use super::pods::SimPod;
-use super::rollout::{Pods, Rollout, Size};
-use super::simulation::World;
+use super::rollout::{Pods, Rollout, Size, Update};
+use super::simulation::{NewTemplate, Simulation};
 use crate::model::api::PodSpec;
 use crate::scenario::resolved::{Container, RollingUpdate};
 
-/// A rolling update under way.
-#[derive(Clone, Debug)]
-pub(super) enum Update {
-    /// A few pods at a time.
-    Rolling(Rollout),
-    /// One pod after another.
-    OneByOne,
-}
-
-impl World {
+impl Simulation {
     /// The pod template changes.
     pub(super) fn begin_update(&mut self, update: &RollingUpdate) {
         let replicas = self.wanted();
         let before = match self.update.take() {
             Some(Update::Rolling(rollout)) => rollout.sizes,
-            _ => vec![Size { revision: self.revision, wanted: replicas }],
+            _ => vec![Size { revision: self.templates.revision(), wanted: replicas }],
         };
-        self.revision += 1;
-        let name: Arc<str> = format!("t{}", self.revision).into();
+        let revision = self.templates.revision() + 1;
+        let name: Arc<str> = format!("t{revision}").into();
         let spec = match update.containers.as_slice() {
-            [] => self.newest_spec.clone(),
+            [] => self.templates.newest.clone(),
             containers => Arc::new(PodSpec {
                 containers: containers.iter().map(Container::to_api).collect(),
                 ..(*self.scenario.workload.spec).clone()
             }),
         };
-        self.newest_spec = spec.clone();
-        self.published.templates.push(name.clone());
-        self.published.new_templates.push((name, spec));
+        self.templates.newest = spec.clone();
+        self.templates.names.push(name.clone());
+        self.touched.templates.push(NewTemplate { name, spec });
         self.update = Some(match self.scenario.workload.kind.as_str() {
             "StatefulSet" => Update::OneByOne,
             _ => {
                 let surge = update.surge();
-                Update::Rolling(Rollout::new(before, self.revision, surge, replicas))
+                Update::Rolling(Rollout::new(before, revision, surge, replicas))
             }
         });
     }
@@ -128,14 +119,14 @@ impl World {
             return true;
         }
         if self.active + self.leaving() < wanted {
-            self.create(self.revision);
+            self.create(self.templates.revision());
             return true;
         }
         // The newest that is old goes, unless a newer one is not ready yet or still going.
         for (ordinal, pod) in
             self.pods.iter().rev().filter(|(_, pod)| !pod.gone && pod.ended.is_none())
         {
-            if pod.deletion.is_none() && pod.revision != self.revision {
+            if pod.deletion.is_none() && pod.revision != self.templates.revision() {
                 let ordinal = *ordinal;
                 self.delete_all(vec![ordinal]);
                 return true;
@@ -149,7 +140,8 @@ impl World {
 
     /// Whether there are pods of an older revision.
     fn is_old(&self) -> bool {
-        let old = |pod: &SimPod| !pod.gone && pod.ended.is_none() && pod.revision != self.revision;
+        let newest = self.templates.revision();
+        let old = |pod: &SimPod| !pod.gone && pod.ended.is_none() && pod.revision != newest;
         self.pods.values().any(old) || self.active < self.wanted()
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::signal::{self, Grain, Reading};
 use crate::model::api::ContainerMetrics;
 use crate::model::quantity::Quantity;
-use crate::model::time::Time;
-use crate::scenario::resolved::{Metrics, PodSet, Scenario, Signal, UsageSource};
+use crate::model::time::{Span, Time};
+use crate::scenario::resolved::{Metrics, PodSet, Sampling, Scenario, Signal, UsageSource};
 
 /// All usage of a scenario at one instant.
 #[derive(Clone, Debug)]
@@ -154,6 +154,15 @@ impl Usage {
             class.version = *version;
         }
         &class.containers
+    }
+}
+
+/// When the newest sample was taken that a query can see.
+pub(super) fn sampled_at(sampling: Sampling, query: Time) -> Time {
+    let latest = query - sampling.lag;
+    match sampling.resolution {
+        Some(Span(step)) if step > 0 => Time(latest.0.div_euclid(step) * step),
+        _ => latest,
     }
 }
 

@@ -156,7 +156,8 @@ impl Run {
     /// `spec.replicas`, `status.replicas`.
     fn sizes(&mut self, second: i64) -> (i32, i32) {
         self.at(second);
-        let resource = self.world.published.resource.clone();
+        let target = self.world.simulation.scenario.targets().next().expect("the workload");
+        let resource: Arc<str> = target.group_resource().into();
         let scale = self.cluster.scale(&resource, || resource.to_string(), "web").expect("a scale");
         let Scale { replicas, status_replicas, .. } = scale;
         (*replicas, *status_replicas)

@@ -1,0 +1,113 @@
+//! Runs the simulation of a scenario and publishes it, reconcile by reconcile.
+
+use std::sync::Arc;
+
+use super::change::Change;
+use super::publish::Publisher;
+use super::simulation::Simulation;
+use crate::model::time::Time;
+use crate::scenario::resolved::{Action, Scenario, TimelineEvent};
+
+/// The simulated world of one scenario.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub(super) simulation: Simulation,
+    pub(super) publisher: Publisher,
+    /// HPA events and restarts by time.
+    api: Arc<[(Time, ApiEvent)]>,
+    next_api: usize,
+}
+
+/// What is done to an HPA or to the controller.
+#[derive(Clone, Copy, Debug)]
+enum ApiEvent {
+    /// The first creation of an HPA, by its index.
+    First(usize),
+    /// An event of the timeline, by its index.
+    Timeline(usize),
+}
+
+impl World {
+    /// The world before t=0.
+    #[must_use]
+    pub fn new(scenario: &Arc<Scenario>) -> World {
+        let first = (0..scenario.hpas.len()).map(|index| (Time::ZERO, ApiEvent::First(index)));
+        let timeline = scenario.timeline.iter().enumerate();
+        let later = timeline
+            .filter(|(_, event)| event.action.is_api_event())
+            .map(|(index, event)| (event.at, ApiEvent::Timeline(index)));
+        World {
+            simulation: Simulation::new(scenario),
+            publisher: Publisher::new(scenario),
+            api: first.chain(later).collect(),
+            next_api: 0,
+        }
+    }
+
+    /// The next instant after `after` at which something happens that the controller itself reacts
+    /// to: the HPA is created, edited or deleted, or the controller restarts. All else is only seen
+    /// at a reconcile and needs no stop of its own.
+    #[must_use]
+    pub fn next_api_event(&self, after: Time) -> Option<Time> {
+        let next = self.api.partition_point(|(at, _)| *at <= after);
+        self.api.get(next).map(|(at, _)| *at)
+    }
+
+    /// What changed since the last call, so that a reconcile at `at` sees the cluster as it is
+    /// then: what happens at `at` is seen at `at`. Time only goes forward: `at` must not lie before
+    /// a time that was given to this world earlier.
+    pub fn advance(&mut self, at: Time) -> Vec<Change> {
+        self.simulation.run_until(at);
+        let touched = std::mem::take(&mut self.simulation.touched);
+        self.publisher.publish(&self.simulation, touched, at)
+    }
+
+    /// What is done to the HPAs and to the controller at `at` (or before and was not asked for), in
+    /// the scenario's order; to be applied after a reconcile that is due at that same instant.
+    pub fn api_events(&mut self, at: Time) -> Vec<Change> {
+        let scenario = &self.simulation.scenario;
+        let mut changes = Vec::new();
+        while let Some((_, event)) = self.api.get(self.next_api).filter(|(t, _)| *t <= at) {
+            changes.extend(match event {
+                ApiEvent::First(index) => {
+                    let hpa = scenario.hpas.get(*index);
+                    hpa.map(|hpa| Change::CreateHpa(hpa.manifest.clone()))
+                }
+                ApiEvent::Timeline(index) => api_change(scenario, &scenario.timeline[*index]),
+            });
+            self.next_api += 1;
+        }
+        changes
+    }
+
+    /// The controller wrote `spec.replicas` of a target (by its index: 0 is the workload) at that
+    /// time, with success.
+    pub fn scaled(&mut self, at: Time, target: usize, replicas: i32) {
+        self.simulation.scaled(at, target, replicas);
+    }
+
+    /// `spec.replicas` of a target (by its index: 0 is the workload) as it is now.
+    #[must_use]
+    pub fn replicas(&self, target: usize) -> i32 {
+        self.simulation.replicas.get(target).copied().unwrap_or_default()
+    }
+
+    /// The timeline events whose actions matched no existing pod.
+    pub fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
+        self.simulation.unmatched_actions()
+    }
+}
+
+fn api_change(scenario: &Scenario, event: &TimelineEvent) -> Option<Change> {
+    let name = scenario.hpa_of(event).cloned();
+    Some(match &event.action {
+        Action::EditHpa(patch) => Change::PatchHpa { name: name?, patch: patch.clone() },
+        Action::DeleteHpa(_) => Change::DeleteHpa { name: name? },
+        Action::CreateHpa(_) => {
+            let hpa = scenario.hpas.iter().find(|hpa| Some(&hpa.name) == name.as_ref())?;
+            Change::CreateHpa(hpa.manifest.clone())
+        }
+        Action::RestartController(_) => Change::RestartController,
+        _ => return None,
+    })
+}
