@@ -147,7 +147,7 @@ fn a_divergence_exits_with_1_and_can_be_replayed() {
 }
 
 #[test]
-fn a_write_of_another_scale_diverges_and_says_of_which() {
+fn a_write_of_another_scale_diverges_and_names_its_target() {
     let (_root, fixtures) = repository_with_a_trace(|trace| {
         trace.ticks[0].scale_writes[0].name = "other".into();
     });
@@ -159,7 +159,7 @@ fn a_write_of_another_scale_diverges_and_says_of_which() {
 }
 
 #[test]
-fn a_known_disagreement_that_is_gone_exits_with_1() {
+fn a_known_disagreement_that_disappeared_exits_with_1() {
     let (_root, fixtures) = repository_with_a_trace(|_| {});
     run_recorded(&fixtures).assert().code(0);
     let known = "divergences:\n  - {scenario: doubles, field: status, reason: none, link: none}\n";
@@ -171,7 +171,7 @@ fn a_known_disagreement_that_is_gone_exits_with_1() {
 }
 
 #[test]
-fn a_trace_of_another_scenario_is_no_verdict_and_exits_with_3() {
+fn a_trace_of_another_scenario_gives_no_verdict_and_exits_with_3() {
     let (_root, fixtures) = repository_with_a_trace(|trace| trace.hash = "0".repeat(16));
     let run = run_recorded(&fixtures).assert().code(3);
     assert!(stdout(&run).contains("is stale"), "{}", stdout(&run));
@@ -223,7 +223,7 @@ fn scenarios_that_need_what_a_release_lacks_exit_with_4() {
 }
 
 #[test]
-fn what_is_expected_of_other_releases_is_not_expected_here() {
+fn expectations_for_other_releases_do_not_apply() {
     let more = "expect:\n  - {releases: \"<=1.36\", at: 0s, replicas: 7}\n";
     let (_folder, file) = folder(more);
     kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(0);
@@ -258,7 +258,7 @@ fn several_releases_are_run_in_order_and_summed_up() {
 }
 
 #[test]
-fn up_to_1_32_an_explanation_tells_the_distance_that_decides_at_the_edge() {
+fn up_to_1_32_an_explanation_shows_the_deciding_distance_at_the_edge() {
     let edge = "tolerance/upper-edge-is-inclusive";
     let explain = |release: &str| {
         let options = ["explain", edge, "--tick", "1", "--release", release];
@@ -320,7 +320,7 @@ fn diff_tells_the_rows_of_the_first_field_from_others() {
 }
 
 #[test]
-fn what_has_no_trace_is_not_compared_where_upstream_cannot_run() {
+fn scenarios_without_a_trace_are_not_compared_without_upstream() {
     let (_folder, file) = folder("");
     let empty = tempfile::tempdir().expect("a folder can be made");
     let without_go = |arguments: &[&str]| {
@@ -352,7 +352,7 @@ exec sed -u -n \
   -e 's/.*/{"closed":{}}/p'"#;
 
 #[test]
-fn what_happens_to_no_pod_is_noted_with_its_line() {
+fn actions_on_no_pod_are_noted_with_their_line() {
     let (_folder, file) = folder("timeline:\n- {at: 20s, podsUnready: \"7\"}\n");
     let note =
         format!("{}:19: the action at t=20s has no effect: none of its pods exists", text(&file));
@@ -481,7 +481,7 @@ fn the_schema_is_that_of_the_library() {
 
 /// `docs/cli.md` is the program's own help. To write it anew: `UPDATE_DOCS=1 cargo test --test cli`.
 #[test]
-fn the_reference_in_the_docs_is_up_to_date() {
+fn the_command_reference_is_up_to_date() {
     let path = support::repository().join("docs/cli.md");
     let reference = kube_lockstep::cli::reference();
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -495,7 +495,7 @@ fn the_reference_in_the_docs_is_up_to_date() {
 }
 
 #[test]
-fn what_overlaps_a_reconcile_that_waits_is_no_verdict() {
+fn an_action_during_a_waiting_reconcile_gives_no_verdict() {
     let timeline = "\
 timeline:
 - {at: 0s, for: 40s, updateScaleError: {code: 409, reason: Conflict, message: changed}}
@@ -516,7 +516,7 @@ timeline:
 }
 
 #[test]
-fn of_several_hpas_one_can_be_meant() {
+fn one_of_several_hpas_can_be_selected() {
     let of = "several/more-of-them-than-workers";
     let explain = |hpa: &str| {
         let explain = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", hpa]);
@@ -530,7 +530,7 @@ fn of_several_hpas_one_can_be_meant() {
 }
 
 #[test]
-fn the_readme_shows_what_a_run_says() {
+fn the_readme_shows_the_output_of_a_run() {
     let run = kube_lockstep(&["run", "--engine", "recorded"]).assert().code(0);
     let said = stdout(&run);
     let count = said.lines().last().and_then(|line| line.split_once(" in ")).expect("a summary").0;
@@ -540,7 +540,7 @@ fn the_readme_shows_what_a_run_says() {
 }
 
 #[test]
-fn metrics_that_never_have_a_value_are_told_of() {
+fn metrics_that_never_have_a_value_are_reported() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("vain.yaml");
     let text_of = |labels: &str| {

@@ -252,7 +252,7 @@ fn json(events: &[Event]) -> String {
 }
 
 #[test]
-fn text_tells_in_full_what_does_not_conform() {
+fn text_reports_nonconforming_scenarios_in_full() {
     insta::assert_snapshot!(text(&all(), LAYOUT));
 }
 
@@ -277,7 +277,7 @@ fn text_says_why_another_engine_was_taken_and_verbosely_lists_all() {
 
 /// What is the same for every scenario is told once; another failure is another one.
 #[test]
-fn text_tells_a_failure_that_is_met_again_once() {
+fn text_reports_a_repeated_failure_once() {
     let failed = |id: &str, why: &str| {
         let (why, output) = (why.to_owned(), String::new());
         outcome(id, Verdict::Inconclusive { why, output })
@@ -318,7 +318,7 @@ fn colours_tell_the_sides_of_a_divergence_apart() {
 
 /// A program's output could contain anything; none of it may reach the terminal as a command.
 #[test]
-fn what_a_broken_engine_wrote_cannot_steer_the_terminal() {
+fn the_output_of_a_broken_engine_cannot_control_the_terminal() {
     let mut report = Terminal::new(Vec::new(), LAYOUT);
     for event in events(vec![inconclusive()], &[], None) {
         report.event(&event).expect("a vector can be written to");

@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_joined_has_all_kinds_of_verdicts() {
+fn merged_results_have_all_kinds_of_verdicts() {
     let lines = without_times(&results(&SCENARIOS, "1.36,1.37", None));
     for verdict in ["conforms", "diverges", "inconclusive", "skipped"] {
         assert!(lines.iter().any(|line| line["verdict"] == verdict), "{verdict}");
@@ -167,7 +167,7 @@ fn results_of_releases_apart_are_joined_in_their_order() {
 }
 
 #[test]
-fn a_part_that_was_cut_off_and_made_again_is_not_missed() {
+fn an_incomplete_part_with_a_replacement_is_not_missing() {
     let texts = shards(&SCENARIOS, "1.37", 3);
     let cut = texts[1][..texts[1].len() / 2].to_owned();
     let whole = without_times(&merged(&texts));
@@ -184,7 +184,7 @@ fn a_part_that_was_cut_off_and_made_again_is_not_missed() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn unrelated_results_are_rejected() {
     let few = &SCENARIOS[..6];
     let of = |index, of| results(few, "1.37", Some(Shard { index, of }));
     let refused = |texts: &[String]| merge(parts(texts), None, VERSION).expect_err("refused").what;

@@ -385,7 +385,7 @@ fn links_in_the_documents_lead_somewhere() {
 
 /// The rights in the docs are those with which the tests on clusters run.
 #[test]
-fn the_rights_in_the_docs_suffice_and_are_no_more() {
+fn the_permissions_in_the_docs_are_those_of_the_tests() {
     let read = |path: &str| {
         fs::read_to_string(support::repository().join(path)).expect("the rights can be read")
     };

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn only_scenarios_are_scenarios() {
+    fn only_scenario_files_are_scenarios() {
         assert!(is_scenario("apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n"));
         let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
         assert!(!is_scenario(&format!("{manifest}  kind: Scenario\n")));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_scenarios_are_not_taken_for_something_else() {
+    fn misspelt_scenarios_are_not_ignored() {
         for text in [
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
             "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",

@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engine_that_is_made_is_told_of_every_so_often() {
+    fn the_build_of_an_engine_is_reported_from_time_to_time() {
         let mut preparing = TellPreparing::default();
         let begin = Instant::now();
         let mut line = |what: &str, done, seconds| {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_is_not_there_is_no_release() {
+    fn an_unavailable_patch_is_not_a_release() {
         let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
         assert_eq!(release("1.18"), Ok(minor));
         assert_eq!(release("v1.37.2"), Ok(patch));

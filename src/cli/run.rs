@@ -388,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_worst_decides_the_exit_code() {
+    fn the_worst_outcome_decides_the_exit_code() {
         let summary = |conforms, diverges, inconclusive, skipped| Summary {
             conforms,
             diverges,

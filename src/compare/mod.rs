@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_not_compared() {
+    fn unobserved_fields_are_not_compared() {
         let scale = Read::Scale {
             resource: "deployments.apps".into(),
             name: "web".into(),

@@ -54,7 +54,7 @@ fn says(text: &str) -> Option<String> {
 }
 
 #[test]
-fn sizes_hold_until_somebody_writes_another() {
+fn replicas_are_kept_until_another_write() {
     let run = ticks(&[None, Some(6), None, None]);
     for (tick, size) in [(1, 3), (2, 6), (3, 6)] {
         assert_eq!(unmet(When::Tick(tick), replicas(size, size), &run), None);
@@ -359,7 +359,7 @@ fn counts_are_over_any_span() {
 }
 
 #[test]
-fn a_write_of_the_same_size_is_no_change() {
+fn a_write_of_the_same_replicas_is_not_a_change() {
     let run = ticks(&[Some(3), Some(4)]);
     let what = Expected { at_most_rescales: Some((1, None)), ..Expected::default() };
     assert_eq!(unmet(When::Whole, what, &run), None);

@@ -17,7 +17,7 @@ fn read(text: &str) -> Result<Scenario, scenario::Error> {
 
 /// A written scenario reads back as the same scenario, except for the fields that name its origin.
 #[test]
-fn what_is_generated_is_written_and_read_as_the_same() {
+fn generated_scenarios_read_back_unchanged() {
     for index in 0..1500 {
         let made = made(1, index, &[]);
         let text = scenario::to_yaml(&made, None);

@@ -60,12 +60,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_that_never_changes_needs_no_picture() {
+    fn constant_replicas_have_no_chart() {
         assert_eq!(sizes(&[(Time::ZERO, 3)], Time::from_secs(60), 80), "");
     }
 
     #[test]
-    fn sizes_stand_where_they_are_in_time() {
+    fn replicas_are_drawn_at_their_time() {
         let points = [(Time::ZERO, 1), (Time::from_secs(30), 2)];
         assert_eq!(
             sizes(&points, Time::from_secs(60), 24),

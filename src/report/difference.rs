@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_only_goes_on_is_marked_where_it_does() {
+    fn an_appended_text_is_marked_where_it_begins() {
         let (one, other) = (one_line("abc"), one_line("abcabc"));
         assert_eq!(differing(&one, &other), (3..3, 3..6));
         assert_eq!(differing(&other, &one), (3..6, 3..3));

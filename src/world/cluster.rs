@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scale_keeps_its_size_unless_it_is_told_another() {
+    fn the_scale_keeps_its_replicas_until_a_write() {
         let mut cluster = Cluster::default();
         let scale = |replicas, status_replicas| {
             Change::SetScale(ScaleTarget {

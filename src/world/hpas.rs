@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_and_changes_nothing() {
+    fn invalid_requests_are_rejected_and_change_nothing() {
         let mut hpas = created();
         let before = hpas.get("web").cloned();
         let name: Arc<str> = "web".into();

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pod_goes_before_another_is_ready() {
+    fn no_pod_is_deleted_before_another_is_ready() {
         let mut rollout = rollout(4, Share::Pods(1), Share::Pods(0));
         assert_eq!(update_derived(&mut rollout, [4, 0]), [4, 1]);
         assert_eq!(update_derived(&mut rollout, [4, 1]), [3, 2]);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn old_pods_that_are_not_ready_go_at_once() {
+    fn old_pods_that_are_not_ready_are_deleted_immediately() {
         let mut rollout = rollout(4, Share::Pods(1), Share::Pods(1));
         // Three of four are ready: the fourth may go, no other.
         assert_eq!(update_derived(&mut rollout, [3, 0]), [3, 2]);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_of_the_scenarios_flags() {
+    fn a_command_gets_the_flags_of_the_scenario() {
         let command = "A=b ./target/naive {kubeconfig} --period={sync-period} {feature-gates} '{}'";
         let own = Controller::new(command).unwrap();
         assert_eq!(own.name(), "naive");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sh_reads_is_one_word_and_braces_can_be_meant() {
+    fn values_are_one_shell_word_and_braces_can_be_escaped() {
         let filled = |command: &str, config: &str| {
             Controller::new(command).unwrap().filled(Path::new(config), &settings())
         };

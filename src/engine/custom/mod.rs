@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_a_hint() {
+    fn invalid_commands_are_rejected_with_a_hint() {
         let error = Controller::new("mine {sync-perod}").unwrap_err();
         assert_eq!(error.what, "unknown placeholder {sync-perod}");
         assert!(error.hint.starts_with("did you mean {sync-period}?"), "{error:?}");

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_builds_go_on_side_by_side_and_the_next_one_waits() {
+    fn parallel_builds_are_limited_and_the_next_one_waits() {
         let folder = tempfile::tempdir().expect("a folder");
         let stop = AtomicBool::new(false);
         let take = |progress: Progress<'_>| place(folder.path(), 2, &stop, progress);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_not_removed() {
+    fn entries_in_use_are_not_removed() {
         let cache = tempfile::tempdir().expect("a folder");
         let engines = cache.path().join(ENGINES);
         let checkout = cache.path().join(CHECKOUTS).join("0");

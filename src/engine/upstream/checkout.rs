@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_checkout_is_told_with_what_was_probably_meant() {
+    fn a_folder_that_is_not_a_checkout_gets_a_hint() {
         let open = |files: &[(&str, &str)], below: &str| {
             let folder = folder(files);
             let error = Checkout::open(&folder.path().join(below)).expect_err("none");

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_laid_over_is_there() {
+    fn overlaid_files_exist() {
         let mut modules = 0;
         for release in supported(What::Host) {
             let file = SOURCES.get_file(mod_file(release)).expect("a mod file");

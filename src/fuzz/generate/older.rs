@@ -118,7 +118,7 @@ mod tests {
     /// No server takes these versions, so that no engine ever sees them: the reader of scenarios
     /// turns them into v2.
     #[test]
-    fn an_hpa_means_the_same_in_versions_that_are_gone() {
+    fn an_hpa_has_the_same_meaning_in_removed_versions() {
         let mut compared = 0;
         for index in 0..600 {
             let made = super::super::scenario(5, index, Release::V1_37, &[]);

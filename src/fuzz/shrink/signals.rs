@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ramp_goes_on_from_where_it_was() {
+    fn a_ramp_continues_from_its_value() {
         let points = json!([
             { "at": "0s", "value": "9" }, { "at": "10s", "value": "1" },
             { "at": "30s", "value": "3" },
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wave_goes_on_from_where_it_was() {
+    fn a_wave_continues_from_its_phase() {
         let mut sine = json!({ "mean": "2", "amplitude": "1", "period": "40s", "offset": "10s" });
         assert_eq!(sine_at_the_start(&sine), Some(json!("1")));
         turn_sine(sine.as_object_mut().expect("a map"), Span::from_secs(10));

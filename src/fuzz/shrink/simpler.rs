@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_past_of_a_signal_the_last_value_is_left() {
+    fn only_the_last_value_of_a_past_signal_is_kept() {
         let mut tree = json!({ "perPod": { "steps": [
             { "at": "10s", "value": "1" }, { "at": "20s", "value": "2" },
             { "at": "40s", "value": "3" },
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_ticks_count_before_fewer_parts_and_parts_before_numbers() {
+    fn ticks_count_before_parts_and_parts_before_numbers() {
         let more = json!({ "until": "10s", "a": [1] });
         let less = json!({ "until": "14s", "a": 5000 });
         assert!(measure(&less) < measure(&more));

@@ -94,7 +94,7 @@ fn samples_are_as_old_as_those_of_usage() {
 }
 
 #[test]
-fn what_did_not_change_is_not_told_again() {
+fn unchanged_values_are_not_sent_again() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.resources.clear();
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
@@ -117,7 +117,7 @@ fn what_did_not_change_is_not_told_again() {
 }
 
 #[test]
-fn a_load_is_shared_by_the_pods_that_are_ready() {
+fn a_load_is_divided_among_the_ready_pods() {
     let mut run = Run::new(&scenario(3, |s| {
         let load = |total, limit| UsageSource::Load { total, limit };
         s.metrics.pods = vec![rps(load(steps(&[(0, "10"), (50, "-10")]), Some(q("4"))))];

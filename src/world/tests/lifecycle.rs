@@ -166,7 +166,7 @@ fn a_deleted_pod_terminates_unready_and_is_gone_after_its_time() {
 }
 
 #[test]
-fn pods_that_have_not_started_or_that_failed_need_no_grace() {
+fn unstarted_and_failed_pods_need_no_grace_period() {
     let mut run = Run::new(&scenario(1, |s| {
         s.workload.termination = secs(30);
         s.workload.startup.pending = None;
@@ -204,7 +204,7 @@ fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
 }
 
 #[test]
-fn pods_that_are_not_there_are_not_befallen() {
+fn actions_do_not_affect_missing_pods() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(10, None, Action::PodsUnready(pods(0, 9)));
         s.happens(10, None, Action::PodsFailed(pods(7, 8)));
@@ -235,7 +235,7 @@ fn a_pod_is_unready_while_anything_holds_it() {
 }
 
 #[test]
-fn a_pod_that_changes_and_changes_back_between_reconciles_keeps_the_trace_of_it() {
+fn a_pod_that_changes_and_changes_back_keeps_the_new_times() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(3, Some(4), Action::PodsUnready(PodSet::All));
     }));
@@ -276,7 +276,7 @@ fn a_person_scales() {
 }
 
 #[test]
-fn the_size_is_bounded_by_what_the_cluster_holds() {
+fn replicas_are_limited_by_the_quota() {
     let mut run = Run::new(&scenario(1, |_| {}));
     run.scale(0, i32::MAX);
     assert_eq!(run.sizes(15), (i32::MAX, i32::try_from(MAX_PODS).expect("small")));
@@ -286,7 +286,7 @@ fn the_size_is_bounded_by_what_the_cluster_holds() {
 }
 
 #[test]
-fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
+fn actions_on_the_hpa_happen_once_at_their_time() {
     let scenario = scenario(1, |s| {
         let patch = json!({"spec": {"maxReplicas": 3}});
         s.happens(20, None, Action::EditHpa(patch));
@@ -311,7 +311,7 @@ fn what_is_done_to_the_hpa_happens_at_its_time_and_once() {
 }
 
 #[test]
-fn of_two_faults_the_later_one_shows_then_the_earlier_one_again() {
+fn the_later_of_two_faults_applies_first_then_the_earlier_one() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(10, Some(50), Action::MetricsError(error(500)));
         s.happens(20, Some(20), Action::MetricsError(error(503)));

@@ -42,7 +42,7 @@ fn a_steady_world_only_has_a_new_timestamp() {
 }
 
 #[test]
-fn without_a_new_sample_nothing_changes_at_all() {
+fn without_a_new_sample_nothing_changes() {
     let mut run = Run::new(&scenario(3, |s| s.metrics.sampling.resolution = Some(secs(60))));
     run.at(0);
     for second in [15, 30, 45] {
@@ -52,7 +52,7 @@ fn without_a_new_sample_nothing_changes_at_all() {
 }
 
 #[test]
-fn equal_values_are_shared_between_pods() {
+fn equal_values_are_shared_by_pods() {
     let mut run = Run::new(&scenario(3, |_| {}));
     let change = of_metrics(run.at(0)).expect("samples");
     assert_eq!(change.window, Some(secs(30)));
@@ -105,7 +105,7 @@ fn a_sample_has_every_container_and_every_resource() {
 }
 
 #[test]
-fn a_load_is_shared_by_the_pods_that_are_ready() {
+fn a_load_is_divided_among_the_ready_pods() {
     let mut run = Run::new(&scenario(3, |s| {
         s.metrics.resources = vec![cpu(load(steps(&[(0, "1"), (50, "4")]), Some("900m")))];
         s.workload.startup.ready = Some(secs(10));
@@ -160,7 +160,7 @@ fn failed_and_pending_pods_have_no_entry() {
 }
 
 #[test]
-fn what_is_missing_comes_back() {
+fn missing_values_return() {
     let hidden: [(Action, &[&str]); 4] = [
         (Action::MetricsMissing(pods(0, 0)), &["web-1 10s app=cpu:100m"]),
         (Action::MetricsEmpty(Empty {}), &[]),
@@ -247,7 +247,7 @@ fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
 }
 
 #[test]
-fn what_hides_a_container_hides_it_in_a_stale_sample_too() {
+fn a_hidden_container_is_also_hidden_in_stale_samples() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(10, Some(60), Action::MetricsStale(PodSet::All));
         s.happens(
@@ -290,7 +290,7 @@ fn stale_load_is_that_of_the_pods_that_were_ready_then() {
 }
 
 #[test]
-fn metrics_that_nobody_describes_are_an_empty_list() {
+fn metrics_without_an_entry_are_an_empty_list() {
     let mut run = Run::new(&scenario(1, |s| s.metrics.resources.clear()));
     assert_eq!(run.samples(0), Vec::<String>::new());
 }

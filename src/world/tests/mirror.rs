@@ -48,7 +48,7 @@ fn load(total: &str) -> UsageSource {
 }
 
 #[test]
-fn a_load_is_shared_by_those_that_are_ready() {
+fn a_load_is_shared_by_the_ready_pods() {
     let mut live = Live::new(1, |it| it.metrics.resources = vec![cpu(load("1"))]);
     assert_eq!(live.at(t(0)), Vec::<String>::new(), "none was seen");
     live.mirror.see(t(0), &[real("web-a"), real("web-b"), unready("web-c")]);
@@ -108,7 +108,7 @@ fn samples_carry_what_the_pod_has() {
 }
 
 #[test]
-fn what_befalls_metrics_happens_and_nothing_else() {
+fn only_actions_on_metrics_are_applied() {
     let mut live = Live::new(10, |it| {
         it.workload.startup.metrics = secs(40);
         it.happens(100, Some(100), Action::MetricsMissing(pods(0, 0)));

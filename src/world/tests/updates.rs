@@ -55,7 +55,7 @@ fn pods_that_are_ready_at_once_are_replaced_at_once() {
 }
 
 #[test]
-fn a_size_in_the_middle_of_it_is_shared_out() {
+fn a_change_of_replicas_during_an_update_is_distributed() {
     let mut run = Run::new(&scenario(10, |s| {
         s.workload.startup.ready = None;
         s.happens(10, None, update(Share::Pods(3), Share::Pods(2)));
@@ -101,7 +101,7 @@ fn an_update_overtakes_another() {
 }
 
 #[test]
-fn of_two_updates_the_oldest_pods_go_first() {
+fn the_oldest_pods_of_two_updates_are_deleted_first() {
     let mut run = Run::new(&scenario(4, |s| {
         slow(s);
         s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
