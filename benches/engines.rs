@@ -24,7 +24,7 @@ use kube_lockstep::model::time::{Span, Time};
 use kube_lockstep::scenario::{self, Scenario};
 use kube_lockstep::world::{Change, World};
 
-const RELEASE: Release = Release::V1_37;
+const RELEASE: Release = Release::NEWEST;
 const PODS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 const PERIOD: Span = Span::from_secs(15);
 

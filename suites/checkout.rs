@@ -11,20 +11,18 @@ use std::process::{Command, ExitCode, Output};
 
 use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use serde_json::Value;
+use support::trials::Suite;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut suite = Suite::new("checkout");
     // Built before, so that the modules are there.
-    let upstream = support::upstream("checkout", Release::newest(), arguments.list);
-    let missing = support::is_missing(&upstream);
-    let trial = Trial::test("a_change_of_the_controller_is_found_and_nothing_else", move || {
-        upstream?;
+    let upstream = suite.upstream(Release::NEWEST);
+    suite.test_with(&upstream, "a_change_of_the_controller_is_found_and_nothing_else", |_| {
         changes()
     });
-    let trial = trial.with_ignored_flag(missing && !arguments.list);
-    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+    suite.run()
 }
 
 /// The line that is changed, and what it becomes: a ratio at the upper edge is beyond it.
@@ -72,7 +70,7 @@ struct Checkout {
 
 impl Checkout {
     fn new() -> Result<Checkout, Failed> {
-        let version = build::version(build::What::Host, Release::newest()).ok_or("no version")?;
+        let version = build::version(build::What::Host, Release::NEWEST).ok_or("no version")?;
         let published = module("k8s.io/kubernetes", &version)?;
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let made = Checkout { folder: root.join("kubernetes"), cache: root.join("cache") };
@@ -135,7 +133,7 @@ fn changes() -> Result<(), Failed> {
     let lines = checkout.suite(0)?;
     let summary = &lines[lines.len() - 1]["summary"];
     assert_eq!(summary["engine"], *name);
-    assert_eq!(summary["release"], Release::newest().to_string());
+    assert_eq!(summary["release"], Release::NEWEST.to_string());
     assert_eq!(summary["upstreamPath"], *checkout.folder.to_string_lossy());
     let before = checkout.engines()?;
     assert_eq!(before.len(), 1, "{before:?}");

@@ -15,59 +15,54 @@ use std::process::{Command, ExitCode, Output};
 
 #[cfg(feature = "clusters")]
 use k8s_openapi::api::batch::v1::Job;
-use kube_lockstep::engine::EngineError;
 use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use serde_json::Value;
+use support::trials::Suite;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut suite = Suite::new("ci");
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    let can_play = has("bash") && has("jq");
-    let trials = vec![
-        Trial::test("a_night_of_the_workflow", night).with_ignored_flag(!can_play),
-        Trial::test("the_job_is_one_that_a_cluster_takes", manifest)
-            .with_ignored_flag(!cfg!(feature = "clusters")),
-        Trial::test("the_pods_of_the_job_share_the_run", pods),
-        Trial::test("control_planes_are_of_the_releases_of_the_engines", control_planes),
-        // Built before, so that the modules are there.
-        resolves(support::upstream("ci", Release::newest(), arguments.list), arguments.list),
-    ];
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let programs = suite.require_that("bash and jq", || has("bash") && has("jq"));
+    suite.test_with(&programs, "a_night_of_the_workflow", |()| night());
+    let no_types = !cfg!(feature = "clusters");
+    suite.test_unless(no_types, "the_job_is_one_that_a_cluster_takes", manifest);
+    suite.test("the_pods_of_the_job_share_the_run", pods);
+    suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
+    // Built before, so that the modules are there.
+    let upstream = suite.upstream(Release::NEWEST);
+    suite.test_with(&upstream, "a_release_is_added_by_one_command", |_| resolves());
+    suite.run()
 }
 
-/// The newest release, added anew, is as it was added: `ci/resolve` does all of it.
-fn resolves(upstream: Result<PathBuf, EngineError>, listing: bool) -> Trial {
-    let missing = support::is_missing(&upstream);
-    let trial = Trial::test("a_release_is_added_by_one_command", move || {
-        upstream?;
-        let version = build::version(build::What::Host, Release::newest()).ok_or("no version")?;
-        let folder = tempfile::tempdir()?;
-        let output = Command::new(support::repository().join("ci/resolve"))
-            .arg(version.trim_start_matches('v'))
-            .arg(folder.path())
-            // The sums are held against those that were verified when it was added.
-            .env("GONOSUMDB", "*")
-            .output()?;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // How requirements are grouped depends on the versions before, and means nothing.
-        let lines = |folder: &Path, file: &str| -> Result<BTreeSet<String>, Failed> {
-            let text = fs::read_to_string(folder.join(file))?;
-            let lines = text.lines().map(|line| line.trim().trim_start_matches("require ").into());
-            Ok(lines.collect())
-        };
-        let committed = support::repository().join("upstream/versions");
-        for kind in ["mod", "sum"] {
-            let file = format!("v{}.{kind}", Release::newest());
-            assert_eq!(lines(folder.path(), &file)?, lines(&committed, &file)?, "{file}");
-        }
-        Ok(())
-    });
-    trial.with_ignored_flag(missing && !listing)
+/// `ci/resolve` adds the newest release again, and gives the files that are there.
+fn resolves() -> Result<(), Failed> {
+    let version = build::version(build::What::Host, Release::NEWEST).ok_or("no version")?;
+    let folder = tempfile::tempdir()?;
+    let output = Command::new(support::repository().join("ci/resolve"))
+        .arg(version.trim_start_matches('v'))
+        .arg(folder.path())
+        // The sums are held against those that were verified when it was added.
+        .env("GONOSUMDB", "*")
+        .output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // How requirements are grouped depends on the versions before, and means nothing.
+    let lines = |folder: &Path, file: &str| -> Result<BTreeSet<String>, Failed> {
+        let text = fs::read_to_string(folder.join(file))?;
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("require ").into());
+        Ok(lines.collect())
+    };
+    let committed = support::repository().join("upstream/versions");
+    for kind in ["mod", "sum"] {
+        let file = format!("v{}.{kind}", Release::NEWEST);
+        assert_eq!(lines(folder.path(), &file)?, lines(&committed, &file)?, "{file}");
+    }
+    Ok(())
 }
 
-/// And so is all that belongs to them, but for what `ci/resolve` says that stands in.
+/// The modules of a control plane have the version of its release, but for substitutes that
+/// `ci/resolve` names.
 fn control_planes() -> Result<(), Failed> {
     let script = fs::read_to_string(support::repository().join("ci/resolve"))?;
     for release in build::supported(build::What::ControlPlane) {
@@ -207,7 +202,7 @@ fn night() -> Result<(), Failed> {
     let (seed, releases) = (output("seed")?, output("releases")?);
     assert!(seed.parse::<u64>().is_ok_and(|seed| seed > 0), "{seed}");
     let releases: Vec<String> = serde_json::from_str(&releases)?;
-    assert_eq!(releases[0], Release::newest().to_string());
+    assert_eq!(releases[0], Release::NEWEST.to_string());
     assert!(releases.len() >= 8, "{releases:?}");
 
     let clusters: Vec<String> = serde_json::from_str(&output("clusters")?)?;

@@ -114,7 +114,7 @@ fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String
     let nothing = |_: &str| Err("there is no other file".to_owned());
     let scenario = scenario::parse("doubles.yaml", SCENARIO, &nothing).expect("it is a scenario");
     let scenario = Arc::new(Scenario { id: "doubles".to_owned(), ..scenario });
-    let mut trace = free_run(&scenario, Release::V1_37).trace;
+    let mut trace = free_run(&scenario, Release::NEWEST).trace;
     change(&mut trace);
     let recorded = kube_lockstep::trace::text::write(&trace).expect("a trace can be written");
     let snapshot = format!("---\nsource: none\n---\n{recorded}");

@@ -16,15 +16,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use kube_lockstep::engine::{EngineError, containers, embedded};
+use kube_lockstep::engine::containers;
 use kube_lockstep::model::rules::Release;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use support::moments::{self, Moments};
+use support::trials::{self, Suite};
 
 /// How often the owner is killed, each time at another moment before the one that is given.
 const KILLS: (u32, Duration) = (12, Duration::from_secs(8));
@@ -45,50 +45,30 @@ const LONG: [&str; 8] =
 /// What stands in for k3s.
 const STAND_IN: &str = "kube-lockstep/stand-in-for-k3s:test";
 
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    drop(writeln!(std::io::stderr(), "containers: {line}"));
-}
-
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let list = arguments.list;
-    let program = if list { Ok(PathBuf::new()) } else { program() };
-    let docker = if list { Ok(String::new()) } else { containers::docker_version() };
-    match &docker {
-        Ok(version) => say(&format!("Docker {version}")),
-        Err(error) => say(&format!("what needs containers is ignored: {error}")),
+    let mut suite = Suite::new("containers");
+    let program = suite.control_plane(Release::NEWEST);
+    let docker = suite.require_if_available("Docker", containers::docker_version);
+    let own_engine = suite.require_that("a Docker engine of its own", || match engine::missing() {
+        None => true,
+        Some(why) => {
+            trials::say("containers", &format!("no Docker engine of its own: {why}"));
+            false
+        }
+    });
+    let on_docker = docker.and(program.clone()).map(|(_, program)| program);
+    let on_own_engine = own_engine.and(program.clone()).map(|((), program)| program);
+    let tests = [
+        (&on_docker, TESTS.as_slice()),
+        (&program, &WITHOUT_DOCKER),
+        (&on_own_engine, &ON_AN_ENGINE_OF_ITS_OWN),
+    ];
+    for (required, tests) in tests {
+        for &(name, test) in tests {
+            suite.test_with(required, name, move |program| test(&program));
+        }
     }
-    if let Err(error) = &program {
-        say(&format!("there is no control plane: {error}"));
-    }
-    let no_program = support::is_missing(&program);
-    let no_docker = matches!(docker, Err(EngineError::Unavailable { .. }));
-    let both = docker.and_then(|_| program.clone());
-    let of = |tests: &[(&'static str, Test)], ready: &Result<PathBuf, EngineError>, missing| {
-        let one = |(name, test): &(&'static str, Test)| {
-            let (test, ready) = (*test, ready.clone());
-            Trial::test(*name, move || test(&ready?)).with_ignored_flag(missing)
-        };
-        tests.iter().map(one).collect::<Vec<_>>()
-    };
-    let no_engine = if list { None } else { engine::missing() };
-    if let Some(why) = &no_engine {
-        say(&format!("what kills an engine of its own is ignored: {why}"));
-    }
-    let mut trials = of(&TESTS, &both, no_program || no_docker);
-    trials.extend(of(&WITHOUT_DOCKER, &program, no_program));
-    let own = of(&OF_ITS_OWN, &program, no_program).into_iter();
-    trials.extend(own.map(|trial| match no_engine {
-        Some(_) => trial.with_ignored_flag(true),
-        None => trial,
-    }));
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-/// The program of a control plane.
-fn program() -> Result<PathBuf, EngineError> {
-    embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {})
+    suite.run()
 }
 
 type Test = fn(&Path) -> Result<(), Failed>;
@@ -108,7 +88,7 @@ const WITHOUT_DOCKER: [(&str, Test); 2] =
     [("kind_is_called_as_it_documents", kind), ("kind_that_fails_says_why", kind_fails)];
 
 /// What has an engine of its own.
-const OF_ITS_OWN: [(&str, Test); 1] =
+const ON_AN_ENGINE_OF_ITS_OWN: [(&str, Test); 1] =
     [("docker_that_is_killed_with_its_containers_gives_no_verdict", engine::killed)];
 
 fn command(args: &[&str]) -> Command {

@@ -15,25 +15,26 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Time;
 use kube_lockstep::trace::{ApiAnswer, ApiOutcome};
 use kube_lockstep::world::Change;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
+use support::trials::Suite;
 
 const MANIFESTS: usize = 3000;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let program = support::upstream("conversion", Release::newest(), arguments.list);
-    let ignored = support::is_missing(&program) && !arguments.list;
-    let trial = Trial::test("manifests_of_version_1_are_stored_as_upstream_stores_them", || {
+    let mut suite = Suite::new("conversion");
+    let upstream = suite.upstream(Release::NEWEST);
+    let name = "manifests_of_version_1_are_stored_as_upstream_stores_them";
+    suite.test_with(&upstream, name, |program| {
         let mut dice = Dice(ChaCha8Rng::seed_from_u64(1));
         let manifests: Vec<Value> = (0..MANIFESTS).map(|_| manifest(&mut dice)).collect();
-        let seen = answers(&mut Upstream::new(program?, Release::V1_37), &manifests)?;
-        let model = answers(&mut Model::new(Release::V1_37), &manifests)?;
+        let seen = answers(&mut Upstream::new(program, Release::NEWEST), &manifests)?;
+        let model = answers(&mut Model::new(Release::NEWEST), &manifests)?;
         compare(&manifests, &model, &seen)
     });
-    libtest_mimic::run(&arguments, vec![trial.with_ignored_flag(ignored)]).exit_code()
+    suite.run()
 }
 
 fn compare(manifests: &[Value], model: &[ApiAnswer], seen: &[ApiAnswer]) -> Result<(), Failed> {

@@ -94,7 +94,7 @@ fn read_rules(text: &str) -> Result<Rules, String> {
 
 /// All that can be seen of a fixture: the text of each step, in order.
 fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
-    let newest = Release::newest().to_string();
+    let newest = Release::NEWEST.to_string();
     let mut steps = Vec::new();
     for (ticks, answer) in &run.trace.api {
         let what = match &answer.outcome {
@@ -169,7 +169,7 @@ fn as_recorded(run: &mut FreeRun, scenario: &Scenario, release: Release) {
 
 /// All fixtures, or one of them.
 fn fixtures(wanted: Option<&str>) -> Fixtures {
-    let release = Release::newest();
+    let release = Release::NEWEST;
     let paths = support::fixtures().into_iter();
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
     let scenarios = paths.map(|path| support::load(&path));
@@ -242,7 +242,7 @@ fn page(rules: &Rules, fixtures: &Fixtures) -> String {
          with a plus sign between them are found together, texts after *then* at a later tick; a \
          star stands for any text. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` shows all the \
          text of a fixture.\n",
-        Release::newest(),
+        Release::NEWEST,
     );
     let span = |text: &String| format!("`{}`", text.replace('|', "\\|"));
     for section in &rules.sections {

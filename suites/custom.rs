@@ -8,20 +8,18 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::engine::custom::Controller;
-use kube_lockstep::engine::embedded;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::report;
 use kube_lockstep::run::{Compared, CustomController, Event, Outcome, Setting, Verdict, run_all};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use support::place::{Place, signal};
+use support::trials::Suite;
 
 /// What a naive controller has right: it scales as it should where nothing but the ratio and the
 /// limits matters.
@@ -54,29 +52,14 @@ fn played() -> Vec<&'static str> {
     CONFORM.into_iter().chain(DIVERGE.map(|(id, ..)| id)).collect()
 }
 
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    drop(writeln!(std::io::stderr(), "custom: {line}"));
-}
-
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
     // Each has a control plane, and a clock that is real.
-    arguments.test_threads = Some(1);
-    let stop = AtomicBool::new(false);
-    let built = match arguments.list {
-        true => Ok(PathBuf::new()),
-        false => embedded::ensure(Release::newest(), &stop, &mut |_, _| {}),
-    };
-    if let Err(error) = &built {
-        say(&format!("there is no control plane: {error}"));
+    let mut suite = Suite::one_at_a_time("custom");
+    let program = suite.control_plane(Release::NEWEST);
+    for (name, test) in TESTS {
+        suite.test_with(&program, name, test);
     }
-    let missing = support::is_missing(&built) && !arguments.list;
-    let trials = TESTS.into_iter().map(|(name, test)| {
-        let program = built.clone().map_err(|error| error.to_string());
-        Trial::test(name, move || test(program?)).with_ignored_flag(missing)
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    suite.run()
 }
 
 type Test = fn(PathBuf) -> Result<(), Failed>;
@@ -106,7 +89,7 @@ fn naive_command() -> Result<String, Failed> {
 fn play(ids: &[&str], own: CustomController) -> Result<BTreeMap<String, Outcome>, Failed> {
     let path = |id: &&str| support::repository().join(format!("fixtures/{id}.yaml"));
     let scenarios = ids.iter().map(path).map(|path| support::load(&path)).collect();
-    let mut plan = support::on_a_control_plane(scenarios, Release::newest(), 8);
+    let mut plan = support::on_a_control_plane(scenarios, Release::NEWEST, 8);
     plan.cluster.controller = Some(own);
     let mut outcomes = BTreeMap::new();
     run_all(&plan, &mut |event| {
@@ -147,7 +130,7 @@ fn naive(_: PathBuf) -> Result<(), Failed> {
         let text = report::outcome(outcome, &Setting::default(), 100).unwrap_or_default();
         let text = anstream::adapter::strip_str(&text).to_string();
         let told = [
-            format!("diverges  {id}   v{}   model | embedded + naive", Release::newest()),
+            format!("diverges  {id}   v{}   model | embedded + naive", Release::NEWEST),
             format!("{field}:  model (none) | embedded + naive {seen}"),
             "why the model said (none): ".to_owned(),
             "embedded + naive did:".to_owned(),

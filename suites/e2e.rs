@@ -9,79 +9,48 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
-use kube_lockstep::engine::{EngineError, embedded};
-use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::engine::EngineError;
+use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Event, Outcome, SIDE_BY_SIDE, Verdict, run_all};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
+use support::trials::{self, Suite};
 
 /// Names releases, in the form of `--release`.
 const RELEASES: &str = "KUBE_LOCKSTEP_E2E_RELEASES";
 
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    drop(writeln!(std::io::stderr(), "e2e: {line}"));
-}
-
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let named = std::env::var(RELEASES).ok();
-    let releases = named.clone().unwrap_or_else(|| Release::newest().to_string());
-    let releases = match releases.parse::<Releases>() {
-        Ok(releases) => releases,
-        Err(error) => {
-            say(&format!("{RELEASES}: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    let mut trials = Vec::new();
-    for release in releases.iter() {
-        let built = if arguments.list { Ok(()) } else { build(release) };
-        // Who names releases wants them played.
-        let missing = named.is_none() && support::is_missing(&built);
-        if let Err(error) = &built {
-            let becomes = if missing { "all is ignored" } else { "nothing can be played" };
-            say(&format!("{release}: {becomes}: {error}"));
-        }
-        let played = built.and_then(|()| match arguments.list {
-            true => Ok(BTreeMap::new()),
-            false => play(release, arguments.filter.as_deref()),
-        });
-        trials.extend(support::fixtures().iter().map(|path| {
-            let id = support::id_of(path);
-            let outcome = match &played {
-                Ok(outcomes) => outcomes.get(&id).cloned().ok_or("it was not played".to_owned()),
-                Err(error) => Err(error.to_string()),
-            };
+    let mut suite = Suite::new("e2e");
+    for release in trials::releases(RELEASES).iter() {
+        let program = suite.control_plane(release);
+        // Releases that are named have to be played.
+        let is_named = std::env::var_os(RELEASES).is_some();
+        let program = if is_named { program.required() } else { program };
+        let is_missing = program.is_missing();
+        let played = program.get().map_err(|error| error.message().unwrap_or_default().to_owned());
+        let played = played.and_then(|_| play(&suite, release).map_err(|error| error.to_string()));
+        for path in support::fixtures() {
+            let id = support::id_of(&path);
+            let outcome = played.as_ref().map_err(String::clone).and_then(|outcomes| {
+                outcomes.get(&id).cloned().ok_or_else(|| "it was not played".to_owned())
+            });
             let skipped = matches!(&outcome, Ok(Outcome { verdict: Verdict::Skipped { .. }, .. }));
-            let trial = Trial::test(format!("{release}/{id}"), move || verdict(outcome));
-            trial.with_ignored_flag((skipped || missing) && !arguments.list)
-        }));
-    }
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn build(release: Release) -> Result<(), EngineError> {
-    let mut last = String::new();
-    let built = embedded::ensure(release, &AtomicBool::new(false), &mut |what, _| {
-        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-        if stage != last {
-            say(&stage);
-            last = stage;
+            let name = format!("{release}/{id}");
+            suite.test_unless(skipped || is_missing, name, move || verdict(outcome));
         }
-    });
-    built.map(drop)
+    }
+    suite.run()
 }
 
 /// Plays all fixtures side by side.
-fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome>, EngineError> {
+fn play(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, EngineError> {
     let all = support::fixtures();
     let wanted = |path: &&PathBuf| {
-        only.is_none_or(|only| format!("{release}/{}", support::id_of(path)).contains(only))
+        suite
+            .filter()
+            .is_none_or(|only| format!("{release}/{}", support::id_of(path)).contains(only))
     };
     let scenarios = all.iter().filter(wanted).map(|path| support::load(path)).collect();
     let plan = support::on_a_control_plane(scenarios, release, SIDE_BY_SIDE);
@@ -94,7 +63,7 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
             outcomes.insert(outcome.id.clone(), *outcome);
         }
     })?;
-    say(&format!(
+    suite.say(&format!(
         "{release}: {} conform, {} diverge, {} without a verdict, {} skipped; {} ticks in {:.0} s, \
          {} of them on a boundary in time; {} scenarios were retried",
         summary.conforms,
@@ -106,12 +75,12 @@ fn play(release: Release, only: Option<&str>) -> Result<BTreeMap<String, Outcome
         summary.boundaries,
         summary.replayed
     ));
-    tell_ignored(release, &outcomes);
+    tell_ignored(suite, release, &outcomes);
     Ok(outcomes)
 }
 
 /// Says of all that does not fit why not, each reason once.
-fn tell_ignored(release: Release, outcomes: &BTreeMap<String, Outcome>) {
+fn tell_ignored(suite: &Suite, release: Release, outcomes: &BTreeMap<String, Outcome>) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, outcome) in outcomes {
         if let Verdict::Skipped { why } = &outcome.verdict {
@@ -120,8 +89,8 @@ fn tell_ignored(release: Release, outcomes: &BTreeMap<String, Outcome>) {
     }
     for (why, ids) in reasons {
         match *ids {
-            [id] => say(&format!("{release}: ignored: {id}: {why}")),
-            _ => say(&format!("{release}: {} ignored: {why}", ids.len())),
+            [id] => suite.say(&format!("{release}: ignored: {id}: {why}")),
+            _ => suite.say(&format!("{release}: {} ignored: {why}", ids.len())),
         }
     }
 }

@@ -14,64 +14,38 @@ use std::time::{Duration, Instant};
 use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::recorded::{FOLDER, Recorded, Traces};
 use kube_lockstep::engine::upstream::{Upstream, build};
-use kube_lockstep::engine::{Engine, EngineError, Step};
+use kube_lockstep::engine::{Engine, Step};
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Time;
 use kube_lockstep::run::{Outcome, Verdict, run_one};
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::world::World;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
+use support::trials::Suite;
 
 fn a_fixture() -> Arc<Scenario> {
     support::load(&support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml"))
 }
 
-/// What this machine has.
-#[derive(Clone)]
-struct Machine {
-    upstream: Result<PathBuf, EngineError>,
-    go: Result<(), EngineError>,
-}
-
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let machine = Machine {
-        upstream: support::upstream("engines", Release::newest(), arguments.list),
-        go: build::find_go().map(drop),
-    };
-    let mut trials = Vec::new();
-    for name in ["model", "recorded", "upstream"] {
-        let upstream = machine.upstream.clone();
-        let missing = name == "upstream" && support::is_missing(&upstream);
-        let trial = Trial::test(format!("{name}_reconciles_at_the_start_and_again"), move || {
-            smoke(&mut *engine(name, upstream)?)
-        });
-        trials.push(trial.with_ignored_flag(missing));
-    }
+    let mut suite = Suite::new("engines");
+    let (newest, traces) = (Release::NEWEST, support::repository().join(FOLDER));
+    suite.test("model_reconciles_at_the_start_and_again", move || smoke(&mut Model::new(newest)));
+    suite.test("recorded_reconciles_at_the_start_and_again", move || {
+        smoke(&mut Recorded::new(newest, Traces::Folder(traces)))
+    });
+    let upstream = suite.upstream(newest);
+    suite.test_with(&upstream, "upstream_reconciles_at_the_start_and_again", move |program| {
+        smoke(&mut Upstream::new(program, newest))
+    });
     for case in BREAKS {
-        trials.push(Trial::test(format!("no_verdict_of_one_that_{}", case.name), || breaks(case)));
+        suite.test(format!("no_verdict_of_an_engine_that_{}", case.name), || breaks(case));
     }
-    let go = machine.go;
-    let missing = support::is_missing(&go);
-    let trial = Trial::test("no_verdict_of_a_go_program_that_panics", move || panics(go?));
-    trials.push(trial.with_ignored_flag(missing));
-    trials.push(Trial::test("one_that_hangs_is_ended_within_its_time_limit", hangs));
-    trials.push(Trial::test("after_a_failure_comes_a_new_process", a_new_process));
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn engine(
-    name: &str,
-    upstream: Result<PathBuf, EngineError>,
-) -> Result<Box<dyn Engine>, EngineError> {
-    Ok(match name {
-        "model" => Box::new(Model::new(Release::V1_37)),
-        "recorded" => {
-            let traces = Traces::Folder(support::repository().join(FOLDER));
-            Box::new(Recorded::new(Release::V1_37, traces))
-        }
-        _ => Box::new(Upstream::new(upstream?, Release::V1_37)),
-    })
+    let go = suite.require("Go", || build::find_go().map(drop));
+    suite.test_with(&go, "no_verdict_of_a_go_program_that_panics", panics);
+    suite.test("an_engine_that_hangs_is_ended_within_its_time_limit", hangs);
+    suite.test("after_a_failure_a_new_process_is_started", a_new_process);
+    suite.run()
 }
 
 /// The same for each of ours.
@@ -116,7 +90,7 @@ const HELLO: &str =
 const OPENED: &str = r#"echo '{"opened":{"epoch":"2000-01-01T00:01:00Z"}}'; read -r line"#;
 
 fn run_on(fake: &Fake, limit: Duration) -> Outcome {
-    let mut engine = Upstream::new(fake.program.clone(), Release::V1_37).with_time_limit(limit);
+    let mut engine = Upstream::new(fake.program.clone(), Release::NEWEST).with_time_limit(limit);
     run_one(&a_fixture(), &mut engine, &[])
 }
 
@@ -189,7 +163,7 @@ fn panics((): ()) -> Result<(), Failed> {
         .envs([("GOWORK", "off"), ("GOFLAGS", ""), ("CGO_ENABLED", "0")])
         .output()?;
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let mut engine = Upstream::new(folder.path().join("engine"), Release::V1_37);
+    let mut engine = Upstream::new(folder.path().join("engine"), Release::NEWEST);
     let (why, output) = no_verdict(run_one(&a_fixture(), &mut engine, &[]))?;
     assert!(why.contains("it exited before it answered (exit status: 2)"), "{why}");
     for part in ["panic: assignment to entry in nil map", "main.reconcile", "panics.go:"] {
@@ -222,7 +196,7 @@ fn a_new_process() -> Result<(), Failed> {
     let count = folder.path().join("count");
     let script = format!("echo started >> {}\n{HELLO}\nexit 1", count.display());
     let fake = fake(&script);
-    let mut engine = Upstream::new(fake.program.clone(), Release::V1_37);
+    let mut engine = Upstream::new(fake.program.clone(), Release::NEWEST);
     for _ in 0..3 {
         let outcome = run_one(&a_fixture(), &mut engine, &[]);
         no_verdict(outcome)?;

@@ -22,43 +22,37 @@ use kube_lockstep::run::{Shard, Verdict, run_one, run_watched};
 use kube_lockstep::scenario::{self, Scenario};
 use kube_lockstep::trace::Stepped;
 use kube_lockstep::world::Change;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
+use support::trials::Suite;
 
-const RELEASE: Release = Release::V1_37;
+const RELEASE: Release = Release::NEWEST;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let listing = arguments.list;
-    let program = support::upstream("fuzz", Release::newest(), listing);
-    let ignored = support::is_missing(&program) && !listing;
-    let trials = vec![
-        Trial::test("the_model_agrees_with_itself", the_model_agrees_with_itself),
-        Trial::test("coverage_names_what_was_never_reached", names_what_was_never_reached),
-        Trial::test("any_number_of_jobs_finds_the_same", any_number_of_jobs_finds_the_same),
-        Trial::test("a_wrong_tolerance_is_found_and_made_small", || {
-            planted(|scenario| scenario.flags.tolerance += 0.05, &[])
-        }),
-        Trial::test("a_wrong_window_is_found_and_made_small", || {
-            planted(|scenario| scenario.flags.downscale_stabilization.0 += 1_000_000_000, &[])
-        }),
-        Trial::test("a_wrong_readiness_delay_is_found_and_made_small", || {
-            let areas = [Area::Readiness];
-            planted(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
-        }),
-        Trial::test("a_wrong_rounding_is_found_and_made_small", || {
-            bent(Bend { tells: rounds_otherwise, ..Bend::NONE })
-        }),
-        Trial::test("a_wrong_instant_is_found_and_made_small", || {
-            bent(Bend { told: unready_an_instant_earlier, ..Bend::NONE })
-        }),
-        Trial::test("a_wrong_message_is_found_and_made_small", || {
-            bent(Bend { tells: says_it_otherwise, ..Bend::NONE })
-        }),
-        Trial::test("a_panic_is_a_finding", a_panic_is_a_finding),
-        Trial::test("upstream_agrees_for_a_while", move || upstream_agrees(program.clone()))
-            .with_ignored_flag(ignored),
-    ];
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let mut suite = Suite::new("fuzz");
+    suite.test("the_model_agrees_with_itself", the_model_agrees_with_itself);
+    suite.test("coverage_names_branches_that_were_never_reached", names_what_was_never_reached);
+    suite.test("any_number_of_jobs_finds_the_same", any_number_of_jobs_finds_the_same);
+    suite.test("a_wrong_tolerance_is_found_and_made_small", || {
+        planted(|scenario| scenario.flags.tolerance += 0.05, &[])
+    });
+    suite.test("a_wrong_window_is_found_and_made_small", || {
+        planted(|scenario| scenario.flags.downscale_stabilization.0 += 1_000_000_000, &[])
+    });
+    suite.test("a_wrong_readiness_delay_is_found_and_made_small", || {
+        let areas = [Area::Readiness];
+        planted(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
+    });
+    for (name, bend) in [
+        ("rounding", Bend { tells: rounds_otherwise, ..Bend::NONE }),
+        ("instant", Bend { told: unready_an_instant_earlier, ..Bend::NONE }),
+        ("message", Bend { tells: says_it_otherwise, ..Bend::NONE }),
+    ] {
+        suite.test(format!("a_wrong_{name}_is_found_and_made_small"), move || bent(bend));
+    }
+    suite.test("a_panic_is_a_finding", a_panic_is_a_finding);
+    let upstream = suite.upstream(RELEASE);
+    suite.test_with(&upstream, "upstream_agrees_for_a_while", upstream_agrees);
+    suite.run()
 }
 
 fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
@@ -306,8 +300,7 @@ fn a_panic_is_a_finding() -> Result<(), Failed> {
     Ok(())
 }
 
-fn upstream_agrees(program: Result<PathBuf, EngineError>) -> Result<(), Failed> {
-    let program = program?;
+fn upstream_agrees(program: PathBuf) -> Result<(), Failed> {
     let engine = || Box::new(Upstream::new(program.clone(), RELEASE)) as Box<dyn Engine>;
     let (summary, found) = run(&plan(8_000, 2, &[]), &engine);
     assert_eq!(summary.inconclusive, 0);

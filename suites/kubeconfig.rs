@@ -12,7 +12,7 @@ mod disturbed;
 mod support;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
@@ -31,10 +31,11 @@ use kube_lockstep::engine::embedded::{self, Options, Running};
 use kube_lockstep::model::flags::Flags;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use support::moments::{Moments, kill as kill_now};
 use support::place::signal;
+use support::trials::Suite;
 use tokio::runtime::Runtime;
 
 /// Scenarios of all kinds that conform, whatever the flags are that can't be set.
@@ -90,27 +91,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     // The tests share the cluster, which has one metrics API.
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let place = match arguments.list {
-        true => Err(None),
-        false => Place::new(Flags::default()).map(Arc::new).map_err(Some),
-    };
-    let mut missing = false;
-    if let Err(Some(error)) = &place {
-        missing = support::is_missing(&Err::<(), _>(error.clone()));
-        // Nobody reads it: nothing to be done about it.
-        drop(writeln!(std::io::stderr(), "kubeconfig: no cluster: {error}"));
+    let mut suite = Suite::one_at_a_time("kubeconfig");
+    let place = suite.require("a cluster", || Place::new(Flags::default()).map(Arc::new));
+    for (name, test) in TESTS {
+        suite.test_with(&place, name, move |place| test(&place));
     }
-    let trials = TESTS.map(|(name, test)| {
-        let place = place.clone();
-        let run = move || match place {
-            Ok(place) => test(&place),
-            Err(error) => Err(format!("there is no cluster: {error:?}").into()),
-        };
-        Trial::test(name, run).with_ignored_flag(missing)
-    });
-    libtest_mimic::run(&arguments, trials.into()).exit_code()
+    suite.run()
 }
 
 type Test = fn(&Arc<Place>) -> Result<(), Failed>;
@@ -150,7 +136,7 @@ impl Place {
             output: String::new(),
         };
         let told = &mut |_: &str, _| {};
-        let program = embedded::ensure(Release::newest(), &AtomicBool::new(false), told)?;
+        let program = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), told)?;
         let flags = Flags { sync_period: Span::from_secs(1), ..flags };
         let options = Options { flags, ..Options::default() };
         let cluster = Running::start(&program, &options)?;

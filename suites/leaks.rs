@@ -17,9 +17,10 @@ use kube::config::Kubeconfig;
 use kube_lockstep::engine::embedded::{self, Options, Running};
 use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use support::moments::{self, Moments};
 use support::place::{Place, children, signal};
+use support::trials::{self, Suite};
 
 /// How often the owner of a control plane is killed while it starts, and while scenarios are played,
 /// each time at another moment before the one that is given.
@@ -38,47 +39,31 @@ const PANICS: &str = "KUBE_LOCKSTEP_E2E_PANICS";
 /// Scenarios that are played until something breaks.
 const PLAYED: [&str; 4] = ["run", "--engine", "embedded", "average-value"];
 
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    drop(writeln!(std::io::stderr(), "leaks: {line}"));
-}
-
 fn main() -> ExitCode {
     if std::env::var_os(PANICS).is_some() {
         panic_with_a_control_plane();
     }
-    let arguments = Arguments::from_args();
-    let stop = AtomicBool::new(false);
-    let built = match arguments.list {
-        true => Ok(()),
-        false => embedded::ensure(Release::newest(), &stop, &mut |_, _| {}).map(drop),
-    };
-    if let Err(error) = &built {
-        say(&format!("what needs a control plane is ignored: {error}"));
-    }
-    let missing = support::is_missing(&built);
-    let no_disk = !arguments.list
-        && !isolated("mount -t tmpfs none /mnt").status().is_ok_and(|it| it.success());
-    if no_disk {
-        say("what needs a disk of its own is ignored: no user namespace can be made here");
-    }
-    let go = build::find_go();
-    let no_go = support::is_missing(&go);
-    if let Err(error) = &go
-        && !arguments.list
-    {
-        say(&format!("what is about builds is ignored: {error}"));
-    }
-    let trials = TESTS.into_iter().map(|(name, needs, test)| {
-        let ignored = match needs {
-            Needs::Nothing => false,
-            Needs::AControlPlane => missing,
-            Needs::ABuild => missing || no_go,
-            Needs::ADisk => missing || no_disk,
-        };
-        Trial::test(name, test).with_ignored_flag(ignored && !arguments.list)
+    let mut suite = Suite::new("leaks");
+    let program = suite.control_plane(Release::NEWEST).map(drop);
+    let go = suite.require("Go", || build::find_go().map(drop));
+    let disk = suite.require_that("a user namespace, for a disk of its own", || {
+        isolated("mount -t tmpfs none /mnt").status().is_ok_and(|it| it.success())
     });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    for (name, needs, test) in TESTS {
+        match needs {
+            Needs::Nothing => suite.test(name, test),
+            Needs::AControlPlane => suite.test_with(&program, name, move |()| test()),
+            Needs::ABuild => {
+                let both = program.clone().and(go.clone());
+                suite.test_with(&both, name, move |_| test());
+            }
+            Needs::ADisk => {
+                let both = program.clone().and(disk.clone());
+                suite.test_with(&both, name, move |_| test());
+            }
+        }
+    }
+    suite.run()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -180,13 +165,13 @@ fn lists(kind: &str, kubeconfig: &str) -> Result<bool, Failed> {
 
 /// Without a certificate nothing is answered, and from elsewhere nothing can be asked.
 fn private() -> Result<(), Failed> {
-    let program = embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {})?;
+    let program = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), &mut |_, _| {})?;
     let clusters = [
         Running::start(&program, &Options::default())?,
         Running::start(&program, &Options::default())?,
     ];
     for cluster in &clusters {
-        say(&format!("ready after {:.1} s", cluster.started().as_secs_f64()));
+        trials::say("leaks", &format!("ready after {:.1} s", cluster.started().as_secs_f64()));
     }
     let listening = listening(std::process::id())?;
     assert!(listening.len() >= 4, "an API server and a controller manager each: {listening:?}");
@@ -391,7 +376,7 @@ fn panicked() -> Result<(), Failed> {
 }
 
 fn panic_with_a_control_plane() {
-    let built = embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {});
+    let built = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), &mut |_, _| {});
     let program = built.expect("it was built before");
     let running = Running::start(&program, &Options::default()).expect("it starts");
     let folder = std::env::temp_dir().display().to_string();

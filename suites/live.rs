@@ -4,9 +4,6 @@
 //! It runs on the newest release; on others, or on `all`, if the environment variable
 //! KUBE_LOCKSTEP_RELEASES says so. A scenario goes from the newest to the oldest of them, since a
 //! trace is kept only where it is not the same as on the next release.
-//!
-//! This suite has a `main` of its own, since the engine may first have to be built, which takes
-//! minutes and must be seen, and since whether Go is there is known only when it runs.
 
 mod support;
 
@@ -14,13 +11,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use kube_lockstep::engine::Engine as _;
 use kube_lockstep::engine::recorded::{self, Traces};
 use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine as _, EngineError};
-use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Verdict, run_one};
 use kube_lockstep::trace::text;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
+use support::trials::{self, Suite};
 
 /// Engines that are not in use: their processes serve one scenario after another.
 static IDLE: Mutex<Vec<Upstream>> = Mutex::new(Vec::new());
@@ -29,35 +27,14 @@ static IDLE: Mutex<Vec<Upstream>> = Mutex::new(Vec::new());
 const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let listing = arguments.list;
-    let releases = std::env::var(RELEASES).unwrap_or_else(|_| Release::newest().to_string());
-    let releases = match releases.parse::<Releases>() {
-        Ok(releases) => releases,
-        Err(error) => {
-            use std::io::Write as _;
-            // Nobody reads it: nothing to be done about it.
-            let _ = writeln!(std::io::stderr(), "{RELEASES}: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let engine = |release: Release| (release, support::upstream("live", release, listing));
-    let programs: Vec<_> = releases.iter().rev().map(engine).collect();
-    let fixtures = support::fixtures();
-    let trials = fixtures
-        .into_iter()
-        .map(|path| {
-            let (name, programs) = (support::id_of(&path), programs.clone());
-            let missing = programs.iter().any(|(_, program)| support::is_missing(program));
-            let on_all = move || {
-                programs
-                    .into_iter()
-                    .try_for_each(|(release, program)| live(&path, release, program))
-            };
-            Trial::test(name, on_all).with_ignored_flag(missing && !listing)
-        })
-        .collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let mut suite = Suite::new("live");
+    let programs = suite.upstreams(trials::releases(RELEASES).iter().rev());
+    for path in support::fixtures() {
+        suite.test_with(&programs, support::id_of(&path), move |programs| {
+            programs.into_iter().try_for_each(|(release, program)| live(&path, release, program))
+        });
+    }
+    suite.run()
 }
 
 /// An engine of that release that is not in use.
@@ -67,15 +44,11 @@ fn idle(release: Release) -> Result<Option<Upstream>, Failed> {
     Ok(found.map(|index| idle.swap_remove(index)))
 }
 
-fn live(
-    path: &std::path::Path,
-    release: Release,
-    program: Result<PathBuf, EngineError>,
-) -> Result<(), Failed> {
+fn live(path: &std::path::Path, release: Release, program: PathBuf) -> Result<(), Failed> {
     let scenario = support::load(path);
     let mut engine = match idle(release)? {
         Some(engine) => engine,
-        None => Upstream::new(program?, release),
+        None => Upstream::new(program, release),
     };
     let known = support::known();
     let outcome = run_one(&scenario, &mut engine, &known);
@@ -90,7 +63,7 @@ fn live(
     match outcome.verdict {
         Verdict::Conforms => Ok(()),
         Verdict::Skipped { .. }
-            if release < Release::newest() || !scenario.releases.contains(release) =>
+            if release < Release::NEWEST || !scenario.releases.contains(release) =>
         {
             Ok(())
         }

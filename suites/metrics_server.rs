@@ -16,23 +16,16 @@ mod server;
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::net::UdpSocket;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cluster::{Cluster, program, shared, wait};
-use kube_lockstep::engine::{EngineError, embedded};
 use kube_lockstep::model::rules::Release;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use server::{Server, scenario, slow_scenario};
-
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    drop(writeln!(std::io::stderr(), "metrics_server: {line}"));
-}
+use support::trials::Suite;
 
 type Test = fn() -> Result<(), Failed>;
 
@@ -53,27 +46,21 @@ const TESTS: [(&str, Test); 9] = [
 ];
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let built = if arguments.list { Ok(()) } else { build() };
-    let missing = support::is_missing(&built);
-    if let Err(error) = &built {
-        say(&format!("what needs a control plane is ignored: {error}"));
+    let mut suite = Suite::new("metrics_server");
+    let program = suite.control_plane(Release::NEWEST).map(drop);
+    let kubectl = suite.require_that("kubectl", kubectl::is_there);
+    let address = suite.require_that("an address that is not loopback", has_address);
+    for (name, test) in TESTS {
+        let required = match name {
+            KUBECTL => program.clone().and(kubectl.clone()).map(drop),
+            ENDPOINTS => program.clone().and(address.clone()).map(drop),
+            _ => program.clone(),
+        };
+        suite.test_with(&required, name, move |()| test());
     }
-    let no_kubectl = !kubectl::is_there();
-    if no_kubectl && !arguments.list {
-        say("what kubectl shows is ignored: there is none");
-    }
-    let alone = !has_address();
-    if alone && !arguments.list {
-        say("endpoints are ignored: this machine has no address but loopback");
-    }
-    let trials = TESTS.map(|(name, test)| {
-        let ignored = missing || alone && name == ENDPOINTS || no_kubectl && name == KUBECTL;
-        Trial::test(name, test).with_ignored_flag(ignored && !arguments.list)
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.into());
+    let code = suite.run();
     cluster::end_shared();
-    conclusion.exit_code()
+    code
 }
 
 /// Whether this machine has an address that is not loopback: an API server refuses that one as an
@@ -84,18 +71,6 @@ fn has_address() -> bool {
         socket.local_addr()
     });
     socket.is_ok_and(|own| !own.ip().is_loopback() && !own.ip().is_unspecified())
-}
-
-fn build() -> Result<(), EngineError> {
-    let mut last = String::new();
-    let program = embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |what, _| {
-        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-        if stage != last {
-            say(&stage);
-            last = stage;
-        }
-    });
-    program.map(|_| ())
 }
 
 fn named() -> Result<(), Failed> {

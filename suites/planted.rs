@@ -6,17 +6,15 @@
 mod support;
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
-use kube_lockstep::engine::embedded;
 use kube_lockstep::model::rules::Release;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use serde_json::Value;
 use support::place::Place;
+use support::trials::Suite;
 
 /// An edit after which the tolerance counts, and before which it does not.
 const EDITED: &str = "
@@ -51,29 +49,14 @@ expect:
   - {at: 45s, replicas: 4}
 ";
 
-fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
-    drop(writeln!(std::io::stderr(), "planted: {line}"));
-}
-
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
     // Each has a control plane, and a clock that is real.
-    arguments.test_threads = Some(1);
-    let built = match arguments.list {
-        true => Ok(PathBuf::new()),
-        false => embedded::ensure(Release::newest(), &AtomicBool::new(false), &mut |_, _| {}),
-    };
-    if let Err(error) = &built {
-        say(&format!("there is no control plane: {error}"));
+    let mut suite = Suite::one_at_a_time("planted");
+    let program = suite.control_plane(Release::NEWEST);
+    for (name, test) in TESTS {
+        suite.test_with(&program, name, move |program| test(&program));
     }
-    let missing = support::is_missing(&built) && !arguments.list;
-    let built = built.map_err(|error| error.to_string());
-    let trials = TESTS.into_iter().map(|(name, test)| {
-        let built = built.clone();
-        Trial::test(name, move || test(&built?)).with_ignored_flag(missing)
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    suite.run()
 }
 
 type Test = fn(&Path) -> Result<(), Failed>;

@@ -36,7 +36,7 @@ pub(super) struct Args {
     from: Release,
     /// The newer release
     #[arg(long, value_name = "RELEASE", value_parser = release)]
-    #[arg(default_value_t = Release::newest())]
+    #[arg(default_value_t = Release::NEWEST)]
     to: Release,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
@@ -58,7 +58,7 @@ pub(super) struct BisectArgs {
     from: Release,
     /// The newest release
     #[arg(long, value_name = "RELEASE", value_parser = release)]
-    #[arg(default_value_t = Release::newest())]
+    #[arg(default_value_t = Release::NEWEST)]
     to: Release,
     /// The output format
     #[arg(long, value_enum, default_value_t)]

@@ -182,7 +182,7 @@ fn releases(text: &str) -> Result<Releases, String> {
 #[derive(clap::Args, Debug)]
 struct OfRelease {
     /// The Kubernetes release
-    #[arg(long, value_name = "RELEASE", default_value_t = Release::newest())]
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST)]
     #[arg(value_parser = release)]
     release: Release,
 }
@@ -199,7 +199,7 @@ struct OfReleaseOrCheckout {
 
 impl OfReleaseOrCheckout {
     fn release(&self, checkout: Option<&Checkout>) -> Release {
-        let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
+        let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
         self.release.unwrap_or_else(rules)
     }
 }
@@ -220,7 +220,7 @@ impl OfReleases {
     }
 
     fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
-        let rules = || checkout.map_or(Release::newest(), |checkout| checkout.rules().0);
+        let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
         let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
         if checkout.is_some() && releases.iter().count() > 1 {
             let what = "--upstream-path can't be combined with several releases";

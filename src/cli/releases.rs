@@ -91,7 +91,7 @@ fn text(rows: &[Row]) -> String {
         let cluster = if row.control_plane.is_some() { ", control plane" } else { "" };
         let recorded = match recorded {
             0 => "model only".to_owned(),
-            _ if *release == Release::newest() => format!("{recorded} scenarios recorded"),
+            _ if *release == Release::NEWEST => format!("{recorded} scenarios recorded"),
             _ => format!("{recorded} scenarios recorded, {kept} unlike the next release"),
         };
         let release = paint(STRONG, &release.to_string());

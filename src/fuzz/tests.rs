@@ -8,7 +8,7 @@ use crate::model::time::Time;
 use crate::scenario::{self, Scenario};
 
 fn made(seed: u64, index: u64, areas: &[Area]) -> Scenario {
-    scenario(seed, index, Release::V1_37, areas)
+    scenario(seed, index, Release::NEWEST, areas)
 }
 
 fn read(text: &str) -> Result<Scenario, scenario::Error> {

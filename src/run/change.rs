@@ -153,7 +153,7 @@ mod tests {
     /// Rows are told in the order in which they came.
     #[test]
     fn each_number_of_rows_is_a_set_of_rules() {
-        assert_eq!(Rules::after(CHANGES.len()), Rules::of(Release::newest()));
+        assert_eq!(Rules::after(CHANGES.len()), Rules::of(Release::NEWEST));
         assert_eq!(Rules::after(0).queue.first_reconcile, FirstReconcile::AfterSyncPeriod);
     }
 }

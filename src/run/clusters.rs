@@ -449,23 +449,23 @@ mod tests {
     fn a_gate_as_by_default_needs_no_other_control_plane() {
         let scenario = fixture("zero/by-gate-a-raised-minimum-revives-the-workload");
         let gates = |release| settings(&scenario, release, None).gates;
-        assert!(gates(Release::V1_37).is_empty(), "it is on");
+        assert!(gates(Release::NEWEST).is_empty(), "it is on");
         assert!(
             gates(Release::known("1.35").expect("known")).contains_key("HPAScaleToZero"),
             "it is off"
         );
         // Upstream has it, and the model does not ask for it.
         let without = fixture("requests/without-the-gate-pod-level-requests-say-nothing");
-        assert_eq!(settings(&without, Release::V1_37, None).gates, without.gate_overrides);
+        assert_eq!(settings(&without, Release::NEWEST, None).gates, without.gate_overrides);
     }
 
     #[test]
     fn an_order_that_cannot_be_seen_is_no_verdict() {
         let scenario = fixture("targets/a-kind-that-is-not-served");
-        let why = play(&scenario, Release::V1_37, Pace::default()).expect_err("both at 45 s");
+        let why = play(&scenario, Release::NEWEST, Pace::default()).expect_err("both at 45 s");
         assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
         let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
-        assert!(play(&scenario, Release::V1_37, Pace::default()).is_ok());
+        assert!(play(&scenario, Release::NEWEST, Pace::default()).is_ok());
     }
 
     #[test]
@@ -473,7 +473,7 @@ mod tests {
         let group = |ids: &[&str]| {
             let one = |id: &&str| Part { written: fixture(id), played: fixture(id) };
             let parts: Vec<Part> = ids.iter().map(one).collect();
-            (settings(&parts[0].played, Release::V1_37, None), parts)
+            (settings(&parts[0].played, Release::NEWEST, None), parts)
         };
         let (long, short) = (
             "stabilization/kep-853-story-5-ten-minutes-of-recommendations",
@@ -490,7 +490,7 @@ mod tests {
     /// What is skipped should be meant to be.
     #[test]
     fn what_does_not_fit_a_wall_clock_is_named() {
-        insta::assert_snapshot!(skipped(Release::V1_37));
+        insta::assert_snapshot!(skipped(Release::NEWEST));
     }
 
     #[test]

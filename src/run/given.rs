@@ -223,7 +223,7 @@ until: 2m
     }
 
     fn played(text: &str, period: Span) -> Result<Scenario, String> {
-        play(&scenario(text), Release::V1_37, period, Pace::default())
+        play(&scenario(text), Release::NEWEST, period, Pace::default())
     }
 
     #[test]
@@ -256,7 +256,7 @@ until: 2m
         let flag = "--horizontal-pod-autoscaler-downscale-stabilization";
         assert!(why.contains(&format!("it would need another {flag}:")), "{why}");
         let longer = Pace { longest: std::time::Duration::from_secs(900), ..Pace::default() };
-        let slowly = play(&scenario(&down), Release::V1_37, Span::from_secs(15), longer);
+        let slowly = play(&scenario(&down), Release::NEWEST, Span::from_secs(15), longer);
         assert!(slowly.is_ok(), "as it is written: {slowly:?}");
         let own =
             format!("{TEXT}controller: {{flags: {{horizontal-pod-autoscaler-tolerance: 0.5}}}}\n");

@@ -208,7 +208,7 @@ until: 1m
         let none = |_: &str| Err("there is none".to_owned());
         let scenario: Arc<Scenario> =
             Arc::new(crate::scenario::parse("x.yaml", TEXT, &none).expect("it makes sense"));
-        let rules = Rules::of(Release::V1_37);
+        let rules = Rules::of(Release::NEWEST);
         let recorder = Recorder::new(&rules);
         let simulation = Simulation::new(&scenario, rules).with_wall_clock();
         let lineage = Lineage { simulation, recorder };

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn of_events_in_a_row_25_come_through_and_then_one_in_five_minutes() {
-        let mut recorder = Recorder::new(&Rules::of(Release::V1_37));
+        let mut recorder = Recorder::new(&Rules::of(Release::NEWEST));
         let mut at = |seconds: i64, many: usize| {
             let mut events = vec![event(EventType::Normal); many];
             recorder.record(&mut events, Time::from_secs(seconds));

@@ -128,7 +128,7 @@ pub(super) struct Controller {
 /// The gates that there are, for completion.
 fn feature_gates(_: &mut SchemaGenerator) -> Schema {
     let gate = |name: &str| (name.to_owned(), serde_json::json!({ "type": "boolean" }));
-    let dependents = Dependent::of(Release::newest()).map(|dependent| dependent.name);
+    let dependents = Dependent::of(Release::NEWEST).map(|dependent| dependent.name);
     let names = Gate::ALL.into_iter().map(Gate::name).chain(dependents);
     let gates: serde_json::Map<String, Value> = names.map(gate).collect();
     json_schema!({ "type": "object", "additionalProperties": false, "properties": gates })

@@ -8,6 +8,8 @@ pub mod foreign;
 pub mod moments;
 #[cfg(feature = "cli")]
 pub mod place;
+#[cfg(feature = "engines")]
+pub mod trials;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +18,11 @@ use kube_lockstep::compare::KnownDisagreement;
 #[cfg(feature = "engines")]
 use kube_lockstep::engine::{EngineError, upstream::build};
 #[cfg(feature = "engines")]
-use kube_lockstep::model::rules::Release;
-#[cfg(feature = "engines")]
 use kube_lockstep::run::Outcome;
 use kube_lockstep::scenario::{self, Scenario};
 #[cfg(feature = "clusters")]
 use kube_lockstep::{
-    model::rules::Releases,
+    model::rules::{Release, Releases},
     run::{EngineChoice, Plan},
 };
 
@@ -78,34 +78,6 @@ pub fn fixtures() -> Vec<PathBuf> {
     found.sort();
     assert!(!found.is_empty(), "no fixtures were found");
     found
-}
-
-/// Upstream's engine of a release, built if it was not. `list` is whether tests are only listed.
-#[cfg(feature = "engines")]
-pub fn upstream(suite: &str, release: Release, list: bool) -> Result<PathBuf, EngineError> {
-    use std::io::Write as _;
-
-    // Nobody reads it: nothing to be done about it.
-    let say = |line: &str| drop(writeln!(std::io::stderr(), "{suite}: {line}"));
-    if list {
-        let (why, hint) = ("tests are only listed".to_owned(), String::new());
-        return Err(EngineError::Unavailable { engine: "upstream".into(), why, hint });
-    }
-    let mut last = String::new();
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let built = build::ensure(build::What::Host, release, &stop, &mut |what, _| {
-        // One line a stage, not one a package: this is read in logs.
-        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-        if stage != last {
-            say(&stage);
-            last = stage;
-        }
-    });
-    if let Err(error) = &built {
-        let becomes = if is_missing(&built) { "is ignored" } else { "fails" };
-        say(&format!("what needs upstream {becomes}: {error}"));
-    }
-    built
 }
 
 /// Whether something is not there because this machine has no Go that could build it: then its tests

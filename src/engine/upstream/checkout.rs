@@ -89,7 +89,7 @@ impl Checkout {
             }
         }
         let found = release(&folder);
-        let newest = supported(What::Host).next_back().unwrap_or(Release::newest());
+        let newest = supported(What::Host).next_back().unwrap_or(Release::NEWEST);
         let api = match &found {
             Some((release, _)) if *release < newest => *release,
             _ => newest,
@@ -114,11 +114,11 @@ impl Checkout {
     #[must_use]
     pub fn rules(&self) -> (Release, String) {
         match &self.found {
-            Some((release, file)) if *release <= Release::newest() => {
+            Some((release, file)) if *release <= Release::NEWEST => {
                 (*release, format!("according to its {file}"))
             }
             Some((release, file)) => {
-                let newest = Release::newest();
+                let newest = Release::NEWEST;
                 (
                     newest,
                     format!(
@@ -127,10 +127,9 @@ impl Checkout {
                     ),
                 )
             }
-            None => (
-                Release::newest(),
-                "the newest release, because the checkout names none".to_owned(),
-            ),
+            None => {
+                (Release::NEWEST, "the newest release, because the checkout names none".to_owned())
+            }
         }
     }
 
@@ -287,7 +286,7 @@ pub(super) fn quoted(path: &Path) -> String {
 /// The hint that lists the supported releases.
 fn builds() -> String {
     let (oldest, newest) = (supported(What::Host).next(), supported(What::Host).next_back());
-    let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::newest()));
+    let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::NEWEST));
     format!(
         "checkouts of {oldest} to {newest} can be built, and newer ones as long as they are \
              compatible"
@@ -400,7 +399,7 @@ mod tests {
         assert_eq!((&*release, why), ("1.36", format!("according to its {BASE}")));
         let (release, why) = rules(&changelogs).expect("known");
         assert_eq!((&*release, &*why), ("1.35", "according to its CHANGELOG/CHANGELOG-1.35.md"));
-        let newest = Release::newest().to_string();
+        let newest = Release::NEWEST.to_string();
         let (release, why) = rules(&[]).expect("taken for the newest");
         assert_eq!(
             (release, &*why),

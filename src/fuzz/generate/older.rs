@@ -121,7 +121,7 @@ mod tests {
     fn an_hpa_has_the_same_meaning_in_removed_versions() {
         let mut compared = 0;
         for index in 0..600 {
-            let made = super::super::scenario(5, index, Release::V1_37, &[]);
+            let made = super::super::scenario(5, index, Release::NEWEST, &[]);
             let manifest = made.hpas[0].manifest.clone();
             let Ok((spec, ApiVersion::V2)) = decode_spec(&manifest) else { continue };
             let older = [of_version_2beta1(&manifest), Some(of_version_2beta2(&manifest))];

@@ -190,7 +190,7 @@ impl Rules {
 /// The behaviour of the newest release.
 impl Default for Rules {
     fn default() -> Rules {
-        Rules::of(Release::newest())
+        Rules::of(Release::NEWEST)
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn changes_are_in_order_and_add_up_to_the_newest_release() {
         assert!(CHANGES.is_sorted_by_key(|change| change.since));
-        let rules = Rules::of(Release::V1_37);
+        let rules = Rules::of(Release::NEWEST);
         assert_eq!(rules.queue.first_reconcile, FirstReconcile::Immediate);
         assert_eq!(rules.scale.update_attempts, 5);
         assert_eq!(rules.status.memory_format, Format::BinarySI);

@@ -11,15 +11,15 @@ pub struct Release {
 }
 
 impl Release {
-    /// Kubernetes 1.37.
-    pub const V1_37: Release = Release { minor: 37 };
+    /// The newest release that the model is complete for.
+    pub const NEWEST: Release = Release { minor: 37 };
 
     /// The oldest release that the model is complete for.
     pub const OLDEST: Release = Release { minor: 6 };
 
     /// The releases that the model is complete for, oldest first.
     pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
-        (Release::OLDEST.minor..=Release::newest().minor).map(|minor| Release { minor })
+        (Release::OLDEST.minor..=Release::NEWEST.minor).map(|minor| Release { minor })
     }
 
     /// Reads a release that the model is complete for.
@@ -28,17 +28,11 @@ impl Release {
     /// If the text names none, or another one.
     pub fn known(text: &str) -> Result<Release, String> {
         let release: Release = text.parse().map_err(|error| format!("{error}"))?;
-        let (oldest, newest) = (Release::OLDEST, Release::newest());
+        let (oldest, newest) = (Release::OLDEST, Release::NEWEST);
         if (oldest..=newest).contains(&release) {
             return Ok(release);
         }
         Err(format!("the model does not know {release}; it knows {oldest} to {newest}"))
-    }
-
-    /// The newest release that the model is complete for.
-    #[must_use]
-    pub fn newest() -> Release {
-        Release::V1_37
     }
 }
 
@@ -143,12 +137,12 @@ mod tests {
     #[test]
     fn releases_are_read_with_or_without_v_and_patch() {
         for text in ["1.37", "v1.37", "v1.37.0", "1.37.2"] {
-            assert_eq!(text.parse(), Ok(Release::V1_37), "{text}");
+            assert_eq!(text.parse(), Ok(Release::NEWEST), "{text}");
         }
         for text in ["", "37", "2.37", "1", "1.", "1.x", "1.37.x", "1.37.0.1", "1.+7"] {
             assert!(text.parse::<Release>().is_err(), "{text}");
         }
-        assert_eq!(Release::V1_37.to_string(), "1.37");
+        assert_eq!(Release::NEWEST.to_string(), "1.37");
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub(super) fn resolve(
     problems: &mut Problems,
 ) -> (Flags, FeatureGates, BTreeMap<String, bool>) {
     // A gate must exist on the newest release on which the scenario holds.
-    let newest = releases.to.unwrap_or_else(Release::newest);
-    let newest = newest.min(Release::newest());
+    let newest = releases.to.unwrap_or(Release::NEWEST);
+    let newest = newest.min(Release::NEWEST);
     let mut gates = FeatureGates::of(&Rules::of(newest));
     let mut overrides = BTreeMap::new();
     let Some(controller) = &file.controller else { return (Flags::default(), gates, overrides) };
