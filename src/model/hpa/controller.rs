@@ -102,12 +102,16 @@ pub struct Decision {
 impl Decision {
     /// Empties the decision, but keeps its memory.
     fn clear(&mut self) {
-        let Observation { mut reads, .. } = std::mem::take(&mut self.observation);
-        let Derivation { mut metrics, .. } = std::mem::take(&mut self.derivation);
+        let Observation { reads, scale_writes, status_write, events, errors, .. } =
+            &mut self.observation;
         reads.clear();
+        scale_writes.clear();
+        *status_write = None;
+        events.clear();
+        errors.clear();
+        let mut metrics = std::mem::take(&mut self.derivation.metrics);
         metrics.clear();
-        self.observation.reads = reads;
-        self.derivation.metrics = metrics;
+        self.derivation = Derivation { metrics, ..Derivation::default() };
     }
 }
 

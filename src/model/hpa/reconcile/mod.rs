@@ -59,8 +59,7 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) later: &'a [Input<'a>],
     /// The end of the first wait whose input is not known yet.
     pub(crate) blocked_until: Option<Time>,
-    /// The status that is written at the end. Once the scale was read, its metrics are those that
-    /// were computed so far.
+    /// The status that is written at the end. Its metrics are those that were computed so far.
     pub(crate) status: HpaStatus,
     pub(crate) observation: &'a mut Observation,
     pub(crate) derivation: &'a mut Derivation,
@@ -115,7 +114,11 @@ impl<'a> Reconcile<'a> {
             now: input.now,
             later,
             blocked_until: None,
-            status: hpa.status.clone(),
+            status: HpaStatus {
+                current_metrics: Vec::new(),
+                conditions: hpa.status.conditions.clone(),
+                ..hpa.status
+            },
             observation,
             derivation,
             metric_timestamp: None,
@@ -176,7 +179,6 @@ impl<'a> Reconcile<'a> {
     /// Upstream: horizontal.go, reconcileAutoscaler
     fn reconcile_autoscaler(&mut self) -> Result<(), Text> {
         let scale = self.get_scale()?;
-        self.status.current_metrics.clear();
         self.set_condition(
             ConditionType::AbleToScale,
             true,
@@ -264,6 +266,7 @@ impl<'a> Reconcile<'a> {
         if !self.config.rules.status.has_conditions {
             return text.into();
         }
+        self.status.current_metrics.clone_from(&self.hpa.status.current_metrics);
         let written = self.update_status_if_needed();
         if let Err(error) = written
             && self.config.rules.status.scale_failure_reports_write_error
