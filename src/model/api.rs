@@ -24,9 +24,9 @@ pub struct Hpa {
     pub name: Arc<str>,
     /// `metadata.generation`: 1 on creation, one more with each change of the spec.
     pub generation: i64,
-    /// What the user wants.
+    /// The spec after defaulting.
     pub spec: Arc<HpaSpec>,
-    /// What the controller last stored.
+    /// The status that the controller wrote last.
     pub status: HpaStatus,
 }
 
@@ -116,7 +116,7 @@ pub struct ContainerResourceMetricSource {
     pub name: Arc<str>,
     /// The container's name.
     pub container: Arc<str>,
-    /// What is wanted of it.
+    /// The target of the metric.
     pub target: MetricTarget,
 }
 
@@ -126,7 +126,7 @@ pub struct ContainerResourceMetricSource {
 pub struct PodsMetricSource {
     /// Which metric.
     pub metric: Arc<MetricIdentifier>,
-    /// What is wanted of it.
+    /// The target of the metric.
     pub target: MetricTarget,
 }
 
@@ -138,7 +138,7 @@ pub struct ObjectMetricSource {
     pub described_object: Arc<CrossVersionObjectReference>,
     /// Which metric.
     pub metric: Arc<MetricIdentifier>,
-    /// What is wanted of it.
+    /// The target of the metric.
     pub target: MetricTarget,
 }
 
@@ -148,7 +148,7 @@ pub struct ObjectMetricSource {
 pub struct ExternalMetricSource {
     /// Which metric.
     pub metric: Arc<MetricIdentifier>,
-    /// What is wanted of it.
+    /// The target of the metric.
     pub target: MetricTarget,
 }
 
@@ -194,7 +194,7 @@ pub struct LabelSelectorRequirement {
 pub struct ResourceMetricSource {
     /// `cpu` or `memory`.
     pub name: Arc<str>,
-    /// What is wanted of it.
+    /// The target of the metric.
     pub target: MetricTarget,
 }
 
@@ -216,7 +216,7 @@ pub struct MetricTarget {
     pub average_utilization: Option<i32>,
 }
 
-/// What kind of number a target is.
+/// The type of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum MetricTargetType {
     /// Percent of the request.
@@ -281,7 +281,7 @@ pub struct ScalingPolicy {
     pub period_seconds: i32,
 }
 
-/// What a policy's value counts.
+/// The unit of a policy's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ScalingPolicyType {
     /// Pods.
@@ -449,9 +449,9 @@ impl<'de> Deserialize<'de> for Text {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scale {
-    /// `spec.replicas`: what is wanted.
+    /// `spec.replicas`: the desired replicas.
     pub replicas: i32,
-    /// `status.replicas`: what is there.
+    /// `status.replicas`: the existing replicas.
     pub status_replicas: i32,
     /// `status.selector`, as text.
     pub selector: Arc<str>,

@@ -133,7 +133,7 @@ pub enum Gate {
     HpaScaleToZero,
     /// `behavior.scaleUp.tolerance` and `behavior.scaleDown.tolerance` count.
     HpaConfigurableTolerance,
-    /// HPAs have generations; a change of the spec is reconciled at once.
+    /// HPAs have generations; a change of the spec is reconciled immediately.
     HpaGeneration,
     /// Another store for the HPAs' selectors, with the same answers.
     HpaOptimizedSelectorStore,
@@ -190,7 +190,7 @@ pub enum GateError {
     Locked {
         /// The gate.
         gate: Gate,
-        /// What it is locked to.
+        /// The value that it is locked to.
         value: bool,
     },
 }
@@ -215,14 +215,14 @@ impl fmt::Display for GateError {
 impl std::error::Error for GateError {}
 
 impl FeatureGates {
-    /// The gates as they are by default.
+    /// The default values of the gates.
     #[must_use]
     pub fn of(rules: &Rules) -> FeatureGates {
         let rules = rules.feature_gates;
         FeatureGates { rules, on: rules.map(GateRule::default_value) }
     }
 
-    /// Whether a gate is on.
+    /// Returns true if a gate is on.
     #[must_use]
     pub const fn enabled(&self, gate: Gate) -> bool {
         self.on[gate as usize]
@@ -257,7 +257,7 @@ impl FeatureGates {
     }
 }
 
-/// The gates as they are by default in the newest release.
+/// The default values of the gates in the newest release.
 impl Default for FeatureGates {
     fn default() -> FeatureGates {
         FeatureGates::of(&Rules::default())

@@ -1,7 +1,7 @@
 //! Why the model decided as it did: every number, clamp and window of one reconcile.
 //!
-//! Built on every tick, so it holds numbers and shared text only; sentences are made when somebody
-//! asks ([`Derivation::summary`], [`Derivation::explain`], in `explain.rs`).
+//! Built in each tick, so it holds only numbers and shared text; sentences are made on request
+//! ([`Derivation::summary`], [`Derivation::explain`], in `explain.rs`).
 
 mod explain;
 mod explain_metric;
@@ -31,19 +31,19 @@ pub struct Derivation {
     pub winner: Option<usize>,
     /// The largest proposal, before normalising.
     pub proposal: Option<i32>,
-    /// What the windows of old releases said, once the size had been changed.
+    /// The forbidden windows of old releases, after a first change of the replicas.
     pub forbidden: Option<Forbidden>,
-    /// What the stabilization window made of it.
+    /// The effect of the stabilization window.
     pub stabilization: Option<Stabilization>,
-    /// What policies and limits made of that.
+    /// The effect of policies and limits.
     pub limits: Option<Limits>,
-    /// The size that was decided on.
+    /// The desired replicas.
     pub desired_replicas: i32,
-    /// Whether the size was changed.
+    /// Whether the replicas were changed.
     pub rescaled: bool,
     /// Why there was no decision.
     pub error: Option<Text>,
-    /// What upstream leaves to chance in it, if something: then nobody can tell what it writes.
+    /// The part of upstream's result that is random, if any: it can't be predicted then.
     pub chance: Option<&'static str>,
 }
 
@@ -53,11 +53,11 @@ pub enum Branch {
     /// The scale could not be read.
     #[default]
     NoScale,
-    /// The size is zero and was not brought there by the controller.
+    /// The replicas are 0, and not because the controller scaled to 0.
     Disabled,
-    /// The size is above the upper limit: no metric is looked at.
+    /// The replicas are above `maxReplicas`: metrics are ignored.
     AboveMax,
-    /// The size is below the lower limit: no metric is looked at.
+    /// The replicas are below `minReplicas`: metrics are ignored.
     BelowMin,
     /// Selector or metrics were unusable.
     NoMetrics,
@@ -70,7 +70,7 @@ pub enum Branch {
 pub struct MetricDerivation {
     /// `cpu`, `memory`, or the name of a custom or external metric.
     pub name: Arc<str>,
-    /// What is measured.
+    /// The source of the metric.
     pub source: Source,
     /// The target.
     pub target: Target,
@@ -78,11 +78,11 @@ pub struct MetricDerivation {
     pub pods: PodCounts,
     /// The sums and ratios; absent if the metric failed.
     pub usage: Option<Usage>,
-    /// How the proposal came about.
+    /// The rule that made the proposal.
     pub path: Path,
     /// The tolerances, downwards and upwards.
     pub tolerances: (f64, f64),
-    /// How they are compared with a ratio.
+    /// When a ratio is within them.
     pub within: Within,
     /// The proposal; absent if the metric failed.
     pub proposal: Option<i32>,
@@ -90,35 +90,35 @@ pub struct MetricDerivation {
     pub error: Option<Text>,
 }
 
-/// What a metric measures.
+/// The source of a metric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
     /// All containers of the pods.
     Resource,
     /// One container of the pods, by its name.
     ContainerResource(Arc<str>),
-    /// Whatever the pods say of themselves.
+    /// A custom metric of the pods.
     Pods,
     /// One object.
     Object(Arc<CrossVersionObjectReference>),
-    /// Something outside the cluster.
+    /// An external metric.
     External,
 }
 
-/// What a metric is compared with.
+/// The target of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// Percent of the request.
     Utilization(i32),
     /// Thousandths, averaged over the pods.
     AverageValue(i64),
-    /// Thousandths, in all: for objects and external metrics.
+    /// The total in thousandths, for objects and external metrics.
     Value(i64),
     /// Neither was given.
     None,
 }
 
-/// How many pods fell into which group.
+/// The number of pods in each group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PodCounts {
     /// Counted.
@@ -138,7 +138,7 @@ pub struct PodCounts {
 pub struct Usage {
     /// The sum of usage in thousandths; of objects and external metrics the value.
     pub total: i64,
-    /// How many series that is the sum of, for external metrics.
+    /// The number of series in the sum, for external metrics.
     pub series: Option<u32>,
     /// `status.replicas` of the scale, where the total is spread over them: for average values of
     /// objects and external metrics.
@@ -160,24 +160,24 @@ pub struct Usage {
 pub struct SecondRatio {
     /// Usage to target.
     pub ratio: f64,
-    /// How many pods it is of.
+    /// The number of pods in it.
     pub pods: u32,
-    /// What a missing pod counts: its low value, nothing, or not at all.
+    /// The value of a missing pod, if missing pods count.
     pub missing_as: Option<Filled>,
-    /// Whether unready pods count as using nothing.
+    /// Whether unready pods count as zero.
     pub unready_as_zero: bool,
     /// `ceil(ratio × pods)`.
     pub proposal: i32,
 }
 
-/// What a missing pod is taken to use.
+/// The assumed usage of a missing pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Filled {
-    /// On the way down: this percentage of its request.
+    /// For scaling down: this percentage of its request.
     Percent(i64),
-    /// On the way down: exactly the target.
+    /// For scaling down: the target.
     Target,
-    /// On the way up: nothing.
+    /// For scaling up: zero.
     Zero,
 }
 
@@ -190,9 +190,9 @@ pub enum Path {
     WithinTolerance,
     /// `ceil(ratio × ready pods)`.
     Ready,
-    /// `ceil(ratio × size)`: old releases, for the value of objects and external metrics.
+    /// `ceil(ratio × replicas)`: old releases, for the value of objects and external metrics.
     Replicas,
-    /// From a size of 0: `ceil(ratio)`.
+    /// From zero replicas: `ceil(ratio)`.
     FromZero,
     /// `ceil(total / target)`: average values of objects and external metrics.
     Total,
@@ -206,25 +206,25 @@ pub enum Path {
     Second,
 }
 
-/// The windows after a change of the size, up to Kubernetes 1.11.
+/// The forbidden windows after a change of the replicas, up to Kubernetes 1.11.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Forbidden {
-    /// When the size was changed.
+    /// When the replicas were changed.
     pub since: Time,
     /// The time that the windows are held against: that of the metric that won.
     pub timestamp: Time,
-    /// Whether the size may not grow yet.
+    /// Whether scaling up is still forbidden.
     pub up: bool,
-    /// Whether it may not shrink yet.
+    /// Whether scaling down is still forbidden.
     pub down: bool,
-    /// Whether that kept it from changing.
+    /// Whether a window prevented a change.
     pub held: bool,
 }
 
-/// What the stabilization window did.
+/// The effect of the stabilization window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stabilization {
-    /// Whether `spec.behavior` is there: then there are windows in both directions.
+    /// Whether the HPA has `spec.behavior`, and so windows in both directions.
     pub behavior: bool,
     /// The window for scaling up.
     pub up_window: Span,
@@ -232,10 +232,10 @@ pub struct Stabilization {
     pub down_window: Span,
     /// The recommendation that held the proposal, if one did.
     pub held_by: Option<HeldBy>,
-    /// What the window of the direction has of earlier recommendations: the highest if the size
-    /// is to shrink (and always without `behavior`), the lowest if it is to grow.
+    /// The extreme recommendation in the window of the direction: the highest for scaling down (and
+    /// always without `behavior`), the lowest for scaling up.
     pub extreme: Option<HeldBy>,
-    /// How many recommendations were in a window.
+    /// The number of recommendations in a window.
     pub considered: u32,
     /// The stabilized recommendation.
     pub result: i32,
@@ -244,24 +244,24 @@ pub struct Stabilization {
 /// An earlier recommendation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldBy {
-    /// What was recommended.
+    /// The recommended replicas.
     pub replicas: i32,
     /// When.
     pub at: Time,
-    /// How long ago.
+    /// Its age.
     pub age: Span,
     /// The window that it is in: the one for scaling up, or the one for scaling down.
     pub up: bool,
 }
 
-/// What policies and limits did.
+/// The effect of policies and limits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Limits {
     /// The bound that applies in the direction of the change, if there is a direction.
     pub rate: Option<RateLimit>,
-    /// The least size that was allowed.
+    /// The fewest replicas allowed.
     pub lower: Option<i32>,
-    /// The largest size that was allowed.
+    /// The most replicas allowed.
     pub upper: Option<i32>,
     /// The reason as in the condition ScalingLimited.
     pub reason: &'static str,
@@ -269,10 +269,10 @@ pub struct Limits {
     pub result: i32,
 }
 
-/// How fast the size may change.
+/// The rate limit of a change.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RateLimit {
-    /// Without `behavior`: twice the size, at least four.
+    /// Without `behavior`: twice the replicas, and at least 4.
     Legacy(i32),
     /// The policies of one direction.
     Policies {
@@ -280,7 +280,7 @@ pub enum RateLimit {
         up: bool,
         /// Which policy wins.
         select: SelectPolicy,
-        /// The policies with what they allow. Empty if the direction is disabled.
+        /// The policies with their limits. Empty if the direction is disabled.
         policies: Vec<PolicyDerivation>,
         /// The bound.
         limit: i32,
@@ -296,8 +296,8 @@ pub struct PolicyDerivation {
     pub added: i32,
     /// Pods removed within its period.
     pub removed: i32,
-    /// The size at the period's start.
+    /// The replicas at the start of its period.
     pub period_start: i32,
-    /// The size that it allows.
+    /// The replicas that it allows.
     pub proposed: i32,
 }

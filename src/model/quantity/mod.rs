@@ -59,7 +59,7 @@ pub struct Quantity {
 enum Amount {
     /// `value × 10^scale`: upstream's fast form.
     Int { value: i64, scale: i32 },
-    /// Upstream's `inf.Dec` form, for what does not fit the fast one.
+    /// Upstream's `inf.Dec` form, for numbers that do not fit the fast one.
     Dec(Arc<Dec>),
 }
 
@@ -107,7 +107,7 @@ impl Quantity {
         Quantity::parse_once(&parsed.to_string())
     }
 
-    /// A quantity of so many thousandths, as the controller writes usage into an HPA's status.
+    /// A quantity in thousandths, as the controller writes usage into an HPA's status.
     #[must_use]
     pub fn from_milli(milli: i64, format: Format) -> Quantity {
         Quantity { milli, amount: Amount::Int { value: milli, scale: MILLI }, format, text: None }

@@ -1,4 +1,4 @@
-//! Selectors as they are written in objects, turned into ones that select.
+//! Conversion of the selectors in objects to selectors that can be matched.
 
 use super::{Operator, Selector, SelectorError, new_requirement};
 use crate::model::api::LabelSelector;

@@ -82,7 +82,7 @@ impl Selector {
         self.requirements.is_empty()
     }
 
-    /// Whether an object with these labels is selected.
+    /// Returns true if an object with these labels is selected.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
@@ -487,7 +487,7 @@ fn is_key_text(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
 }
 
-/// What is wrong with the key of a label.
+/// The errors of a label's key.
 ///
 /// Upstream: content/kube.go, IsLabelKey
 pub(crate) fn is_label_key(text: &str) -> Vec<String> {
@@ -523,7 +523,7 @@ pub(crate) fn is_label_key(text: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with the value of a label.
+/// The errors of a label's value.
 ///
 /// Upstream: content/kube.go, IsLabelValue
 pub(crate) fn is_label_value(text: &str) -> Vec<String> {

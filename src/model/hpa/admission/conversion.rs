@@ -65,7 +65,7 @@ struct HpaSpecV1 {
 /// those of v2.
 ///
 /// # Errors
-/// What in it can't be read, or can't be held by the types of [`HpaSpec`].
+/// The part of it that can't be decoded, or that the types of [`HpaSpec`] can't represent.
 pub fn decode_spec(object: &Value) -> Result<(HpaSpec, ApiVersion), String> {
     if object["apiVersion"] != "autoscaling/v1" {
         let spec = HpaSpec::deserialize(&object["spec"]);
@@ -97,7 +97,7 @@ fn from_v1<'a>(
     })
 }
 
-/// What an annotation says, if it can be read.
+/// The content of an annotation, if it can be decoded.
 fn of_annotation<'a, T>(
     name: &str,
     annotation: &impl Fn(&str) -> Option<&'a str>,
@@ -115,7 +115,7 @@ fn of_annotation<'a, T>(
 /// its behavior in the same annotation.
 ///
 /// # Errors
-/// What in it can't be read, or can't be held by the types of [`HpaSpec`].
+/// The part of it that can't be decoded, or that the types of [`HpaSpec`] can't represent.
 pub fn from_v2beta1(object: &Value) -> Result<HpaSpec, String> {
     let mut spec = object["spec"].clone();
     let metrics = spec.as_object_mut().and_then(|spec| spec.shift_remove("metrics"));
@@ -154,7 +154,8 @@ enum Unread {
     Unheld(String),
 }
 
-/// Upstream: v1/conversion.go, Convert_v1_MetricSpec_To_autoscaling_MetricSpec and those below it
+/// Upstream: v1/conversion.go, Convert_v1_MetricSpec_To_autoscaling_MetricSpec and the functions
+/// that it calls
 fn metrics_of(json: &Value) -> Result<Vec<MetricSpec>, Unread> {
     list(json)?.iter().map(|json| metric(Fields::of(json)?)).collect()
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, and how the controller says so.
+//! Failures, and how the controller reports them.
 
 use super::*;
 use crate::model::api::MetricStatus;

@@ -1,5 +1,5 @@
-//! The controller driven through its door, in a tiny world: pods appear and vanish at once, and are
-//! as a test says.
+//! The controller on a minimal cluster, whose pods appear and disappear immediately and have the
+//! state that a test sets.
 
 mod conditions;
 mod custom;
@@ -22,7 +22,7 @@ use crate::model::quantity::Quantity;
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
-/// How a pod of the world is.
+/// The state of a pod.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     phase: PodPhase,
@@ -52,14 +52,14 @@ pub(super) struct World {
     pub(super) scale: Scale,
     pub(super) request: Option<&'static str>,
     pub(super) resource: &'static str,
-    /// How the pods are; the last one stands for all further ones.
+    /// The states of the pods; the last one is that of all further pods.
     pub(super) kinds: Vec<Kind>,
     /// Pods besides those of the scale.
     pub(super) surplus: usize,
     pub(super) metrics_at: Option<Time>,
     pub(super) get_scale: Option<ApiError>,
     pub(super) pod_metrics: Option<ApiError>,
-    /// What the other metrics APIs have.
+    /// The metrics of the other metrics APIs.
     pub(super) custom: CustomMetrics,
     /// In place of one container that requests `request`.
     pub(super) pod_spec: Option<PodSpec>,
@@ -248,7 +248,7 @@ impl World {
         (pods, metrics)
     }
 
-    /// Reconciles what is due until then.
+    /// Runs the reconciles that are due until then.
     pub(super) fn run(&mut self, until: i64) -> &mut World {
         let until = Time::from_secs(until);
         while let Some(due) = self.controller.next_sync().filter(|due| *due <= until) {
@@ -297,7 +297,7 @@ impl World {
         self.decisions.last().unwrap()
     }
 
-    /// All changes of the size: seconds and replicas.
+    /// All changes of the replicas: seconds and replicas.
     pub(super) fn sizes(&self) -> Vec<(i64, i32)> {
         let ticks = self.decisions.iter().map(|decision| &decision.observation);
         let sizes = ticks.filter_map(|tick| Some((seconds(tick.at), tick.scaled_to()?)));

@@ -1,4 +1,4 @@
-//! Which pods count, and what the others are taken to use.
+//! The pods that count, and the assumed usage of the others.
 
 use super::*;
 use crate::model::derivation::{Filled, Path, PodCounts};

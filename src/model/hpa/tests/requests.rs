@@ -1,4 +1,4 @@
-//! Metrics of one container, and what pods request: containers, sidecars, whole pods.
+//! Metrics of one container, and requests of containers, sidecars and whole pods.
 
 use super::*;
 use crate::model::api::{ContainerResourceMetricSource, MetricStatus, Requests};
