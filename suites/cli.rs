@@ -311,11 +311,11 @@ fn diff_tells_the_rows_of_the_first_field_from_others() {
         let rows = lines[0][of].as_array().expect("a list").iter();
         rows.map(|row| row["what"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
-    let ratio = "the ratio of an external metric is looked at before pods are counted";
+    let ratio = "the ratio of an external metric is checked before pods are counted";
     assert_eq!(rows("rows"), [ratio]);
     assert_eq!(
         rows("also"),
-        ["the first of several metrics that fail is told, no longer the last"]
+        ["the first of several failing metrics is reported instead of the last"]
     );
 }
 

@@ -59,7 +59,7 @@ fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
         apply.extend(world.api_events(Time::ZERO));
         let first = session.step(&Step { apply, until: Time::ZERO })?;
         assert_eq!(first.api.len(), 1, "the HPA is stored");
-        assert_eq!(first.ticks.len(), 1, "a new HPA is reconciled at once");
+        assert_eq!(first.ticks.len(), 1, "a new HPA is reconciled immediately");
         assert_eq!(first.ticks[0].at, Time::ZERO);
         let period = Time::ZERO + scenario.flags.sync_period;
         let second = Step { apply: world.advance(period), until: period };

@@ -14,7 +14,7 @@ use kube_lockstep::run::change::changed;
 /// Rows that no fixture can show, and why.
 const UNSEEN: &[(&str, &str)] = &[
     (
-        "flags for the windows in which the size may not grow or shrink",
+        "flags for the upscale and downscale delays",
         "a scenario that sets them is skipped without them",
     ),
     (
@@ -23,7 +23,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ),
     ("flag --horizontal-pod-autoscaler-tolerance", "a scenario that sets it is skipped without it"),
     (
-        "the flags for windows that forbid a change are gone; they did nothing any more",
+        "the flags for the upscale and downscale delays, which had no effect, are removed",
         "a scenario that sets them is skipped without them",
     ),
     ("external metrics", "a scenario that needs them is skipped on older releases"),
@@ -40,11 +40,11 @@ const UNSEEN: &[(&str, &str)] = &[
         "the cache is never stale here",
     ),
     (
-        "an HPA has a tolerance for each direction of its own",
+        "an HPA has a configurable tolerance for each direction",
         "a scenario that needs it is skipped on older releases",
     ),
     (
-        "behavior: policies and windows of each HPA",
+        "behavior: policies and stabilization windows per HPA",
         "a scenario that needs it is skipped on older releases",
     ),
     (
@@ -56,19 +56,19 @@ const UNSEEN: &[(&str, &str)] = &[
         "a scenario that needs metrics of containers is skipped without the gate",
     ),
     (
-        "metrics of containers are final: feature gate HPAContainerMetrics is locked",
+        "container metrics are stable: feature gate HPAContainerMetrics is locked",
         "that it can't be switched any more is no behaviour",
     ),
     (
-        "feature gate HPAContainerMetrics is gone",
+        "feature gate HPAContainerMetrics is removed",
         "that it can't be switched any more is no behaviour",
     ),
     (
-        "of events of one object that come too fast, Normal ones and Warnings are counted apart",
+        "the rate limit of events counts Normal and Warning events of an object separately",
         "they are held back on their way to a real API server, of which no trace is recorded",
     ),
     (
-        "tolerance per HPA is final: feature gate HPAConfigurableTolerance is locked",
+        "the tolerance per HPA is stable: feature gate HPAConfigurableTolerance is locked",
         "that it can't be switched any more is no behaviour",
     ),
 ];

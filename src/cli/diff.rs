@@ -12,6 +12,7 @@ use super::run::parse_all;
 use super::upstreams::{Seen, Upstreams};
 use super::{Source, WithMarkdown as Format, columns, exit, release, show, unless_closed};
 use crate::model::rules::{Change, Release};
+use crate::report::change::Between;
 use crate::report::{self, change};
 use crate::run::change::{Changed, changed};
 use crate::scenario::Scenario;
@@ -84,8 +85,9 @@ struct NotCompared {
 fn compare(
     upstreams: &mut Upstreams,
     scenario: &Arc<Scenario>,
-    (from, to): (Release, Release),
+    between: Between,
 ) -> Result<Compared, Failure> {
+    let Between { from, to } = between;
     // If one release does not support the scenario, it is not run on the other.
     if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
         return Ok(Compared::Not(NotCompared { why, unknown: false }));
@@ -129,6 +131,7 @@ fn code(unexplained: bool, unknown: bool, compared: usize) -> u8 {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let (from, to) = (args.from, args.to);
     in_order(from, to)?;
+    let between = Between { from, to };
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?;
     let mut upstreams = Upstreams::new(fixtures.traces());
@@ -136,7 +139,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut skipped: Vec<(String, String)> = Vec::new();
     let (mut same, mut unknown) = (0, false);
     for scenario in scenarios {
-        match compare(&mut upstreams, &scenario, (from, to))? {
+        match compare(&mut upstreams, &scenario, between)? {
             Compared::Same => same += 1,
             Compared::Changed(changed) => found.push((scenario, changed)),
             Compared::Not(not) => {
@@ -166,12 +169,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         Format::Text => {
             let mut text = String::new();
             for (scenario, changed) in &found {
-                text.push_str(&change::text(&scenario.id, (from, to), changed, columns()));
+                text.push_str(&change::text(&scenario.id, between, changed, columns()));
             }
-            text.push_str(&change::ending((from, to), found.len(), unexplained, same, &skipped));
+            text.push_str(&change::ending(between, found.len(), unexplained, same, &skipped));
             show(&text)?;
         }
-        Format::Markdown => show(&change::markdown((from, to), &found, same, &skipped))?,
+        Format::Markdown => show(&change::markdown(between, &found, same, &skipped))?,
     }
     Ok(code(unexplained > 0, unknown, found.len() + same))
 }
@@ -188,7 +191,8 @@ pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
     let mut not_compared: Option<NotCompared> = None;
     for pair in releases.windows(2) {
         let &[from, to] = pair else { continue };
-        let changed = match compare(&mut upstreams, &scenario, (from, to))? {
+        let between = Between { from, to };
+        let changed = match compare(&mut upstreams, &scenario, between)? {
             Compared::Same => {
                 compared += 1;
                 continue;
@@ -211,11 +215,11 @@ pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
                 unless_closed(report::json::line(&mut io::stdout(), &line))?;
             }
             Format::Text => {
-                text.push_str(&change::text(&scenario.id, (from, to), &changed, columns()));
+                text.push_str(&change::text(&scenario.id, between, &changed, columns()));
             }
             Format::Markdown => {
                 let found = [(scenario.clone(), changed)];
-                text.push_str(&change::markdown((from, to), &found, 0, &[]));
+                text.push_str(&change::markdown(between, &found, 0, &[]));
             }
         }
     }

@@ -11,6 +11,15 @@ use crate::model::rules::{Change, Release};
 use crate::run::change::Changed;
 use crate::scenario::Scenario;
 
+/// The two releases of a comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Between {
+    /// The older release.
+    pub from: Release,
+    /// The newer release.
+    pub to: Release,
+}
+
 /// The maximum number of differing fields that are shown.
 const FIELDS: usize = 4;
 
@@ -26,7 +35,8 @@ fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
 
 /// One scenario.
 #[must_use]
-pub fn text(id: &str, (from, to): (Release, Release), changed: &Changed, columns: usize) -> String {
+pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> String {
+    let Between { from, to } = between;
     let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, id));
     let (fields, more) = shown(changed);
     let first = &changed.first;
@@ -93,12 +103,13 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
 /// The figures.
 #[must_use]
 pub fn ending(
-    (from, to): (Release, Release),
+    between: Between,
     changed: usize,
     unexplained: usize,
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
+    let Between { from, to } = between;
     let mut out = String::new();
     for (id, why) in skipped {
         let _ = writeln!(out, "{}  {id}: {why}", paint(DIM, "not compared"));
@@ -117,11 +128,12 @@ pub fn ending(
 /// All changed scenarios, grouped by the rows that explain them.
 #[must_use]
 pub fn markdown(
-    (from, to): (Release, Release),
+    between: Between,
     found: &[(Arc<Scenario>, Changed)],
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
+    let Between { from, to } = between;
     let mut out = format!("# From {from} to {to}\n\n");
     let count = found.len();
     let _ = writeln!(

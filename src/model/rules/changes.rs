@@ -55,25 +55,25 @@ macro_rules! source {
 pub const CHANGES: &[Change] = &[
     change(
         7,
-        "conditions, which also tell of a scale that could not be read or written",
+        "conditions, which also report a scale that could not be read or written",
         "https://github.com/kubernetes/kubernetes/pull/46550",
         |rules| rules.status.has_conditions = true,
     ),
     change(
         7,
-        "the status is written only if there is something new",
+        "the status is written only if it changed",
         "https://github.com/kubernetes/kubernetes/pull/47078",
         |rules| rules.status.is_always_written = false,
     ),
     change(
         7,
-        "the size may become twice what it was before the largest size is looked at",
+        "the limit of doubling applies before maxReplicas",
         source!("v1.7.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.normalization.limits = LimitOrder::RateInstead,
     ),
     change(
         7,
-        "flags for the windows in which the size may not grow or shrink",
+        "flags for the upscale and downscale delays",
         "https://github.com/kubernetes/kubernetes/pull/42101",
         |rules| {
             rules.flag(Flag::UpscaleDelay, true);
@@ -90,7 +90,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         7,
-        "HPAs that wait for one instant are a heap: the first of three is not always the first",
+        "HPAs due at the same time are a heap: the first of three is not always first",
         source!("v1.7.0", "staging/src/k8s.io/client-go/util/workqueue/delaying_queue.go"),
         |rules| rules.queue.waiting_is_sorted = false,
     ),
@@ -98,14 +98,14 @@ pub const CHANGES: &[Change] = &[
         &["https://github.com/kubernetes/kubernetes/pull/48997"],
         change(
             8,
-            "the size becomes no more than the largest size, no less than the smallest (1.8.15)",
+            "replicas are limited by maxReplicas and minReplicas (1.8.15)",
             "https://github.com/kubernetes/kubernetes/pull/53690",
             |rules| rules.normalization.limits = LimitOrder::RateFirst,
         ),
     ),
     change(
         8,
-        "the time of the last change of the size is stored in whole seconds",
+        "lastScaleTime is stored in whole seconds",
         source!("v1.8.0", "staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time_proto.go"),
         |rules| rules.status.scale_times_are_whole = true,
     ),
@@ -117,13 +117,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         9,
-        "limits are a range, of which conditions speak in the present tense",
+        "limits are a range, described in the present tense in conditions",
         source!("v1.9.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.normalization.limits = LimitOrder::Range,
     ),
     change(
         9,
-        "metrics come from the metrics APIs, no longer from Heapster",
+        "metrics come from the metrics APIs instead of Heapster",
         "https://github.com/kubernetes/kubernetes/pull/53205",
         |rules| rules.metrics.from = MetricsFrom::Apis,
     ),
@@ -147,13 +147,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         10,
-        "failed pods no longer count as not ready, for a percentage of requests",
+        "for a utilization, failed pods no longer count as not ready",
         "https://github.com/kubernetes/kubernetes/pull/60648",
         |rules| rules.pods.unready = Unready::All { failed: false },
     ),
     change(
         10,
-        "errors say which of the metrics APIs gave nothing",
+        "errors name the metrics API that returned nothing",
         source!("v1.10.0", "pkg/controller/podautoscaler/metrics/rest_metrics_client.go"),
         |rules| rules.texts.metrics_api_is_named = true,
     ),
@@ -165,19 +165,19 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         10,
-        "the error of a kind that there is not quotes it",
+        "the error for an unknown kind quotes it",
         source!("v1.10.0", "staging/src/k8s.io/apimachinery/pkg/api/meta/errors.go"),
         |rules| rules.texts.unknown_kind_is_quoted = true,
     ),
     change(
         11,
-        "the value of an object's or an external metric counts per ready pod, not per replica",
+        "the value of an object or external metric is multiplied by ready pods instead of replicas",
         source!("v1.11.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.metrics.values_are_per_ready_pod = true,
     ),
     change(
         12,
-        "the sync period is 15s, no longer 30s",
+        "the default sync period is 15s instead of 30s",
         "https://github.com/kubernetes/kubernetes/pull/68021",
         |rules| rules.default_flags.sync_period = Span::from_secs(15),
     ),
@@ -188,7 +188,7 @@ pub const CHANGES: &[Change] = &[
         ],
         change(
             12,
-            "the size follows the highest recommendation of a window; no window forbids a change",
+            "scale-down follows the highest recommendation of a window; no delay prevents a change",
             "https://github.com/kubernetes/kubernetes/pull/68122",
             |rules| {
                 rules.normalization.windows = Windows::Recommendations;
@@ -204,7 +204,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
-        "readiness counts only of pods that have just started, and only for cpu",
+        "readiness counts only for recently started pods, and only for CPU",
         "https://github.com/kubernetes/kubernetes/pull/68068",
         |rules| {
             rules.pods.unready = Unready::JustStarted;
@@ -223,7 +223,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
-        "autoscaling/v2beta2, and the controller uses it: selectors of metrics",
+        "autoscaling/v2beta2, and the controller uses it: metric selectors",
         "https://github.com/kubernetes/kubernetes/pull/64097",
         |rules| {
             rules.admission.has_metric_selectors = true;
@@ -238,13 +238,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
-        "a metric of pods that fails is called one of an object",
+        "a failing pods metric is reported as an object metric",
         source!("v1.12.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.pods_metric = "object",
     ),
     change(
         13,
-        "a scale that is not there is named in the group apps, no longer in extensions",
+        "the error for a missing scale names the group apps instead of extensions",
         source!("v1.13.0", "pkg/registry/apps/deployment/storage/storage.go"),
         |rules| {
             rules.scale.missing_on_read = MissingScale::ByApps;
@@ -253,31 +253,31 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         13,
-        "the size that is wanted counts, no longer the one that there is (1.13.12)",
+        "spec.replicas counts instead of status.replicas (1.13.12)",
         "https://github.com/kubernetes/kubernetes/pull/79035",
         |rules| rules.scale.uses_spec_replicas = true,
     ),
     change(
         14,
-        "averages of an object's metric, but never within the tolerance",
+        "average values of object metrics, but never within the tolerance",
         "https://github.com/kubernetes/kubernetes/pull/72824",
         |rules| rules.metrics.object_average = ObjectAverage::ByNone,
     ),
     change(
         15,
-        "an average of an object's metric can be within the tolerance",
+        "the average value of an object metric can be within the tolerance",
         source!("v1.15.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.metrics.object_average = ObjectAverage::ByReplicas,
     ),
     change(
         15,
-        "a metric that fails does not keep the others from making the size larger",
+        "a failing metric does not prevent a scale-up by others",
         "https://github.com/kubernetes/kubernetes/pull/78503",
         |rules| rules.metrics.errors = MetricErrors::Last,
     ),
     change(
         15,
-        "a utilization that, with all pods counted, turns the direction keeps the size (1.15.12)",
+        "no scaling if a utilization changes direction when all pods are counted (1.15.12)",
         "https://github.com/kubernetes/kubernetes/pull/85027",
         |rules| rules.metrics.utilizations_keep_direction = true,
     ),
@@ -293,43 +293,43 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         16,
-        "the first of several metrics that fail is told, no longer the last",
+        "the first of several failing metrics is reported instead of the last",
         source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.metrics.errors = MetricErrors::First,
     ),
     change(
         16,
-        "the condition of a metric that fails takes the error for one of Go's formats",
+        "the condition of a failing metric uses the error as a format string",
         source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.metric_messages_are_formats = true,
     ),
     change(
         16,
-        "the size shrinks also while a metric fails",
+        "scale-down is possible while a metric fails",
         source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.metrics.partial_failure_blocks_scale_down = false,
     ),
     change(
         16,
-        "pending pods are not ready, be there metrics of them or not",
+        "pending pods are not ready, with or without metrics",
         source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.pods.pending_is_unready = true,
     ),
     change(
         16,
-        "the ratio of an external metric is looked at before pods are counted",
+        "the ratio of an external metric is checked before pods are counted",
         source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.metrics.external_counts_pods_first = false,
     ),
     change(
         16,
-        "a metric of pods that fails is no longer called one of an object",
+        "a failing pods metric is no longer reported as an object metric",
         source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.pods_metric = "pods",
     ),
     change(
         16,
-        "that there are too few replicas is no longer told in the words of the upper limit",
+        "too few replicas are no longer reported with the message of the upper limit",
         source!("v1.16.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.too_few_is_explained = true,
     ),
@@ -341,7 +341,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         18,
-        "behavior: policies and windows of each HPA",
+        "behavior: policies and stabilization windows per HPA",
         "https://github.com/kubernetes/kubernetes/pull/74525",
         |rules| rules.admission.has_behavior = true,
     ),
@@ -353,7 +353,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         19,
-        "a StatefulSet that goes before its scale is written is named as a scale, too",
+        "the error for a StatefulSet deleted before the write of its scale also names the scale",
         source!("v1.19.0", "pkg/registry/apps/statefulset/storage/storage.go"),
         |rules| rules.scale.missing_on_write = MissingScale::All,
     ),
@@ -365,25 +365,25 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         20,
-        "the event of a resource metric that fails says what could not be had",
+        "the event of a failing resource metric says what could not be fetched",
         source!("v1.20.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.resource_is_named = true,
     ),
     change(
         21,
-        "the size does not shrink while a metric fails",
+        "no scale-down while a metric fails",
         "https://github.com/kubernetes/kubernetes/pull/99514",
         |rules| rules.metrics.partial_failure_blocks_scale_down = true,
     ),
     change(
         21,
-        "windows of behavior hold the size between their recommendations",
+        "stabilization windows of behavior clamp the replicas between their recommendations",
         "https://github.com/kubernetes/kubernetes/pull/97348",
         |rules| rules.normalization.behavior_windows = BehaviorWindows::Clamp,
     ),
     change(
         21,
-        "an average that, with all pods counted, turns the direction keeps the size",
+        "no scaling if an average changes direction when all pods are counted",
         "https://github.com/kubernetes/kubernetes/pull/89465",
         |rules| rules.metrics.averages_keep_direction = true,
     ),
@@ -395,7 +395,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         23,
-        "a percentage of cpu is kept also where another metric of cpu stands before it",
+        "CPU utilization is kept if another CPU metric precedes it",
         source!("v1.23.0", "pkg/apis/autoscaling/v1/conversion.go"),
         |rules| rules.admission.all_percentages_are_kept = true,
     ),
@@ -417,19 +417,20 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         26,
-        "policies of one direction count changes in the other, too",
+        "policies also count changes in the other direction",
         "https://github.com/kubernetes/kubernetes/pull/109058",
         |rules| rules.normalization.changes_are_netted = true,
     ),
     change(
         26,
-        "a pod without metrics counts its target on the way down, if that is above its request",
+        "for a scale-down, a pod without metrics counts with its target if that is above its \
+         request",
         "https://github.com/kubernetes/kubernetes/pull/112178",
         |rules| rules.pods.missing_pods_count_their_target = true,
     ),
     change(
         26,
-        "that no pod has metrics is told before that one has no request",
+        "missing metrics are reported before a missing request",
         source!("v1.26.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.metrics.metrics_before_requests = true,
     ),
@@ -441,7 +442,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         26,
-        "what is not in percent is called usage in errors, no longer utilization",
+        "errors call values that are not percentages usage instead of utilization",
         source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
             rules.texts.average = "usage";
@@ -451,7 +452,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         26,
-        "an error of the write of the status is told when the scale could not be read, too",
+        "an error of the status write is also reported if the scale could not be read",
         source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.status.scale_failure_reports_write_error = true,
     ),
@@ -482,7 +483,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         27,
-        "a utilization of one container is called that of a container",
+        "the utilization of a container is reported as container utilization",
         source!("v1.27.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.container_utilization_is_named = true,
     ),
@@ -494,13 +495,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         27,
-        "a reconcile that goes on with some of the metrics ends with the error of the others",
+        "a reconcile that continues with some of the metrics ends with the error of the others",
         source!("v1.27.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.metrics.partial_failure_is_returned = true,
     ),
     change(
         28,
-        "pods without metrics no longer count zero if an average is right on its target",
+        "pods without metrics no longer count as zero if an average is exactly on its target",
         "https://github.com/kubernetes/kubernetes/pull/117845",
         |rules| rules.pods.zeros_at_target = false,
     ),
@@ -512,13 +513,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         29,
-        "a failure replaces what the status says of the metrics",
+        "a failure replaces the metrics in the status",
         "https://github.com/kubernetes/kubernetes/pull/121039",
         |rules| rules.status.failure_keeps_metrics = false,
     ),
     change(
         29,
-        "a percent sign in the message of a condition stands for itself (1.29.15)",
+        "a percent sign in the message of a condition is literal (1.29.15)",
         source!("v1.29.15", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
             rules.texts.selector_messages_are_formats = false;
@@ -527,13 +528,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         30,
-        "metrics of containers are final: feature gate HPAContainerMetrics is locked",
+        "container metrics are stable: feature gate HPAContainerMetrics is locked",
         "https://github.com/kubernetes/kubernetes/pull/123482",
         |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Locked(true)),
     ),
     change(
         31,
-        "the flags for windows that forbid a change are gone; they did nothing any more",
+        "the flags for the upscale and downscale delays, which had no effect, are removed",
         "https://github.com/kubernetes/kubernetes/pull/124948",
         |rules| {
             rules.flag(Flag::UpscaleDelay, false);
@@ -542,19 +543,19 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         32,
-        "feature gate HPAContainerMetrics is gone",
+        "feature gate HPAContainerMetrics is removed",
         source!("v1.32.13", "pkg/features/kube_features.go"),
         |rules| rules.gate(Gate::HpaContainerMetrics, GateRule::Gone),
     ),
     change(
         32,
-        "of events of one object that come too fast, Normal ones and Warnings are counted apart",
+        "the rate limit of events counts Normal and Warning events of an object separately",
         "https://github.com/kubernetes/client-go/blob/v0.32.13/tools/record/events_cache.go",
         |rules| rules.status.events_are_limited_by_type = true,
     ),
     change(
         33,
-        "a scale that is not there, and is read, is named as its resource",
+        "the error for reading a missing scale names its resource",
         source!("v1.33.0", "pkg/registry/apps/deployment/storage/storage.go"),
         |rules| rules.scale.missing_on_read = MissingScale::AsResource,
     ),
@@ -566,13 +567,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         33,
-        "a ratio is within the tolerance if it lies between two bounds: 1.1 now does, by 0.1",
+        "a ratio is compared with two bounds of the tolerance: 1.1 is now within 0.1",
         "https://github.com/kubernetes/kubernetes/pull/130797",
         |rules| rules.metrics.within_tolerance = Within::Bounds,
     ),
     change(
         33,
-        "an HPA has a tolerance for each direction of its own",
+        "an HPA has a configurable tolerance for each direction",
         "https://github.com/kubernetes/kubernetes/pull/130797",
         |rules| rules.admission.has_tolerance = true,
     ),
@@ -584,7 +585,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         33,
-        "the status of an average of an object's metric names the object",
+        "the status of an object metric with an average value names the object",
         "https://github.com/kubernetes/kubernetes/pull/124555",
         |rules| rules.status.object_average_names_object = true,
     ),
@@ -596,19 +597,19 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         34,
-        "a quantity that is refused is named as it was written",
+        "errors show a rejected quantity as it was written",
         source!("v1.34.0", "staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go"),
         |rules| rules.admission.invalid_quantities = InvalidQuantities::Json,
     ),
     change(
         34,
-        "average memory use is printed in binary units in the status",
+        "the status shows average memory usage in binary units",
         "https://github.com/kubernetes/kubernetes/pull/132351",
         |rules| rules.status.memory_format = Format::BinarySI,
     ),
     change(
         34,
-        "a conflict on the update of the scale is retried, four times",
+        "a conflict on the update of the scale is retried four times",
         "https://github.com/kubernetes/kubernetes/pull/132007",
         |rules| rules.scale.update_attempts = 5,
     ),
@@ -620,13 +621,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         34,
-        "an external metric's average does not overflow any more",
+        "the average of an external metric no longer overflows",
         "https://github.com/kubernetes/kubernetes/pull/127050",
         |rules| rules.metrics.external_average_is_capped = true,
     ),
     change(
         35,
-        "a metric of an object, or from outside, proposes no more than 2147483647 by its value",
+        "the proposal of an object or external metric with a value target is capped at 2147483647",
         "https://github.com/kubernetes/kubernetes/pull/126979",
         |rules| rules.metrics.value_is_capped = true,
     ),
@@ -644,25 +645,25 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         36,
-        "at size zero, scaling is disabled unless the controller has scaled to zero",
+        "at zero replicas, scaling is disabled unless the controller scaled to zero",
         "https://github.com/kubernetes/kubernetes/pull/135118",
         |rules| rules.scale.at_zero = AtZero::DisabledUnlessScaledToZero,
     ),
     change(
         36,
-        "an average of an object's metric can be written as autoscaling/v1",
+        "an object metric with an average value can be written as autoscaling/v1",
         source!("v1.36.3", "pkg/apis/autoscaling/v1/conversion.go"),
         |rules| rules.admission.zero_total_is_none = true,
     ),
     change(
         36,
-        "maxReplicas: 0 is refused as missing",
+        "maxReplicas: 0 is rejected as missing",
         source!("v1.36.3", "pkg/apis/autoscaling/validation/validation.go"),
         |rules| rules.admission.max_replicas_error = MaxReplicasError::Required,
     ),
     change(
         37,
-        "what is wrong with minReplicas and maxReplicas is told last",
+        "errors of minReplicas and maxReplicas are reported last",
         source!("v1.37.0", "pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go"),
         |rules| rules.admission.generated_validation = true,
     ),
@@ -674,7 +675,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         37,
-        "a new HPA is reconciled at once",
+        "a new HPA is reconciled immediately",
         "https://github.com/kubernetes/kubernetes/pull/138294",
         |rules| rules.queue.first_reconcile = FirstReconcile::Immediate,
     ),
@@ -707,13 +708,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         37,
-        "the error of an object's metric has its words in order",
+        "the word order of the error of an object metric is fixed",
         "https://github.com/kubernetes/kubernetes/pull/139029",
         |rules| rules.texts.object_error = ObjectError::InOrder,
     ),
     change(
         37,
-        "tolerance per HPA is final: feature gate HPAConfigurableTolerance is locked",
+        "the tolerance per HPA is stable: feature gate HPAConfigurableTolerance is locked",
         "https://github.com/kubernetes/kubernetes/pull/140107",
         |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Locked(true)),
     ),

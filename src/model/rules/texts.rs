@@ -61,7 +61,7 @@ pub struct TextRules {
     pub successfully: &'static str,
     /// Whether too few replicas have a message of their own, and not that of the upper limit.
     pub too_few_is_explained: bool,
-    /// Whether a utilization of one container is called that of a container.
+    /// Whether the utilization of a container is reported as container utilization.
     pub container_utilization_is_named: bool,
     /// Whether the expressions of a selector are printed with their types.
     pub expressions_are_typed: bool,
