@@ -124,7 +124,7 @@ impl Still {
             slow_metrics: None,
         };
         let decision = self.controller.sync(&input).expect("there is an HPA");
-        if let Some(write) = &decision.observation.status_write {
+        if let Some(write) = decision.observation.status_write() {
             self.hpa.status = write.status.clone();
         }
         decision
@@ -137,7 +137,7 @@ fn ticks(criterion: &mut Criterion) {
         let mut still = Still::new(replicas);
         still.tick();
         let second = still.tick();
-        assert_eq!(second.observation.status_write, None, "the cluster stands still");
+        assert_eq!(second.observation.status_write(), None, "the cluster stands still");
         assert_eq!(second.derivation.metrics[0].pods.ready, replicas.unsigned_abs());
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::from_parameter(replicas), |bencher| {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::api::{Condition, HpaStatus};
-use crate::model::observation::{Event, Observation, Read};
+use crate::model::observation::{Event, Observation};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
@@ -64,11 +64,7 @@ impl Sizes {
     /// HPA.
     fn target(&mut self, tick: &Observation) -> usize {
         let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
-        let read = tick.reads.iter().find_map(|read| match read {
-            Read::Scale { resource, name, .. } => Some((resource, name)),
-            _ => None,
-        });
-        let read = read.and_then(|(resource, name)| {
+        let read = tick.target().and_then(|(resource, name)| {
             let same = |(of, it, _): &(String, Arc<str>, i32)| **of == **resource && it == name;
             self.targets.iter().position(same)
         });
@@ -157,7 +153,7 @@ fn fold<'a>(
         let size = &mut sizes.targets[target].2;
         let before = *size;
         *size = observation.scaled_to().unwrap_or(before);
-        let written = observation.status_write.as_ref().filter(|write| write.error.is_none());
+        let written = observation.status_write().filter(|write| write.error.is_none());
         if let Some(write) = written {
             statuses.retain(|(hpa, _)| *hpa != &*observation.hpa);
             statuses.push((&observation.hpa, &write.status));
@@ -289,7 +285,7 @@ fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
         wrong.condition(condition, conditions);
     }
     for event in &expected.events {
-        wrong.event(event, &tick.observation.events);
+        wrong.event(event, tick.observation);
     }
     if let Some(rescaled) = expected.rescaled
         && rescaled != tick.rescaled()
@@ -302,9 +298,9 @@ fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
         });
     }
     if let Some(part) = &expected.error {
-        let errors = &tick.observation.errors;
-        if !errors.iter().any(|error| error.as_str().contains(part.as_str())) {
-            let errors = errors.iter().map(|error| quoted(error.as_str()));
+        let errors = tick.observation.errors();
+        if !errors.clone().any(|error| error.as_str().contains(part.as_str())) {
+            let errors = errors.map(|error| quoted(error.as_str()));
             wrong.add(format!("error: expected {}, was {}", quoted(part), list(errors)));
         }
     }
@@ -355,17 +351,17 @@ impl Wrong {
         }
     }
 
-    fn event(&mut self, expected: &ExpectedEvent, events: &[Event]) {
+    fn event(&mut self, expected: &ExpectedEvent, tick: &Observation) {
         let matches = |event: &Event| {
             let part = expected.message.as_deref().unwrap_or_default();
             event.reason.as_str() == expected.reason && event.message.as_str().contains(part)
         };
-        if events.iter().any(matches) {
+        if tick.events().any(matches) {
             return;
         }
         let part = expected.message.as_ref().map(|part| format!(" {}", quoted(part)));
-        let seen = events
-            .iter()
+        let seen = tick
+            .events()
             .map(|event| format!("{} {}", event.reason.as_str(), quoted(event.message.as_str())));
         self.add(format!(
             "event: expected {}{}, was {}",

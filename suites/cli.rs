@@ -130,7 +130,7 @@ fn run_recorded(fixtures: &str) -> Command {
 #[test]
 fn a_divergence_exits_with_1_and_can_be_replayed() {
     let (_root, fixtures) = repository_with_a_trace(|trace| {
-        let write = trace.ticks[0].status_write.as_mut().expect("the first tick writes a status");
+        let write = trace.ticks[0].status_write_mut().expect("the first tick writes a status");
         write.status.desired_replicas += 1;
     });
     let run = run_recorded(&fixtures).assert().code(1);
@@ -149,7 +149,8 @@ fn a_divergence_exits_with_1_and_can_be_replayed() {
 #[test]
 fn a_write_of_another_scale_diverges_and_names_its_target() {
     let (_root, fixtures) = repository_with_a_trace(|trace| {
-        trace.ticks[0].scale_writes[0].name = "other".into();
+        let write = trace.ticks[0].scale_writes_mut().next().expect("the first tick scales");
+        write.name = "other".into();
     });
     let shown = stdout(&run_recorded(&fixtures).assert().code(1));
     for part in ["4 of deployments.apps/web", "4 of deployments.apps/other"] {

@@ -163,11 +163,11 @@ fn rounds_otherwise(scenario: &Scenario, stepped: &mut Stepped) {
     let percent = policy["value"].as_f64().filter(|_| policy["type"] == "Percent");
     let Some(percent) = percent else { return };
     for tick in &mut stepped.ticks {
-        let Some(written) = &tick.status_write else { continue };
+        let Some(written) = tick.status_write() else { continue };
         let size = f64::from(written.status.current_replicas.unwrap_or(0));
         let right = (size * (1.0 + percent / 100.0)).ceil() as i32;
         let wrong = (size * (100.0 + percent) / 100.0).ceil() as i32;
-        let writes = tick.scale_writes.iter_mut().filter(|write| write.replicas == right);
+        let writes = tick.scale_writes_mut().filter(|write| write.replicas == right);
         writes.for_each(|write| write.replicas = wrong);
     }
 }
@@ -185,7 +185,7 @@ fn unready_an_instant_earlier(scenario: &Scenario, change: &mut Change) {
 }
 
 fn says_it_otherwise(_: &Scenario, stepped: &mut Stepped) {
-    for event in stepped.ticks.iter_mut().flat_map(|tick| &mut tick.events) {
+    for event in stepped.ticks.iter_mut().flat_map(|tick| tick.events_mut()) {
         let said =
             event.message.to_string().replace("matched known pods", "matched any known pods");
         event.message = said.into();

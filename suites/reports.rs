@@ -7,7 +7,7 @@ use kube_lockstep::compare::{Divergence, FieldDifference};
 use kube_lockstep::expect::Unmet;
 use kube_lockstep::model::api::HpaStatus;
 use kube_lockstep::model::observation::{
-    Event as Recorded, EventType, Observation, ScaleWrite, StatusWrite,
+    ControllerAction, Event as Recorded, EventType, Observation, ScaleWrite, StatusWrite,
 };
 use kube_lockstep::model::time::Time;
 use kube_lockstep::report::Report;
@@ -50,24 +50,24 @@ fn tick(number: i64, current: i32, desired: i32) -> Observation {
         desired_replicas: desired,
         ..Default::default()
     };
-    let mut tick = Observation {
-        at,
-        hpa: Arc::from("web"),
-        status_write: Some(StatusWrite { status, error: None }),
-        ..Observation::default()
-    };
-    if current == desired {
-        tick.status_write = (number == 0).then_some(tick.status_write).flatten();
-    } else {
-        tick.scale_writes.push(ScaleWrite {
+    let hpa: Arc<str> = Arc::from("web");
+    let mut tick = Observation::new(at, hpa.clone(), []);
+    if current != desired || number == 0 {
+        let write = StatusWrite { name: hpa.clone(), status, error: None };
+        tick.push(ControllerAction::UpdateStatus(write));
+    }
+    if current != desired {
+        tick.push(ControllerAction::UpdateScale(ScaleWrite {
             resource: "deployments.apps".into(),
             name: "web".into(),
             replicas: desired,
             error: None,
-        });
+        }));
         let message = format!("New size: {desired}; reason: All metrics below target");
         let reason = "SuccessfulRescale".into();
-        tick.events.push(Recorded { type_: EventType::Normal, reason, message: message.into() });
+        let type_ = EventType::Normal;
+        let event = Recorded { hpa, type_, reason, message: message.into() };
+        tick.push(ControllerAction::Event(event));
     }
     tick
 }

@@ -7,12 +7,12 @@ mod known;
 
 pub use known::{Known, KnownDisagreement};
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::api::{Condition, HpaStatus, MetricStatus, Text};
-use crate::model::observation::{Event, Observation, Read, ScaleWrite, StatusWrite};
+use crate::model::api::{Condition, HpaStatus};
+use crate::model::observation::{ControllerAction, Observation, ScaleWrite, StatusWrite};
 use crate::model::time::Time;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
@@ -59,10 +59,10 @@ impl Scope {
 
     /// The observable queries of a tick.
     #[must_use]
-    pub fn visible(self, tick: &Observation) -> Vec<&Read> {
+    pub fn visible(self, tick: &Observation) -> Vec<&ControllerAction> {
         let is_visible =
-            |read: &&Read| self.reads && (self.scale_reads || !matches!(read, Read::Scale { .. }));
-        tick.reads.iter().filter(is_visible).collect()
+            |read: &&ControllerAction| self.reads && (self.scale_reads || read.is_metric_query());
+        tick.reads().filter(is_visible).collect()
     }
 }
 
@@ -97,20 +97,19 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     differences.field("at", &model.at, &seen.at);
     differences.field("hpa", &model.hpa, &seen.hpa);
     differences.field("took", &model.took, &seen.took);
-    scale_writes(&mut differences, (model, seen), scope);
+    scale_writes(&mut differences, model, seen, scope);
     if scope.status {
-        let writes = (model.status_write.as_ref(), seen.status_write.as_ref());
-        status_write(&mut differences, writes, scope);
+        status_write(&mut differences, model.status_write(), seen.status_write(), scope);
     }
     if scope.events {
-        events(&mut differences, &model.events, &seen.events);
+        differences.list("events", model.events(), seen.events());
     }
     // They nearly always agree, so this case must be fast.
-    if model.reads != seen.reads {
-        reads(&mut differences, &scope.visible(model), &scope.visible(seen));
+    if model.reads().ne(seen.reads()) {
+        differences.list("reads", scope.visible(model), scope.visible(seen));
     }
     if scope.errors {
-        differences.list("errors", &model.errors, &seen.errors, Text::to_string);
+        differences.list("errors", model.errors(), seen.errors());
     }
     if differences.found.is_empty() && scope == Scope::ALL && model != seen {
         // They differ in no known field; this must not count as agreement.
@@ -196,109 +195,71 @@ impl Differences {
 
     /// Lists of different lengths are also compared by element, so that a missing or additional
     /// element is visible.
-    fn list<T: PartialEq>(
+    fn list<T: PartialEq + Display>(
         &mut self,
         field: &str,
-        model: &[T],
-        seen: &[T],
-        text: impl Fn(&T) -> String,
+        model: impl IntoIterator<Item = T>,
+        seen: impl IntoIterator<Item = T>,
     ) {
-        for index in 0..model.len().max(seen.len()) {
-            let (one, other) = (model.get(index), seen.get(index));
-            if one != other {
-                self.found.push(FieldDifference {
-                    field: format!("{field}[{index}]"),
-                    model: one.map_or_else(|| NONE.to_owned(), &text),
-                    upstream: other.map_or_else(|| NONE.to_owned(), &text),
-                });
+        let (mut model, mut seen) = (model.into_iter(), seen.into_iter());
+        for index in 0.. {
+            let (one, other) = (model.next(), seen.next());
+            if one.is_none() && other.is_none() {
+                break;
             }
+            self.optional(&format!("{field}[{index}]"), one.as_ref(), other.as_ref());
         }
     }
 }
 
-/// The resource is shown only if it is not the target on both sides.
+/// A write of a scale. The object is named unless both sides scale the same target.
+#[derive(PartialEq)]
+struct ShownScaleWrite<'a> {
+    write: &'a ScaleWrite,
+    named: bool,
+}
+
+impl Display for ShownScaleWrite<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let ScaleWrite { resource, name, replicas, error } = self.write;
+        write!(f, "{replicas}")?;
+        if self.named {
+            write!(f, " of {resource}/{name}")?;
+        }
+        error.as_ref().map_or(Ok(()), |error| write!(f, " (refused: {error})"))
+    }
+}
+
 fn scale_writes(
     differences: &mut Differences,
-    (model, seen): (&Observation, &Observation),
+    model: &Observation,
+    seen: &Observation,
     scope: Scope,
 ) {
-    let elsewhere =
-        |tick: &Observation| tick.scale_writes.iter().any(|write| tick.is_elsewhere(write));
+    let elsewhere = |tick: &Observation| tick.scale_writes().any(|write| tick.is_elsewhere(write));
     // A target that was not read is not shown.
     let differ = model.target().zip(seen.target()).is_some_and(|(one, other)| one != other);
     let named = elsewhere(model) || elsewhere(seen) || scope.scale_reads && differ;
-    let text = |write: &ScaleWrite| {
-        let ScaleWrite { resource, name, replicas, error } = write;
-        let of = if named { format!(" of {resource}/{name}") } else { String::new() };
-        let refused = error.as_ref().map(|error| format!(" (refused: {error})"));
-        format!("{replicas}{of}{}", refused.unwrap_or_default())
-    };
-    differences.list("scale.spec.replicas", &model.scale_writes, &seen.scale_writes, text);
-}
-
-fn reads(differences: &mut Differences, model: &[&Read], seen: &[&Read]) {
-    differences.list("reads", model, seen, |read| match read {
-        Read::Scale { resource, name, answer } => match answer {
-            Ok((spec, status)) => {
-                format!("scale of {resource}/{name}: spec {spec}, status {status}")
-            }
-            Err(error) => format!("scale of {resource}/{name}: {error}"),
-        },
-        Read::PodMetrics { selector, answer } => match answer {
-            Ok(items) => format!("pod metrics of {selector}: {items} items"),
-            Err(error) => format!("pod metrics of {selector}: {error}"),
-        },
-        Read::PodsMetric { metric, selector, metric_selector, answer } => {
-            let what = format!("metric {metric}{} of pods {selector}", of_series(metric_selector));
-            match answer {
-                Ok(items) => format!("{what}: {items} items"),
-                Err(error) => format!("{what}: {error}"),
-            }
-        }
-        Read::ObjectMetric { metric, kind, name, metric_selector, answer } => {
-            let what = format!("metric {metric}{} of {kind} {name}", of_series(metric_selector));
-            match answer {
-                Ok(value) => format!("{what}: {value}"),
-                Err(error) => format!("{what}: {error}"),
-            }
-        }
-        Read::ExternalMetric { metric, metric_selector, answer } => {
-            let what = format!("external metric {metric}{}", of_series(metric_selector));
-            match answer {
-                Ok(items) => format!("{what}: {items} series"),
-                Err(error) => format!("{what}: {error}"),
-            }
-        }
-    });
-}
-
-/// `{verb=GET}`, if the selector does not match all series.
-fn of_series(selector: &str) -> String {
-    if selector.is_empty() { String::new() } else { format!("{{{selector}}}") }
-}
-
-fn events(differences: &mut Differences, model: &[Event], seen: &[Event]) {
-    differences.list("events", model, seen, |event| {
-        format!("{:?} {}: {}", event.type_, event.reason, event.message)
-    });
+    let shown = |write| ShownScaleWrite { write, named };
+    let (model, seen) = (model.scale_writes().map(shown), seen.scale_writes().map(shown));
+    differences.list("scale.spec.replicas", model, seen);
 }
 
 fn status_write(
     differences: &mut Differences,
-    (model, seen): (Option<&StatusWrite>, Option<&StatusWrite>),
+    model: Option<&StatusWrite>,
+    seen: Option<&StatusWrite>,
     scope: Scope,
 ) {
     match (model, seen) {
         (Some(model), Some(seen)) => {
-            status(differences, (&model.status, &seen.status), scope);
+            status(differences, &model.status, &seen.status, scope);
             differences.optional("status.error", model.error.as_ref(), seen.error.as_ref());
         }
         (None, None) => {}
         (model, seen) => {
             let text = |write: Option<&StatusWrite>| match write {
-                Some(write) => {
-                    format!("written: {}", crate::trace::words::status_line(&write.status))
-                }
+                Some(write) => format!("written: {}", write.status),
                 None => "not written (unchanged)".to_owned(),
             };
             differences.found.push(FieldDifference {
@@ -310,7 +271,7 @@ fn status_write(
     }
 }
 
-fn status(differences: &mut Differences, (model, seen): (&HpaStatus, &HpaStatus), scope: Scope) {
+fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus, scope: Scope) {
     differences.field("status.desiredReplicas", &model.desired_replicas, &seen.desired_replicas);
     differences.optional(
         "status.currentReplicas",
@@ -328,19 +289,17 @@ fn status(differences: &mut Differences, (model, seen): (&HpaStatus, &HpaStatus)
         seen.observed_generation.as_ref(),
     );
     // Compared as text, because releases may write the same quantity in different units.
-    let texts = |status: &HpaStatus| status.current_metrics.iter().map(metric_status).collect();
-    let (model_texts, seen_texts): (Vec<String>, Vec<String>) = (texts(model), texts(seen));
-    differences.list("status.currentMetrics", &model_texts, &seen_texts, String::clone);
-    conditions(differences, (&model.conditions, &seen.conditions), scope);
-}
-
-fn metric_status(status: &MetricStatus) -> String {
-    crate::trace::words::metric_status_line(status)
+    let texts = |status: &HpaStatus| -> Vec<String> {
+        status.current_metrics.iter().map(ToString::to_string).collect()
+    };
+    differences.list("status.currentMetrics", texts(model), texts(seen));
+    conditions(differences, &model.conditions, &seen.conditions, scope);
 }
 
 fn conditions(
     differences: &mut Differences,
-    (model, seen): (&[Condition], &[Condition]),
+    model: &[Condition],
+    seen: &[Condition],
     scope: Scope,
 ) {
     let order = |conditions: &[Condition]| {
@@ -367,16 +326,20 @@ fn conditions(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::observation::{Items, ScaleReplicas};
 
     #[test]
     fn unobserved_fields_are_not_compared() {
-        let scale = Read::Scale {
+        let scale = ControllerAction::GetScale {
             resource: "deployments.apps".into(),
             name: "web".into(),
-            answer: Ok((1, 1)),
+            answer: Ok(ScaleReplicas { replicas: 1, status_replicas: 1 }),
         };
-        let list = Read::PodMetrics { selector: "app=web".into(), answer: Ok(3) };
-        let tick = |reads: Vec<Read>| Observation { reads, ..Observation::default() };
+        let list = ControllerAction::ListPodMetrics {
+            selector: "app=web".into(),
+            answer: Ok(Items { items: 3 }),
+        };
+        let tick = |reads: Vec<ControllerAction>| Observation::new(Time::ZERO, "web".into(), reads);
         let (all, some) = (tick(vec![scale.clone(), list.clone()]), tick(vec![list]));
         let fields = |scope: Scope, seen: &Observation| -> Vec<String> {
             observations(&all, seen, scope).into_iter().map(|it| it.field).collect()
@@ -385,6 +348,6 @@ mod tests {
         assert_eq!(fields(Scope::ALL, &some), ["reads[0]", "reads[1]"]);
         assert_eq!(fields(by_watches, &some), Vec::<String>::new());
         assert_eq!(fields(by_watches, &tick(vec![scale])), ["reads[0]"], "a query is missing");
-        assert_eq!(by_watches.visible(&all), some.reads.iter().collect::<Vec<_>>());
+        assert_eq!(by_watches.visible(&all), some.reads().collect::<Vec<_>>());
     }
 }

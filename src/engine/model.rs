@@ -345,7 +345,7 @@ impl Simulation {
             self.cluster.write_scale(resource, name, replicas);
             Some((target, replicas))
         });
-        if let Some(write) = tick.status_write.as_ref().filter(|write| write.error.is_none())
+        if let Some(write) = tick.status_write().filter(|write| write.error.is_none())
             && let Some(served) = self.hpas.iter().find(|hpa| hpa.name == tick.hpa)
         {
             let mut status = write.status.clone();

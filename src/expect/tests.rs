@@ -2,25 +2,21 @@
 
 use super::*;
 use crate::model::api::ConditionType;
-use crate::model::observation::{EventType, ScaleWrite, StatusWrite};
+use crate::model::observation::{ControllerAction, EventType, ScaleWrite, StatusWrite};
 use crate::scenario::resolved::ReleaseRange;
 
 /// Reconciles every 15 s from t=0; those that write a size say which.
 fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
-    let tick = |(index, size): (usize, &Option<i32>)| Observation {
-        at: Time::from_secs(15 * i64::try_from(index).expect("small")),
-        scale_writes: size
-            .map(|replicas| ScaleWrite {
-                resource: "deployments.apps".into(),
-                name: "web".into(),
-                replicas,
-                error: None,
-            })
-            .into_iter()
-            .collect(),
-        ..Observation::default()
+    let write = |replicas: i32| {
+        ControllerAction::UpdateScale(ScaleWrite {
+            resource: "deployments.apps".into(),
+            name: "web".into(),
+            replicas,
+            error: None,
+        })
     };
-    sizes.iter().enumerate().map(tick).collect()
+    let times = (0..).map(|index| Time::from_secs(15 * index));
+    times.zip(sizes).map(|(at, size)| Observation::new(at, "".into(), size.map(write))).collect()
 }
 
 fn at(seconds: i64) -> Time {
@@ -78,7 +74,9 @@ fn replicas_are_kept_until_another_write() {
 #[test]
 fn a_refused_write_changes_nothing() {
     let mut run = ticks(&[None, Some(6)]);
-    run[1].scale_writes[0].error = Some("conflict".into());
+    for write in run[1].scale_writes_mut() {
+        write.error = Some("conflict".into());
+    }
     let rescaled = Expected { rescaled: Some(true), ..Expected::default() };
     assert_eq!(unmet(When::Tick(2), replicas(3, 3), &run), None);
     assert_eq!(
@@ -181,13 +179,14 @@ fn with_status() -> Vec<Observation> {
         ],
         ..HpaStatus::default()
     };
-    run[0].status_write = Some(StatusWrite { status, error: None });
-    run[1].events = vec![Event {
+    run[0].push(ControllerAction::UpdateStatus(StatusWrite { status, ..StatusWrite::default() }));
+    run[1].push(ControllerAction::Event(Event {
+        hpa: "".into(),
         type_: EventType::Warning,
         reason: "FailedGetScale".into(),
         message: "gone away".into(),
-    }];
-    run[1].errors = vec!["it failed".into()];
+    }));
+    run[1].push(ControllerAction::Error { message: "it failed".into() });
     run
 }
 
@@ -197,13 +196,12 @@ fn a_status_holds_until_the_next_one_is_stored() {
     let desired =
         Expected { desired_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
     assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
-    run[1].status_write = run[0].status_write.clone();
-    if let Some(write) = &mut run[1].status_write {
-        write.status.desired_replicas = 1;
-        write.error = Some("conflict".into());
-    }
+    let mut write = run[0].status_write().cloned().expect("it is written");
+    write.status.desired_replicas = 1;
+    write.error = Some("conflict".into());
+    run[1].push(ControllerAction::UpdateStatus(write));
     assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
-    run[0].status_write = None;
+    run[0].retain(|action| !action.is_write());
     assert_eq!(
         unmet(When::Tick(1), desired, &run),
         says("tick 1 (t=0s): desiredReplicas: expected 6, was not set")

@@ -16,7 +16,6 @@ use crate::model::derivation::{
 };
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::Decision;
-use crate::model::observation::Read;
 use crate::model::rules::{Release, Rules};
 use crate::scenario::Scenario;
 
@@ -90,10 +89,10 @@ impl Coverage {
     /// Counts one reconcile from the model's derivation.
     pub fn add(&mut self, decision: &Decision) {
         let seen = &decision.observation;
-        if !seen.errors.is_empty() {
-            self.errors(seen.errors.iter().map(Text::as_str));
+        if seen.errors().next().is_some() {
+            self.errors(seen.errors().map(Text::as_str));
         }
-        if let Some(write) = &seen.status_write {
+        if let Some(write) = seen.status_write() {
             for condition in &write.status.conditions {
                 self.count(CONDITIONS, condition.reason.as_str());
             }
@@ -101,29 +100,19 @@ impl Coverage {
         } else {
             self.count(WRITES, "status-unchanged");
         }
-        for event in &seen.events {
+        for event in seen.events() {
             self.count(EVENTS, event.reason.as_str());
         }
-        for read in &seen.reads {
-            match read {
-                Read::Scale { answer: Err(_), .. } => self.count(WRITES, "scale-unreadable"),
-                Read::PodMetrics { answer: Err(_), .. }
-                | Read::PodsMetric { answer: Err(_), .. }
-                | Read::ObjectMetric { answer: Err(_), .. }
-                | Read::ExternalMetric { answer: Err(_), .. } => {
-                    self.count(WRITES, "metrics-unreadable");
-                }
-                _ => {}
-            }
+        for read in seen.reads().filter(|read| read.error().is_some()) {
+            let of_metrics = read.is_metric_query();
+            self.count(WRITES, if of_metrics { "metrics-unreadable" } else { "scale-unreadable" });
         }
-        match seen.scale_writes.as_slice() {
-            [] => {}
-            writes => {
-                let refused = writes.iter().any(|write| write.error.is_some());
-                self.count(WRITES, if refused { "scale-refused" } else { "scale" });
-                if writes.len() > 1 {
-                    self.count(WRITES, "scale-tried-again");
-                }
+        let writes = seen.scale_writes();
+        if writes.clone().next().is_some() {
+            let refused = writes.clone().any(|write| write.error.is_some());
+            self.count(WRITES, if refused { "scale-refused" } else { "scale" });
+            if writes.count() > 1 {
+                self.count(WRITES, "scale-tried-again");
             }
         }
         self.derivation(&decision.derivation);

@@ -5,12 +5,13 @@
 //! for comparison, and would bring their own notion of time into the model.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::quantity::Quantity;
-use super::time::{Span, Time};
+use super::time::{Span, Time, rfc3339};
 
 /// Labels, sorted by key. Shared between the pods of one template.
 pub type Labels = Arc<BTreeMap<String, String>>;
@@ -291,89 +292,259 @@ pub enum ScalingPolicyType {
 }
 
 /// `autoscaling/v2` HorizontalPodAutoscalerStatus. Times are whole seconds once stored.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HpaStatus {
     /// The generation that the controller last worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When the controller last changed the number of replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::option")]
     pub last_scale_time: Option<Time>,
     /// Replicas before the last reconcile's decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_replicas: Option<i32>,
     /// Replicas as last decided.
+    #[serde(default)]
     pub desired_replicas: i32,
     /// The metrics as last read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "list_or_null")]
     pub current_metrics: Vec<MetricStatus>,
     /// Conditions, in the order in which they first appeared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "list_or_null")]
     pub conditions: Vec<Condition>,
 }
 
-/// A metric's last value. An empty object (`None`) stands for one that failed.
-#[derive(Clone, PartialEq, Debug)]
+impl HpaStatus {
+    /// The same status with all times counted from this instant on.
+    pub fn start_at(&mut self, start: Time) {
+        let times = self.conditions.iter_mut().map(|condition| &mut condition.last_transition_time);
+        for time in times.chain(&mut self.last_scale_time) {
+            *time = *time - start.since_start();
+        }
+    }
+}
+
+/// Go writes an empty list as `null`.
+fn list_or_null<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// One entry of `status.currentMetrics`: a metric's last value.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum MetricStatus {
-    /// `{"type": ""}`: this metric failed.
-    Empty,
-    /// A resource metric.
+    /// This metric failed.
+    #[serde(rename = "")]
+    Empty {},
+    /// CPU or memory of the pods.
     Resource {
-        /// `cpu` or `memory`.
-        name: Arc<str>,
-        /// Percent of the request, for Utilization targets.
-        average_utilization: Option<i32>,
-        /// The average over the pods.
-        average_value: Option<Quantity>,
+        /// Its value.
+        resource: ResourceMetricStatus,
     },
-    /// A metric of one container.
+    /// CPU or memory of one container of the pods.
     ContainerResource {
-        /// `cpu` or `memory`.
-        name: Arc<str>,
-        /// The container.
-        container: Arc<str>,
-        /// Percent of the request, for Utilization targets.
-        average_utilization: Option<i32>,
-        /// The average over the pods.
-        average_value: Option<Quantity>,
+        /// Its value.
+        container_resource: ContainerResourceMetricStatus,
     },
     /// A custom metric of the pods.
     Pods {
-        /// Which metric.
-        metric: Arc<MetricIdentifier>,
-        /// The average over the pods.
-        average_value: Option<Quantity>,
+        /// Its value.
+        pods: PodsMetricStatus,
     },
     /// A custom metric of one object.
     Object {
-        /// Which metric.
-        metric: Arc<MetricIdentifier>,
-        /// The object.
-        described_object: Arc<CrossVersionObjectReference>,
-        /// The value, for Value targets.
-        value: Option<Quantity>,
-        /// The average over the pods, for AverageValue targets.
-        average_value: Option<Quantity>,
+        /// Its value.
+        object: ObjectMetricStatus,
     },
     /// A metric from outside the cluster.
     External {
-        /// Which metric.
-        metric: Arc<MetricIdentifier>,
-        /// The sum, for Value targets.
-        value: Option<Quantity>,
-        /// The average over the pods, for AverageValue targets.
-        average_value: Option<Quantity>,
+        /// Its value.
+        external: ExternalMetricStatus,
     },
 }
 
+/// The value of a resource metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResourceMetricStatus {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// Its value.
+    pub current: MetricValueStatus,
+}
+
+/// The value of a resource metric of one container.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ContainerResourceMetricStatus {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// The container's name.
+    pub container: Arc<str>,
+    /// Its value.
+    pub current: MetricValueStatus,
+}
+
+/// The value of a custom metric of pods.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodsMetricStatus {
+    /// Which metric.
+    pub metric: Arc<MetricIdentifier>,
+    /// Its value.
+    pub current: MetricValueStatus,
+}
+
+/// The value of a custom metric of one object.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectMetricStatus {
+    /// Which metric.
+    pub metric: Arc<MetricIdentifier>,
+    /// The object.
+    pub described_object: Arc<CrossVersionObjectReference>,
+    /// Its value.
+    pub current: MetricValueStatus,
+}
+
+/// The value of a metric from outside the cluster.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExternalMetricStatus {
+    /// Which metric.
+    pub metric: Arc<MetricIdentifier>,
+    /// Its value.
+    pub current: MetricValueStatus,
+}
+
+/// A metric's value, in the form of its target.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MetricValueStatus {
+    /// A total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Quantity>,
+    /// The average over the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_value: Option<Quantity>,
+    /// Percent of the request, averaged over the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_utilization: Option<i32>,
+}
+
 /// A condition of the HPA's status.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Condition {
     /// AbleToScale, ScalingActive, ScalingLimited, ScaledToZero.
+    #[serde(rename = "type")]
     pub type_: ConditionType,
     /// True or False (the controller never writes Unknown).
+    #[serde(with = "true_or_false")]
     pub status: bool,
     /// CamelCase, for programs.
     pub reason: Text,
     /// For people.
     pub message: Text,
     /// When `status` last changed.
+    #[serde(with = "rfc3339")]
     pub last_transition_time: Time,
+}
+
+/// The status of a condition, as it is written in the API.
+mod true_or_false {
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Serialize, Serializer};
+
+    use super::ConditionStatus;
+
+    pub(super) fn serialize<S: Serializer>(status: &bool, to: S) -> Result<S::Ok, S::Error> {
+        if *status { ConditionStatus::True } else { ConditionStatus::False }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+        match ConditionStatus::deserialize(from)? {
+            ConditionStatus::True => Ok(true),
+            ConditionStatus::False => Ok(false),
+            ConditionStatus::Unknown => Err(D::Error::custom(
+                "the status of a condition is Unknown; the HPA controller writes True or False",
+            )),
+        }
+    }
+}
+
+/// In one line, for people.
+impl fmt::Display for HpaStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "desiredReplicas {}", self.desired_replicas)?;
+        if let Some(current) = self.current_replicas {
+            write!(f, ", currentReplicas {current}")?;
+        }
+        for metric in &self.current_metrics {
+            write!(f, ", {metric}")?;
+        }
+        for condition in &self.conditions {
+            let on = if condition.status { "True" } else { "False" };
+            write!(f, ", {:?}={on}/{}", condition.type_, condition.reason)?;
+        }
+        Ok(())
+    }
+}
+
+/// In one line, for people. Two statuses that differ have different lines.
+impl fmt::Display for MetricStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let current = match self {
+            MetricStatus::Empty {} => return f.write_str("(failed metric)"),
+            MetricStatus::Resource { resource: ResourceMetricStatus { name, current } } => {
+                f.write_str(name)?;
+                current
+            }
+            MetricStatus::ContainerResource { container_resource: of } => {
+                write!(f, "{} of container {}", of.name, of.container)?;
+                &of.current
+            }
+            MetricStatus::Pods { pods } => {
+                write!(f, "pods metric {}", pods.metric)?;
+                &pods.current
+            }
+            MetricStatus::Object { object } => {
+                let CrossVersionObjectReference { kind, name, api_version } =
+                    &*object.described_object;
+                let version = api_version.as_ref().map(|it| format!("{it} ")).unwrap_or_default();
+                write!(f, "metric {} of {version}{kind} {name}", object.metric)?;
+                &object.current
+            }
+            MetricStatus::External { external } => {
+                write!(f, "external metric {}", external.metric)?;
+                &external.current
+            }
+        };
+        if let Some(utilization) = current.average_utilization {
+            write!(f, " {utilization}%")?;
+        }
+        if let Some(value) = &current.value {
+            write!(f, " {value}")?;
+        }
+        if let Some(value) = &current.average_value {
+            write!(f, " ({value} each)")?;
+        }
+        Ok(())
+    }
+}
+
+/// The name, with the selector as it is written in the HPA.
+impl fmt::Display for MetricIdentifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let selector = self.selector.as_ref().and_then(|it| serde_json::to_string(it).ok());
+        selector.map_or(Ok(()), |selector| write!(f, " {selector}"))
+    }
 }
 
 /// The types of conditions that the HPA controller sets.
@@ -427,8 +598,8 @@ impl From<String> for Text {
     }
 }
 
-impl std::fmt::Display for Text {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }

@@ -1,6 +1,8 @@
-//! What can be observed of one reconcile ("tick"): the same type for the model's prediction and for
-//! what an engine saw the real controller do. The two are compared field by field.
+//! What a controller does in a reconcile, in the JSON of the engine protocol: the same types for
+//! the model's prediction and for the requests of the real controller. The two are compared field
+//! by field.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,46 +10,40 @@ use serde::{Deserialize, Serialize};
 use super::api::{HpaStatus, Text};
 use super::time::{Span, Time};
 
-/// Everything observable of one reconcile of one HPA.
+/// Everything observable of one reconcile ("tick") of one HPA.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Observation {
     /// When the reconcile began.
     pub at: Time,
-    /// How long it took: for as long as it waited, for slow answers or before another attempt.
+    /// Its duration: the time that it waited, for slow answers or before another attempt.
     pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
-    /// Queries, in the order in which the controller made them.
-    pub reads: Vec<Read>,
-    /// Attempts to write the scale subresource, in order. Empty: the controller kept the size.
-    pub scale_writes: Vec<ScaleWrite>,
-    /// The status that was written, if one was: the controller skips the write if nothing changed.
-    pub status_write: Option<StatusWrite>,
-    /// Events, in the order in which the controller recorded them (before aggregation).
-    pub events: Vec<Event>,
-    /// Errors as the controller hands them to its error log, in order: those that it handles on the
-    /// way (a status write that failed) and the one that the reconcile ends with.
-    pub errors: Vec<Text>,
+    /// Sorted by kind; actions of one kind are in the order in which the controller took them.
+    actions: Vec<ControllerAction>,
 }
 
-/// A query by the controller.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Read {
+/// One thing that a controller does in a reconcile.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ControllerAction {
     /// GET of the scale subresource.
-    Scale {
+    GetScale {
         /// `deployments.apps`.
         resource: Arc<str>,
         /// The target's name.
         name: Arc<str>,
-        /// What was answered: `spec.replicas` and `status.replicas`; or an error message.
-        answer: Result<(i32, i32), Arc<str>>,
+        /// The sizes, or an error.
+        #[serde(flatten, with = "answer")]
+        answer: Answer<ScaleReplicas>,
     },
     /// List of metrics.k8s.io pods.
-    PodMetrics {
+    ListPodMetrics {
         /// The label selector of the query.
         selector: Arc<str>,
-        /// How many pods were in the answer; or an error message.
-        answer: Result<u32, Arc<str>>,
+        /// The number of pods, or an error.
+        #[serde(flatten, with = "answer")]
+        answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of pods.
     PodsMetric {
@@ -57,8 +53,9 @@ pub enum Read {
         selector: Arc<str>,
         /// The selector of the series; empty: all.
         metric_selector: Arc<str>,
-        /// How many values were in the answer; or an error message.
-        answer: Result<u32, Arc<str>>,
+        /// The number of values, or an error.
+        #[serde(flatten, with = "answer")]
+        answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of one object.
     ObjectMetric {
@@ -70,8 +67,9 @@ pub enum Read {
         name: Arc<str>,
         /// The selector of the series; empty: all.
         metric_selector: Arc<str>,
-        /// The value as the API writes it; or an error message.
-        answer: Result<Arc<str>, Arc<str>>,
+        /// The value, or an error.
+        #[serde(flatten, with = "answer")]
+        answer: Answer<SeriesValue>,
     },
     /// A query of external.metrics.k8s.io.
     ExternalMetric {
@@ -79,37 +77,94 @@ pub enum Read {
         metric: Arc<str>,
         /// The selector of the series; empty: all.
         metric_selector: Arc<str>,
-        /// How many series were in the answer; or an error message.
-        answer: Result<u32, Arc<str>>,
+        /// The number of series, or an error.
+        #[serde(flatten, with = "answer")]
+        answer: Answer<Items>,
+    },
+    /// An attempt to write the scale subresource.
+    UpdateScale(ScaleWrite),
+    /// An attempt to write the HPA's status.
+    UpdateStatus(StatusWrite),
+    /// An event on the HPA, before aggregation.
+    Event(Event),
+    /// An error that the controller handed to its error log: on the way (a status write that
+    /// failed), or at the end of the reconcile.
+    Error {
+        /// The error.
+        message: Text,
+    },
+    /// Only in logs: the actions that follow belong to the reconcile of this HPA.
+    Reconcile {
+        /// The HPA's name.
+        hpa: Arc<str>,
+    },
+    /// Only in logs: the reconcile of this HPA is over.
+    Reconciled {
+        /// The HPA's name.
+        hpa: Arc<str>,
     },
 }
 
+/// The answer to a query, or the message of an error.
+pub type Answer<T> = Result<T, Arc<str>>;
+
+/// The sizes in a scale subresource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleReplicas {
+    /// `spec.replicas`.
+    pub replicas: i32,
+    /// `status.replicas`.
+    pub status_replicas: i32,
+}
+
+/// The length of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Items {
+    /// The number of items.
+    pub items: u32,
+}
+
+/// The value of a series.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SeriesValue {
+    /// The value as the API writes it.
+    pub value: Arc<str>,
+}
+
 /// An attempt to write the scale.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScaleWrite {
     /// `deployments.apps`.
     pub resource: Arc<str>,
-    /// The name of what was scaled.
+    /// The name of the object that was scaled.
     pub name: Arc<str>,
     /// `spec.replicas` as written.
     pub replicas: i32,
     /// The error message of the API, if it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
 }
 
-/// A write of the HPA's status.
-#[derive(Clone, PartialEq, Debug)]
+/// An attempt to write the HPA's status.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct StatusWrite {
-    /// What was written; times as the API stores them.
+    /// The HPA's name.
+    pub name: Arc<str>,
+    /// The status; times as the API stores them.
     pub status: HpaStatus,
     /// The error message of the API, if it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
 }
 
 /// An event on the HPA.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Event {
+    /// The HPA's name.
+    pub hpa: Arc<str>,
     /// `Normal` or `Warning`.
+    #[serde(rename = "type")]
     pub type_: EventType,
     /// CamelCase.
     pub reason: Text,
@@ -126,34 +181,324 @@ pub enum EventType {
     Warning,
 }
 
+/// The members of an answer, or `error` in their place.
+mod answer {
+    use std::sync::Arc;
+
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Serialize, Serializer};
+
+    use super::Answer;
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Members<T> {
+        #[serde(flatten)]
+        found: Option<T>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+    }
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        answer: &Answer<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let (found, error) = match answer {
+            Ok(found) => (Some(found), None),
+            Err(error) => (None, Some(error.clone())),
+        };
+        Members { found, error }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Answer<T>, D::Error> {
+        match Members::deserialize(deserializer)? {
+            Members { found: Some(found), error: None } => Ok(Ok(found)),
+            Members { found: None, error: Some(error) } => Ok(Err(error)),
+            _ => Err(D::Error::custom("a query needs either an answer or an error")),
+        }
+    }
+}
+
+impl ControllerAction {
+    /// Whether it is a query of the scale or of a metric.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.kind() == Kind::Read
+    }
+
+    /// Whether it is a query of a metric.
+    #[must_use]
+    pub fn is_metric_query(&self) -> bool {
+        self.is_read() && !matches!(self, ControllerAction::GetScale { .. })
+    }
+
+    /// Whether it is an attempt to write the scale or the status.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(self.kind(), Kind::UpdateScale | Kind::UpdateStatus)
+    }
+
+    /// The error message, if a request was refused.
+    #[must_use]
+    pub fn error(&self) -> Option<&Arc<str>> {
+        match self {
+            ControllerAction::GetScale { answer, .. } => answer.as_ref().err(),
+            ControllerAction::ListPodMetrics { answer, .. }
+            | ControllerAction::PodsMetric { answer, .. }
+            | ControllerAction::ExternalMetric { answer, .. } => answer.as_ref().err(),
+            ControllerAction::ObjectMetric { answer, .. } => answer.as_ref().err(),
+            ControllerAction::UpdateScale(write) => write.error.as_ref(),
+            ControllerAction::UpdateStatus(write) => write.error.as_ref(),
+            ControllerAction::Event(_)
+            | ControllerAction::Error { .. }
+            | ControllerAction::Reconcile { .. }
+            | ControllerAction::Reconciled { .. } => None,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            ControllerAction::GetScale { .. }
+            | ControllerAction::ListPodMetrics { .. }
+            | ControllerAction::PodsMetric { .. }
+            | ControllerAction::ObjectMetric { .. }
+            | ControllerAction::ExternalMetric { .. } => Kind::Read,
+            ControllerAction::UpdateScale(_) => Kind::UpdateScale,
+            ControllerAction::UpdateStatus(_) => Kind::UpdateStatus,
+            ControllerAction::Event(_) => Kind::Event,
+            ControllerAction::Error { .. } => Kind::Error,
+            ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => Kind::Mark,
+        }
+    }
+}
+
+/// The order of actions in an observation: only that within a kind is compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    Read,
+    UpdateScale,
+    UpdateStatus,
+    Event,
+    Error,
+    Mark,
+}
+
 impl Observation {
+    /// The reconcile of an HPA that took these actions.
+    #[must_use]
+    pub fn new(
+        at: Time,
+        hpa: Arc<str>,
+        actions: impl IntoIterator<Item = ControllerAction>,
+    ) -> Observation {
+        let mut observation = Observation { at, hpa, ..Observation::default() };
+        actions.into_iter().for_each(|action| observation.push(action));
+        observation
+    }
+
+    /// Adds the next action of the controller. A reconcile has one write of the status: the last
+    /// one.
+    pub fn push(&mut self, action: ControllerAction) {
+        let kind = action.kind();
+        let end = self.actions.partition_point(|other| other.kind() <= kind);
+        match self.actions[..end].last_mut() {
+            Some(last) if kind == Kind::UpdateStatus && last.kind() == kind => *last = action,
+            _ => self.actions.insert(end, action),
+        }
+    }
+
+    /// The same with these events in place of its own.
+    #[must_use]
+    pub fn with_events(mut self, events: impl IntoIterator<Item = Event>) -> Observation {
+        self.retain(|action| !matches!(action, ControllerAction::Event(_)));
+        events.into_iter().for_each(|event| self.push(ControllerAction::Event(event)));
+        self
+    }
+
+    /// Keeps the actions that fulfil a condition.
+    pub fn retain(&mut self, keep: impl FnMut(&ControllerAction) -> bool) {
+        self.actions.retain(keep);
+    }
+
+    /// All actions.
+    #[must_use]
+    pub fn actions(&self) -> &[ControllerAction] {
+        &self.actions
+    }
+
+    /// Queries, in the order in which the controller made them.
+    pub fn reads(&self) -> impl DoubleEndedIterator<Item = &ControllerAction> + Clone {
+        self.actions.iter().filter(|action| action.is_read())
+    }
+
+    /// Attempts to write the scale subresource, in order. None: the controller kept the size.
+    pub fn scale_writes(&self) -> impl DoubleEndedIterator<Item = &ScaleWrite> + Clone {
+        self.actions.iter().filter_map(|action| match action {
+            ControllerAction::UpdateScale(write) => Some(write),
+            _ => None,
+        })
+    }
+
+    /// [`Observation::scale_writes`], to be changed.
+    pub fn scale_writes_mut(&mut self) -> impl Iterator<Item = &mut ScaleWrite> {
+        self.actions.iter_mut().filter_map(|action| match action {
+            ControllerAction::UpdateScale(write) => Some(write),
+            _ => None,
+        })
+    }
+
+    /// The write of the status, if there was one: the controller skips it if nothing changed.
+    #[must_use]
+    pub fn status_write(&self) -> Option<&StatusWrite> {
+        self.actions.iter().find_map(|action| match action {
+            ControllerAction::UpdateStatus(write) => Some(write),
+            _ => None,
+        })
+    }
+
+    /// [`Observation::status_write`], to be changed.
+    pub fn status_write_mut(&mut self) -> Option<&mut StatusWrite> {
+        self.actions.iter_mut().find_map(|action| match action {
+            ControllerAction::UpdateStatus(write) => Some(write),
+            _ => None,
+        })
+    }
+
+    /// Events, in the order in which the controller recorded them (before aggregation).
+    pub fn events(&self) -> impl DoubleEndedIterator<Item = &Event> + Clone {
+        self.actions.iter().filter_map(|action| match action {
+            ControllerAction::Event(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// [`Observation::events`], to be changed.
+    pub fn events_mut(&mut self) -> impl Iterator<Item = &mut Event> {
+        self.actions.iter_mut().filter_map(|action| match action {
+            ControllerAction::Event(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// Errors, in the order in which the controller handed them to its error log.
+    pub fn errors(&self) -> impl DoubleEndedIterator<Item = &Text> + Clone {
+        self.actions.iter().filter_map(|action| match action {
+            ControllerAction::Error { message } => Some(message),
+            _ => None,
+        })
+    }
+
+    /// Empties the observation, but keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.actions.clear();
+    }
+
     /// When the reconcile was over.
     #[must_use]
     pub fn end(&self) -> Time {
         self.at + self.took
     }
 
-    /// The size that was successfully written in this reconcile, if any. What was written to
-    /// another object is none of the target's.
+    /// The size that was successfully written to the target in this reconcile, if any.
     #[must_use]
     pub fn scaled_to(&self) -> Option<i32> {
-        let mut writes = self.scale_writes.iter().rev();
+        let mut writes = self.scale_writes().rev();
         let scaled = writes.find(|write| write.error.is_none() && !self.is_elsewhere(write));
         scaled.map(|write| write.replicas)
     }
 
-    /// Resource and name of the target: that of which the scale was read first.
+    /// Resource and name of the target: the first scale that was read.
     #[must_use]
     pub fn target(&self) -> Option<(&Arc<str>, &Arc<str>)> {
-        self.reads.iter().find_map(|read| match read {
-            Read::Scale { resource, name, .. } => Some((resource, name)),
+        self.reads().find_map(|read| match read {
+            ControllerAction::GetScale { resource, name, .. } => Some((resource, name)),
             _ => None,
         })
     }
 
-    /// Whether a write of this reconcile was to something else than its target.
+    /// Whether this reconcile wrote the scale of another object than its target.
     #[must_use]
     pub fn is_elsewhere(&self, write: &ScaleWrite) -> bool {
         self.target().is_some_and(|target| target != (&write.resource, &write.name))
+    }
+}
+
+/// In one line, for people.
+impl fmt::Display for ControllerAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ControllerAction::GetScale { resource, name, answer } => {
+                write!(f, "scale of {resource}/{name}: ")?;
+                match answer {
+                    Ok(ScaleReplicas { replicas, status_replicas }) => {
+                        write!(f, "spec {replicas}, status {status_replicas}")
+                    }
+                    Err(error) => f.write_str(error),
+                }
+            }
+            ControllerAction::ListPodMetrics { selector, answer } => {
+                write!(f, "pod metrics of {selector}: {}", Found(answer, "items"))
+            }
+            ControllerAction::PodsMetric { metric, selector, metric_selector, answer } => {
+                let series = SeriesSelector(metric_selector);
+                write!(f, "metric {metric}{series} of pods {selector}: {}", Found(answer, "items"))
+            }
+            ControllerAction::ObjectMetric { metric, kind, name, metric_selector, answer } => {
+                write!(f, "metric {metric}{} of {kind} {name}: ", SeriesSelector(metric_selector))?;
+                let answer = answer.as_ref();
+                f.write_str(answer.map_or_else(|error| error, |found| &found.value))
+            }
+            ControllerAction::ExternalMetric { metric, metric_selector, answer } => {
+                let series = SeriesSelector(metric_selector);
+                write!(f, "external metric {metric}{series}: {}", Found(answer, "series"))
+            }
+            ControllerAction::UpdateScale(ScaleWrite { resource, name, replicas, error }) => {
+                write!(f, "scale of {resource}/{name} to {replicas}{}", Refusal(error.as_deref()))
+            }
+            ControllerAction::UpdateStatus(StatusWrite { status, error, .. }) => {
+                write!(f, "status: {status}{}", Refusal(error.as_deref()))
+            }
+            ControllerAction::Event(event) => event.fmt(f),
+            ControllerAction::Error { message } => write!(f, "error: {message}"),
+            ControllerAction::Reconcile { hpa } => write!(f, "reconcile of {hpa}"),
+            ControllerAction::Reconciled { hpa } => write!(f, "end of the reconcile of {hpa}"),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}: {}", self.type_, self.reason, self.message)
+    }
+}
+
+/// A number of things, or an error.
+struct Found<'a>(&'a Answer<Items>, &'a str);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ok(Items { items }) => write!(f, "{items} {}", self.1),
+            Err(error) => f.write_str(error),
+        }
+    }
+}
+
+/// `{verb=GET}`, unless all series of a metric are meant.
+struct SeriesSelector<'a>(&'a str);
+
+impl fmt::Display for SeriesSelector<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, "{{{}}}", self.0) }
+    }
+}
+
+/// ` (refused: …)`, after a request that was.
+struct Refusal<'a>(Option<&'a str>);
+
+impl fmt::Display for Refusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |error| write!(f, " (refused: {error})"))
     }
 }

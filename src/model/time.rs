@@ -49,6 +49,71 @@ impl Time {
     }
 }
 
+/// Times in objects of the API: RFC 3339, where t=0 is the start of the year 2000.
+pub mod rfc3339 {
+    use jiff::Timestamp;
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Error as _, Serialize, Serializer};
+
+    use super::{SECOND, Time};
+
+    /// The start of the year 2000, in seconds of Unix time.
+    const START: i64 = 946_684_800;
+
+    /// The time of a timestamp, if it is within about 292 years of t=0.
+    #[must_use]
+    pub fn time(timestamp: Timestamp) -> Option<Time> {
+        let nanos = timestamp.as_nanosecond() - i128::from(START) * i128::from(SECOND);
+        i64::try_from(nanos).ok().map(Time)
+    }
+
+    /// Writes a time as a timestamp.
+    ///
+    /// # Errors
+    /// If the serializer fails.
+    pub fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+        let nanos = i128::from(START) * i128::from(SECOND) + i128::from(time.0);
+        Timestamp::from_nanosecond(nanos).map_err(S::Error::custom)?.serialize(serializer)
+    }
+
+    /// Reads a time from a timestamp.
+    ///
+    /// # Errors
+    /// If it is no timestamp, or out of range.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        let timestamp = Timestamp::deserialize(deserializer)?;
+        time(timestamp).ok_or_else(|| D::Error::custom(format!("{timestamp} is out of range")))
+    }
+
+    /// The same for a time that may be absent.
+    pub mod option {
+        use serde::de::{Deserialize, Deserializer};
+        use serde::ser::{Serialize, Serializer};
+
+        use super::Time;
+
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        struct Written(#[serde(with = "super")] Time);
+
+        /// Writes a time as a timestamp, or `null`.
+        ///
+        /// # Errors
+        /// If the serializer fails.
+        pub fn serialize<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {
+            time.map(Written).serialize(to)
+        }
+
+        /// Reads a time from a timestamp or `null`.
+        ///
+        /// # Errors
+        /// If it is neither, or out of range.
+        pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
+            Ok(Option::<Written>::deserialize(from)?.map(|written| written.0))
+        }
+    }
+}
+
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);

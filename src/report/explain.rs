@@ -7,7 +7,7 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::table;
 use crate::model::api::HpaStatus;
 use crate::model::derivation::{MetricDerivation, Path};
-use crate::model::observation::{EventType, Read, StatusWrite};
+use crate::model::observation::{EventType, StatusWrite};
 use crate::model::time::Span;
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
@@ -24,9 +24,9 @@ pub fn tick(
     let tick = run.ticks.get(index)?;
     let of = &tick.observation.hpa;
     let written =
-        |tick: &FreeTick| tick.observation.status_write.is_some() && tick.observation.hpa == *of;
+        |tick: &FreeTick| tick.observation.status_write().is_some() && tick.observation.hpa == *of;
     let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
-    let before = before.and_then(|tick| tick.observation.status_write.as_ref());
+    let before = before.and_then(|tick| tick.observation.status_write());
     let mut out = table::heading(scenario, release, columns);
     let several = scenario.has_several_hpas();
     let whose = if several { format!(", HPA {of}") } else { String::new() };
@@ -57,48 +57,16 @@ fn saw(tick: &FreeTick, columns: usize) -> String {
     let mut row = |label: &str, text: String| {
         table.row(vec![label.to_owned(), text], anstyle::Style::new());
     };
-    for read in &tick.observation.reads {
-        match read {
-            Read::Scale { resource, name, answer: Ok((spec, status)) } => {
-                row("scale", format!("{resource}/{name}: wants {spec}, has {status} pods"));
-            }
-            Read::Scale { resource, name, answer: Err(error) } => {
-                row("scale", format!("{resource}/{name}: {error}"));
-            }
-            Read::PodMetrics { selector, answer: Ok(items) } => {
-                row("pod metrics", format!("of {selector}: {items} pods"));
-            }
-            Read::PodMetrics { selector, answer: Err(error) } => {
-                row("pod metrics", format!("of {selector}: {error}"));
-            }
-            Read::PodsMetric { metric, selector, metric_selector, answer } => {
-                let answer = answer.as_ref().map(|items| format!("{items} pods"));
-                let answer = answer.unwrap_or_else(ToString::to_string);
-                let series = of_series(metric_selector);
-                row("pods metric", format!("{metric}{series} of {selector}: {answer}"));
-            }
-            Read::ObjectMetric { metric, kind, name, metric_selector, answer } => {
-                let (Ok(answer) | Err(answer)) = answer;
-                let series = of_series(metric_selector);
-                row("object metric", format!("{metric}{series} of {kind} {name}: {answer}"));
-            }
-            Read::ExternalMetric { metric, metric_selector, answer } => {
-                let answer = answer.as_ref().map(|items| format!("{items} series"));
-                let answer = answer.unwrap_or_else(ToString::to_string);
-                let series = of_series(metric_selector);
-                row("external metric", format!("{metric}{series}: {answer}"));
-            }
+    for read in tick.observation.reads() {
+        match read.to_string().split_once(": ") {
+            Some((query, answer)) => row(query, answer.to_owned()),
+            None => row("", read.to_string()),
         }
     }
     for metric in &tick.derivation.metrics {
         row(&metric.title(), usage(metric));
     }
     table.render(2, columns)
-}
-
-/// `{verb=GET}`, if the selector does not match all series.
-fn of_series(selector: &str) -> String {
-    if selector.is_empty() { String::new() } else { format!("{{{selector}}}") }
 }
 
 /// The pods by group and their usage; the total for an object metric or an external metric.
@@ -172,12 +140,12 @@ fn decision(tick: &FreeTick) -> String {
 fn wrote(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> String {
     let observation = &tick.observation;
     let mut out = String::new();
-    for write in &observation.scale_writes {
+    for write in observation.scale_writes() {
         let refused = write.error.as_ref().map(|error| format!(", refused: {error}"));
         let text = format!("{}{}", write.replicas, refused.unwrap_or_default());
         out.push_str(&hanging("scale     ", &text, 2, columns));
     }
-    match &observation.status_write {
+    match observation.status_write() {
         Some(write) => {
             status(&mut out, &write.status, before.map(|write| &write.status), columns);
             if let Some(error) = &write.error {
@@ -186,13 +154,13 @@ fn wrote(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> Strin
         }
         None => out.push_str("  status    not written: nothing in it changed\n"),
     }
-    for event in &observation.events {
+    for event in observation.events() {
         let style = if event.type_ == EventType::Warning { WARN } else { GOOD };
         let text = format!("{}: {}", event.reason, event.message);
         let block = hanging("event     ", &text, 2, columns);
         out.push_str(&block.replacen("event", &paint(style, "event"), 1));
     }
-    for error in &observation.errors {
+    for error in observation.errors() {
         let block = hanging("error     ", error.as_str(), 2, columns);
         out.push_str(&block.replacen("error", &paint(BAD, "error"), 1));
     }
@@ -214,8 +182,7 @@ fn status(out: &mut String, status: &HpaStatus, before: Option<&HpaStatus>, colu
         let _ = write!(text, ", observedGeneration {generation}");
     }
     if !status.current_metrics.is_empty() {
-        let metrics: Vec<String> =
-            status.current_metrics.iter().map(table::metric_status).collect();
+        let metrics: Vec<String> = status.current_metrics.iter().map(ToString::to_string).collect();
         let _ = write!(text, ", currentMetrics {}", metrics.join("; "));
     }
     out.push_str(&hanging("status    ", &text, 2, columns));

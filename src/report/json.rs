@@ -100,11 +100,10 @@ pub fn free_run(
 fn tick_line(number: usize, tick: &FreeTick) -> Value {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let events: Vec<Value> = observation
-        .events
-        .iter()
+        .events()
         .map(|event| json!({"type": event.type_, "reason": event.reason, "message": event.message}))
         .collect();
-    let status = observation.status_write.as_ref().map(|write| &write.status);
+    let status = observation.status_write().map(|write| &write.status);
     let conditions = status.map(|status| {
         let conditions = status.conditions.iter().map(|condition| {
             json!({
@@ -129,7 +128,7 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
         "why": derivation.summary(),
         "events": events,
         "conditions": conditions,
-        "errors": observation.errors,
+        "errors": observation.errors().collect::<Vec<_>>(),
     })
 }
 

@@ -239,7 +239,7 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
     table.row(head.map(|name| (*name).to_owned()).collect(), DIM);
     let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
     for (index, tick) in ticks[..end].iter().enumerate() {
-        let status = tick.status_write.as_ref().map(|write| &write.status);
+        let status = tick.status_write().map(|write| &write.status);
         let before = status.and_then(|status| status.current_replicas);
         let before = before.or(sizes.get(&*tick.hpa).copied());
         sizes.extend(tick.scaled_to().or(before).map(|size| (&*tick.hpa, size)));
@@ -282,7 +282,7 @@ fn replicas(tick: &Observation, before: Option<i32>) -> String {
 /// The events, errors and writes of a tick, in one line.
 fn did(tick: &Observation) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for write in &tick.scale_writes {
+    for write in tick.scale_writes() {
         let ScaleWrite { resource, name, replicas, error } = write;
         let elsewhere = tick.is_elsewhere(write);
         let of = if elsewhere { format!(" of {resource}/{name}") } else { String::new() };
@@ -292,11 +292,11 @@ fn did(tick: &Observation) -> String {
             None => {}
         }
     }
-    parts.extend(tick.events.iter().map(|event| format!("{}: {}", event.reason, event.message)));
-    if tick.events.is_empty() {
-        parts.extend(tick.errors.iter().map(|error| format!("error: {error}")));
+    parts.extend(tick.events().map(|event| format!("{}: {}", event.reason, event.message)));
+    if tick.events().next().is_none() {
+        parts.extend(tick.errors().map(|error| format!("error: {error}")));
     }
-    if tick.status_write.is_none() {
+    if tick.status_write().is_none() {
         parts.push("status unchanged".to_owned());
     }
     parts.join("; ")

@@ -9,7 +9,7 @@ use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{chart, counted, outcome};
 use crate::expect::{ExternalScale, Unmet};
-use crate::model::api::{Condition, HpaStatus, MetricStatus};
+use crate::model::api::{Condition, HpaStatus};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Release;
@@ -140,7 +140,7 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
             row.cells.insert(0, hpa.to_owned());
         }
         rows.push(row);
-        if let Some(write) = &tick.observation.status_write {
+        if let Some(write) = tick.observation.status_write() {
             statuses.insert(hpa, &write.status);
         }
     }
@@ -253,13 +253,13 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
     });
     let changed = changed_conditions(tick, before);
     cells.push(why(tick, &changed));
-    let failed = !observation.errors.is_empty();
+    let failed = observation.errors().next().is_some();
     let style = match (rescaled, failed) {
         (_, true) => BAD,
         (true, false) => STRONG,
         (false, false) => Style::new(),
     };
-    let refused = observation.scale_writes.iter().any(|write| write.error.is_some());
+    let refused = observation.scale_writes().any(|write| write.error.is_some());
     let eventful = rescaled || refused || !changed.is_empty();
     Row { at: observation.at, cells, eventful, style }
 }
@@ -349,12 +349,12 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
         parts.push(format!("took {}", observation.took));
     }
     parts.extend(left_out(&derivation.metrics));
-    for write in &observation.scale_writes {
+    for write in observation.scale_writes() {
         if let Some(error) = &write.error {
             parts.push(format!("scale to {} refused: {error}", write.replicas));
         }
     }
-    for event in &observation.events {
+    for event in observation.events() {
         // A rescale has its own column; its message gives the reason.
         let message = event.message.as_str();
         parts.push(match message.split_once("; reason: ") {
@@ -363,8 +363,8 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
         });
     }
     parts.retain(|part| !part.is_empty());
-    if observation.events.is_empty() {
-        parts.extend(observation.errors.iter().map(|error| format!("error: {error}")));
+    if observation.events().next().is_none() {
+        parts.extend(observation.errors().map(|error| format!("error: {error}")));
     }
     parts.extend(changed.iter().cloned());
     parts.join("; ")
@@ -373,7 +373,7 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
 /// Conditions whose status or reason changed since the previous tick: `ScalingLimited=True
 /// (TooManyReplicas)`. For the first tick, only unusual conditions.
 fn changed_conditions(tick: &FreeTick, before: Option<&HpaStatus>) -> Vec<String> {
-    let Some(write) = &tick.observation.status_write else { return Vec::new() };
+    let Some(write) = tick.observation.status_write() else { return Vec::new() };
     let mut changed = Vec::new();
     for condition in &write.status.conditions {
         let known = before.and_then(|status| same_type(&status.conditions, condition));
@@ -403,46 +403,6 @@ fn is_ordinary(condition: &Condition) -> bool {
         (true, "SucceededGetScale" | "ReadyForNewScale" | "SucceededRescale" | "ValidMetricFound")
             | (false, "DesiredWithinRange" | "NotScaledToZero")
     )
-}
-
-/// A metric of the status: `cpu 88%, 440m`.
-pub(super) fn metric_status(status: &MetricStatus) -> String {
-    match status {
-        MetricStatus::Empty => "(failed)".to_owned(),
-        MetricStatus::Resource { name, average_utilization, average_value } => {
-            values(name, *average_utilization, average_value.as_ref())
-        }
-        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
-            let name = format!("{name} of container {container}");
-            values(&name, *average_utilization, average_value.as_ref())
-        }
-        MetricStatus::Pods { metric, average_value } => {
-            values(&metric.name, None, average_value.as_ref())
-        }
-        MetricStatus::Object { metric, described_object, value, average_value } => {
-            let name =
-                format!("{} of {} {}", metric.name, described_object.kind, described_object.name);
-            total(&name, value.as_ref(), average_value.as_ref())
-        }
-        MetricStatus::External { metric, value, average_value } => {
-            total(&metric.name, value.as_ref(), average_value.as_ref())
-        }
-    }
-}
-
-fn values(name: &str, utilization: Option<i32>, value: Option<&Quantity>) -> String {
-    let utilization = utilization.map(|percent| format!("{percent}%"));
-    let value = value.map(ToString::to_string);
-    let values: Vec<String> = utilization.into_iter().chain(value).collect();
-    format!("{name} {}", values.join(", "))
-}
-
-fn total(name: &str, value: Option<&Quantity>, average_value: Option<&Quantity>) -> String {
-    match (value, average_value) {
-        (Some(value), _) => format!("{name} {value}"),
-        (None, Some(value)) => format!("{name} {value} each"),
-        (None, None) => name.to_owned(),
-    }
 }
 
 /// The expectations that are not met, or the number of expectations if all are met.

@@ -93,7 +93,7 @@ pub(super) fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
 /// can be seen: which of them is the first makes a difference then, and is chance.
 pub(super) fn unordered(trace: &Trace) -> Option<String> {
     let is_hidden = |tick: &&Observation| {
-        tick.reads.is_empty() && tick.status_write.is_none() && tick.scale_writes.is_empty()
+        !tick.actions().iter().any(|action| action.is_read() || action.is_write())
     };
     trace.ticks.iter().filter(is_hidden).find_map(|tick| {
         let at = tick.at;

@@ -14,7 +14,7 @@ use crate::engine::cluster::CustomKind;
 use crate::engine::cluster::unfit;
 use crate::engine::{EngineError, kubeconfig};
 use crate::model::flags::{Flag, Flags, Gate};
-use crate::model::observation::Read;
+use crate::model::observation::ControllerAction;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Span;
 use crate::run::Event;
@@ -182,8 +182,12 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
             names.join(" and another ")
         ));
     }
-    let asks = |read: &Read| !matches!(read, Read::Scale { .. });
-    if !as_written.trace.ticks.iter().any(|tick| tick.reads.iter().any(asks)) {
+    if !as_written
+        .trace
+        .ticks
+        .iter()
+        .any(|tick| tick.reads().any(ControllerAction::is_metric_query))
+    {
         let why =
             "it asks for no metrics: when it is reconciled can't be seen without an audit log";
         return Err(why.to_owned());

@@ -41,7 +41,7 @@ impl Lineage {
     pub(super) fn pass(&mut self, at: Time) -> Option<Decision> {
         self.simulation.mark_ready(at);
         let mut decision = self.simulation.sync(at)?;
-        self.recorder.record(&mut decision.observation.events, at);
+        self.recorder.record(&mut decision.observation, at);
         Some(decision)
     }
 }
@@ -76,12 +76,13 @@ impl Candidate {
         (pods, [_, early, late]): (&[String], [Time; MOMENTS]),
         unseen: Span,
     ) {
-        let early = if seen.reads.is_empty() { early - unseen } else { early };
+        let early = if seen.reads().next().is_none() { early - unseen } else { early };
         self.adopt_names(seen, pods);
         let own = self.decision.observation.at;
         let observation = &mut self.decision.observation;
         (observation.at, observation.took) = (seen.at, seen.took);
-        let (Some(model), Some(seen)) = (&mut observation.status_write, &seen.status_write) else {
+        let (Some(model), Some(seen)) = (observation.status_write_mut(), seen.status_write())
+        else {
             return;
         };
         let second = own.truncate_to_second();
@@ -104,7 +105,7 @@ impl Candidate {
     /// Names of pods are as they were seen, where only they differ.
     fn adopt_names(&mut self, seen: &Observation, pods: &[String]) {
         let observation = &mut self.decision.observation;
-        if let (Some(model), Some(seen)) = (&mut observation.status_write, &seen.status_write) {
+        if let (Some(model), Some(seen)) = (observation.status_write_mut(), seen.status_write()) {
             for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
                 adopt(&mut model.message, &seen.message, pods);
             }

@@ -6,7 +6,7 @@
 
 use super::lineage::{Lineage, MOMENTS, hear};
 use crate::model::api::PodPhase;
-use crate::model::observation::{Observation, Read};
+use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;
 use crate::world::{Change, PodState, ScaleTarget};
 
@@ -148,13 +148,14 @@ fn unwritten(pod: &PodState) -> PodState {
 
 /// A target as a reconcile read it.
 fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
-    seen.reads.iter().find_map(|read| match read {
-        Read::Scale { resource, name, answer: Ok((replicas, status_replicas)) }
+    seen.reads().find_map(|read| match read {
+        ControllerAction::GetScale { resource, name, answer: Ok(found) }
             if (resource, name) == (&target.resource, &target.name) =>
         {
             // What nobody wrote is as before.
-            let replicas = target.replicas.map(|_| *replicas);
-            Some(ScaleTarget { replicas, status_replicas: *status_replicas, ..target.clone() })
+            let ScaleReplicas { replicas, status_replicas } = *found;
+            let replicas = target.replicas.map(|_| replicas);
+            Some(ScaleTarget { replicas, status_replicas, ..target.clone() })
         }
         _ => None,
     })
@@ -171,7 +172,6 @@ mod tests {
 
     use super::*;
     use crate::engine::model::Simulation;
-    use crate::model::api::Text;
     use crate::model::observation::ScaleWrite;
     use crate::model::rules::{Release, Rules};
     use crate::run::recorder::Recorder;
@@ -226,17 +226,11 @@ until: 1m
     /// A reconcile that read these sizes.
     fn seen(sizes: Option<(i32, i32)>) -> Observation {
         let (resource, name) = ("deployments.apps".into(), "web".into());
-        let read = sizes.map(|sizes| Read::Scale { resource, name, answer: Ok(sizes) });
-        Observation {
-            at: Time::from_secs(10),
-            took: crate::model::time::Span::ZERO,
-            hpa: "web".into(),
-            reads: read.into_iter().collect(),
-            scale_writes: Vec::new(),
-            status_write: None,
-            events: Vec::new(),
-            errors: Vec::<Text>::new(),
-        }
+        let read = sizes.map(|(replicas, status_replicas)| {
+            let answer = Ok(ScaleReplicas { replicas, status_replicas });
+            ControllerAction::GetScale { resource, name, answer }
+        });
+        Observation::new(Time::from_secs(10), "web".into(), read)
     }
 
     fn came(seen: &Observation) -> (Time, &Observation) {
@@ -247,9 +241,11 @@ until: 1m
     fn has([lineage, ..]: &[Lineage; MOMENTS]) -> (Option<(i32, i32)>, usize) {
         let mut lineage = lineage.clone();
         let decision = lineage.pass(Time::from_secs(15));
-        let reads = decision.map(|it| it.observation.reads).unwrap_or_default();
-        let sizes = reads.iter().find_map(|read| match read {
-            Read::Scale { answer: Ok(sizes), .. } => Some(*sizes),
+        let observation = decision.map(|it| it.observation).unwrap_or_default();
+        let sizes = observation.reads().find_map(|read| match read {
+            ControllerAction::GetScale { answer: Ok(found), .. } => {
+                Some((found.replicas, found.status_replicas))
+            }
             _ => None,
         });
         let pods = (0..10).filter(|pod| lineage.simulation.has_pod(&format!("web-{pod}")));
@@ -301,7 +297,8 @@ until: 1m
         let mut lineages = motion.before.clone();
         let (resource, name): (Arc<str>, Arc<str>) = ("deployments.apps".into(), "web".into());
         let write = ScaleWrite { resource, name, replicas: 7, error: None };
-        let tick = Observation { scale_writes: vec![write], ..seen(Some((2, 2))) };
+        let mut tick = seen(Some((2, 2)));
+        tick.push(ControllerAction::UpdateScale(write));
         for lineage in &mut lineages {
             lineage.simulation.commit(&tick, Time::from_secs(10));
         }

@@ -12,7 +12,7 @@ use crate::compare::{FieldDifference, Scope};
 use crate::engine::cluster::Did;
 use crate::engine::model::Simulation;
 use crate::model::hpa::Decision;
-use crate::model::observation::{Observation, StatusWrite};
+use crate::model::observation::{ControllerAction, Observation, StatusWrite};
 use crate::model::time::Time;
 
 impl Compared {
@@ -82,10 +82,13 @@ pub(super) fn write_what_is_stored(
     simulation: &Simulation,
 ) {
     let model = &mut decision.observation;
-    if let (None, Some(StatusWrite { error: None, .. })) = (&model.status_write, &seen.status_write)
+    if let (None, Some(StatusWrite { error: None, .. })) =
+        (model.status_write(), seen.status_write())
         && let Some(hpa) = simulation.cluster().hpa(&seen.hpa)
     {
-        model.status_write = Some(StatusWrite { status: hpa.status.clone(), error: None });
+        let (name, status) = (seen.hpa.clone(), hpa.status.clone());
+        let write = StatusWrite { name, status, error: None };
+        model.push(ControllerAction::UpdateStatus(write));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::model::observation::{Event, EventType};
+use crate::model::observation::{ControllerAction, EventType, Observation};
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
@@ -33,10 +33,13 @@ impl Recorder {
     }
 
     /// Which of these events reach the API server.
-    pub(super) fn record(&mut self, events: &mut Vec<Event>, now: Time) {
-        events.retain(|event| {
-            let apart = self.by_type && event.type_ == EventType::Warning;
-            if apart { &mut self.warning } else { &mut self.normal }.accept(now)
+    pub(super) fn record(&mut self, observation: &mut Observation, now: Time) {
+        observation.retain(|action| match action {
+            ControllerAction::Event(event) => {
+                let apart = self.by_type && event.type_ == EventType::Warning;
+                if apart { &mut self.warning } else { &mut self.normal }.accept(now)
+            }
+            _ => true,
         });
     }
 }
@@ -85,19 +88,22 @@ pub(super) fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::observation::Event;
     use crate::model::rules::Release;
 
-    fn event(type_: EventType) -> Event {
-        Event { type_, reason: "SuccessfulRescale".into(), message: "New size: 2".into() }
+    fn events(type_: EventType, many: usize) -> Observation {
+        let (reason, message) = ("SuccessfulRescale".into(), "New size: 2".into());
+        let event = Event { hpa: "web".into(), type_, reason, message };
+        Observation::default().with_events(vec![event; many])
     }
 
     #[test]
     fn of_events_in_a_row_25_come_through_and_then_one_in_five_minutes() {
         let mut recorder = Recorder::new(&Rules::of(Release::NEWEST));
         let mut at = |seconds: i64, many: usize| {
-            let mut events = vec![event(EventType::Normal); many];
-            recorder.record(&mut events, Time::from_secs(seconds));
-            events.len()
+            let mut tick = events(EventType::Normal, many);
+            recorder.record(&mut tick, Time::from_secs(seconds));
+            tick.events().count()
         };
         assert_eq!((at(0, 20), at(1, 20)), (20, 5));
         assert_eq!((at(299, 1), at(302, 2), at(303, 1)), (0, 1, 0));
@@ -107,10 +113,10 @@ mod tests {
     fn warnings_are_counted_apart_since_1_32() {
         let of = |minor: u32| {
             let mut recorder = Recorder::new(&Rules::of(Release { minor }));
-            let mut events = vec![event(EventType::Warning); 30];
-            events.push(event(EventType::Normal));
-            recorder.record(&mut events, Time::ZERO);
-            events.len()
+            let mut tick = events(EventType::Warning, 30);
+            tick.push(events(EventType::Normal, 1).actions()[0].clone());
+            recorder.record(&mut tick, Time::ZERO);
+            tick.events().count()
         };
         assert_eq!((of(31), of(32)), (25, 26));
     }

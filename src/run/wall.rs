@@ -24,7 +24,7 @@ use crate::engine::cluster::stopped;
 use crate::engine::model::Simulation;
 use crate::engine::{EngineError, Step};
 use crate::model::hpa::Decision;
-use crate::model::observation::{Event, Observation};
+use crate::model::observation::{ControllerAction, Event, Observation};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::run::chance;
@@ -327,7 +327,8 @@ impl Wall<'_> {
         if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             let [decision, ..] = self.lineages.each_mut().map(|lineage| lineage.pass(due));
-            self.events.extend(decision.map(|it| (None, it.observation.events)));
+            self.events
+                .extend(decision.map(|it| (None, it.observation.events().cloned().collect())));
             return Ok(());
         }
         let limit = due + Span(self.due.slack.0 * 9);
@@ -356,7 +357,7 @@ impl Wall<'_> {
         if self.retries {
             tick.forget_retries();
         }
-        let reads = next.is_some_and(|it| !it.reads.is_empty());
+        let reads = next.is_some_and(|it| it.reads().next().is_some());
         if let Some(why) = scene.is_rest(&tick, reads) {
             let is_near = |open: &Open| {
                 let ended = open.tick.ended;
@@ -458,14 +459,14 @@ impl Wall<'_> {
             findings.compare(&predicted(due, Vec::new()), stepped, scope);
             return Ok(());
         };
-        let writes = !seen.scale_writes.is_empty() || seen.status_write.is_some();
+        let writes = seen.actions().iter().any(ControllerAction::is_write);
         if !writes && !had_edits && amid.is_none() && !is_own {
             let (pace, tick) = (self.due, tick.clone());
             self.open = Some(Open { tick, due, pace, lineages: before, boundaries });
         }
         self.due.came(due, (tick.began, tick.ended), stall);
         let index = findings.trace.ticks.len();
-        self.events.push((Some(index), decision.observation.events.clone()));
+        self.events.push((Some(index), decision.observation.events().cloned().collect()));
         let settled = self.lineages.each_mut().map(|it| it.simulation.commit(&seen, tick.ended));
         if let [Some((target, replicas)), ..] = settled {
             self.advanced = self.advanced.max(seen.at - self.late);
@@ -551,7 +552,7 @@ impl Wall<'_> {
         (seen, scope): (&Observation, Scope),
         pods: &[String],
     ) -> bool {
-        let is_refused = seen.status_write.as_ref().is_none_or(|write| write.error.is_some());
+        let is_refused = seen.status_write().is_none_or(|write| write.error.is_some());
         let without = Scope { status: false, errors: false, ..scope };
         let scope = if is_refused { without } else { scope };
         self.agreed(edit.before, tick, (seen, scope), pods).is_some()
@@ -588,5 +589,5 @@ impl Wall<'_> {
 /// How many requests of a reconcile can be seen.
 fn requests(tick: &Observation, scope: Scope) -> usize {
     let reads = scope.visible(tick).len();
-    reads + tick.scale_writes.len() + usize::from(tick.status_write.is_some())
+    reads + tick.actions().iter().filter(|action| action.is_write()).count()
 }

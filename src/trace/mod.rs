@@ -1,17 +1,15 @@
 //! Traces: what was observed of a scenario, one [`Observation`] a tick.
 //!
 //! `wire` reads the answers of the engine protocol, `text` is the form in which upstream's traces
-//! are recorded and reviewed, `words` has statuses for people. Deliberately no comparison and no
-//! opinion here.
+//! are recorded and reviewed. Deliberately no comparison and no opinion here.
 
 pub mod text;
 mod text_metrics;
 pub mod wire;
-pub mod words;
 
 use std::sync::Arc;
 
-pub use crate::model::observation::Observation;
+pub use crate::model::observation::{ControllerAction, Observation};
 
 use crate::model::api::HpaSpec;
 use crate::model::time::Time;

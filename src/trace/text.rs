@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::text_metrics::{MetricForm, metric_form, metric_of};
 use super::{ApiAnswer, ApiOutcome, Trace};
 use crate::model::api::{Condition, ConditionType, HpaSpec, HpaStatus, Text};
-use crate::model::observation::{Event, EventType, Observation, Read, ScaleWrite, StatusWrite};
+use crate::model::observation::{
+    ControllerAction, Event, EventType, Items, Observation, ScaleReplicas, ScaleWrite, SeriesValue,
+    StatusWrite,
+};
 use crate::model::time::{Span, Time};
 
 /// Text that is no recorded trace.
@@ -230,7 +233,7 @@ pub fn write(trace: &Trace) -> Result<String, serde_json::Error> {
             };
             let of_hpa = known.or_insert_with(|| (tick, HpaStatus::default()));
             of_hpa.0 = tick;
-            if let Some(write) = &tick.status_write {
+            if let Some(write) = tick.status_write() {
                 of_hpa.1 = write.status.clone();
             }
             push(&mut text, &Line::Tick(Box::new(line)))?;
@@ -256,10 +259,8 @@ fn repeats(ticks: &[Observation], before: Option<&Observation>) -> Option<(usize
     let same = |tick: &&Observation| {
         at = at + every;
         tick.at == at
-            && tick.status_write.is_none()
-            && tick.scale_writes.is_empty()
-            && (&tick.hpa, &tick.reads, tick.took) == (&before.hpa, &before.reads, before.took)
-            && (&tick.events, &tick.errors) == (&before.events, &before.errors)
+            && (&tick.hpa, tick.took) == (&before.hpa, before.took)
+            && tick.actions().iter().eq(before.actions().iter().filter(|it| !it.is_write()))
     };
     let times = ticks.iter().take_while(same).count();
     (times > 0).then_some((times, every))
@@ -290,68 +291,69 @@ fn tick_line(
     known: Option<&(&Observation, HpaStatus)>,
     same_hpa: bool,
 ) -> TickLine {
-    let same_reads = known.is_some_and(|(before, _)| before.reads == tick.reads);
-    let write = tick.status_write.as_ref();
+    let same_reads = known.is_some_and(|(before, _)| before.reads().eq(tick.reads()));
+    let write = tick.status_write();
     let form = write.map(|write| status_form(&write.status, known.map(|(_, status)| status)));
     TickLine {
         t: tick.at.to_string(),
         took: (tick.took != Span::ZERO).then(|| tick.took.to_string()),
         hpa: (!same_hpa).then(|| tick.hpa.clone()),
-        reads: (!same_reads).then(|| tick.reads.iter().map(read_form).collect()),
-        scale: tick.scale_writes.iter().map(|write| scale_form(tick, write)).collect(),
+        reads: (!same_reads).then(|| tick.reads().filter_map(read_form).collect()),
+        scale: tick.scale_writes().map(|write| scale_form(tick, write)).collect(),
         status: form,
         status_error: write.and_then(|write| write.error.clone()),
         events: tick
-            .events
-            .iter()
+            .events()
             .map(|event| (event.type_, event.reason.clone(), event.message.clone()))
             .collect(),
-        errors: tick.errors.clone(),
+        errors: tick.errors().cloned().collect(),
     }
 }
 
-fn read_form(read: &Read) -> ReadForm {
-    match read.clone() {
-        Read::Scale { resource, name, answer: Ok(replicas) } => {
+fn read_form(read: &ControllerAction) -> Option<ReadForm> {
+    Some(match read.clone() {
+        ControllerAction::GetScale { resource, name, answer: Ok(found) } => {
+            let replicas = (found.replicas, found.status_replicas);
             ReadForm::Scale { scale: resource, name, replicas }
         }
-        Read::Scale { resource, name, answer: Err(error) } => {
+        ControllerAction::GetScale { resource, name, answer: Err(error) } => {
             ReadForm::ScaleError { scale: resource, name, error }
         }
-        Read::PodMetrics { selector, answer: Ok(items) } => {
+        ControllerAction::ListPodMetrics { selector, answer: Ok(Items { items }) } => {
             ReadForm::Pods { pods: selector, items }
         }
-        Read::PodMetrics { selector, answer: Err(error) } => {
+        ControllerAction::ListPodMetrics { selector, answer: Err(error) } => {
             ReadForm::PodsError { pods: selector, error }
         }
-        Read::PodsMetric { metric, selector, metric_selector, answer } => {
+        ControllerAction::PodsMetric { metric, selector, metric_selector, answer } => {
             ReadForm::PodsMetric(PodsMetricForm {
                 pods_metric: metric,
                 pods: selector,
                 series: metric_selector,
-                items: answer.as_ref().ok().copied(),
+                items: answer.as_ref().ok().map(|found| found.items),
                 error: answer.err(),
             })
         }
-        Read::ObjectMetric { metric, kind, name, metric_selector, answer } => {
+        ControllerAction::ObjectMetric { metric, kind, name, metric_selector, answer } => {
             ReadForm::ObjectMetric(ObjectMetricForm {
                 object_metric: metric,
                 kind,
                 name,
                 series: metric_selector,
-                value: answer.as_ref().ok().cloned(),
+                value: answer.as_ref().ok().map(|found| found.value.clone()),
                 error: answer.err(),
             })
         }
-        Read::ExternalMetric { metric, metric_selector, answer } => {
+        ControllerAction::ExternalMetric { metric, metric_selector, answer } => {
             ReadForm::ExternalMetric(ExternalMetricForm {
                 external_metric: metric,
                 series: metric_selector,
-                items: answer.as_ref().ok().copied(),
+                items: answer.as_ref().ok().map(|found| found.items),
                 error: answer.err(),
             })
         }
-    }
+        _ => return None,
+    })
 }
 
 fn scale_form(tick: &Observation, write: &ScaleWrite) -> ScaleForm {
@@ -456,8 +458,7 @@ fn read_line(trace: &mut Trace, statuses: &mut Statuses, line: Line) -> Result<(
                 at = at + every;
                 let mut tick = last.clone();
                 tick.at = at;
-                tick.scale_writes.clear();
-                tick.status_write = None;
+                tick.retain(|action| !action.is_write());
                 trace.ticks.push(tick);
             }
         }
@@ -494,65 +495,63 @@ fn read_tick(
     let hpa = line.hpa.or(last).unwrap_or_default();
     let before = ticks.iter().rev().find(|tick| tick.hpa == hpa);
     let status = statuses.entry(hpa.clone()).or_default();
-    let status_write = match line.status {
-        Some(form) => {
-            read_status(form, status)?;
-            Some(StatusWrite { status: status.clone(), error: line.status_error })
-        }
-        None => None,
-    };
-    let reads = match line.reads {
+    let reads: Vec<ControllerAction> = match line.reads {
         Some(reads) => reads.into_iter().map(read_of).collect::<Result<_, _>>()?,
-        None => before.map(|before| before.reads.clone()).unwrap_or_default(),
+        None => before.map(|before| before.reads().cloned().collect()).unwrap_or_default(),
     };
-    let mut tick = Observation {
-        at: time(&line.t)?,
-        took: line.took.as_deref().map_or(Ok(Span::ZERO), span)?,
-        hpa,
-        reads,
-        scale_writes: Vec::new(),
-        status_write,
-        events: line
-            .events
-            .into_iter()
-            .map(|(type_, reason, message)| Event { type_, reason, message })
-            .collect(),
-        errors: line.errors,
-    };
-    let writes: Result<_, _> = line.scale.into_iter().map(|form| scale_of(&tick, form)).collect();
-    tick.scale_writes = writes?;
+    let mut tick = Observation::new(time(&line.t)?, hpa.clone(), reads);
+    tick.took = line.took.as_deref().map_or(Ok(Span::ZERO), span)?;
+    for form in line.scale {
+        tick.push(ControllerAction::UpdateScale(scale_of(&tick, form)?));
+    }
+    if let Some(form) = line.status {
+        read_status(form, status)?;
+        let (status, error) = (status.clone(), line.status_error);
+        tick.push(ControllerAction::UpdateStatus(StatusWrite { name: hpa, status, error }));
+    }
+    for (type_, reason, message) in line.events {
+        let event = Event { hpa: tick.hpa.clone(), type_, reason, message };
+        tick.push(ControllerAction::Event(event));
+    }
+    for message in line.errors {
+        tick.push(ControllerAction::Error { message });
+    }
     Ok(tick)
 }
 
-fn read_of(form: ReadForm) -> Result<Read, String> {
+fn read_of(form: ReadForm) -> Result<ControllerAction, String> {
+    let items = |items: u32| Items { items };
     Ok(match form {
-        ReadForm::Scale { scale, name, replicas } => {
-            Read::Scale { resource: scale, name, answer: Ok(replicas) }
+        ReadForm::Scale { scale, name, replicas: (replicas, status_replicas) } => {
+            let answer = Ok(ScaleReplicas { replicas, status_replicas });
+            ControllerAction::GetScale { resource: scale, name, answer }
         }
         ReadForm::ScaleError { scale, name, error } => {
-            Read::Scale { resource: scale, name, answer: Err(error) }
+            ControllerAction::GetScale { resource: scale, name, answer: Err(error) }
         }
-        ReadForm::Pods { pods, items } => Read::PodMetrics { selector: pods, answer: Ok(items) },
+        ReadForm::Pods { pods, items } => {
+            ControllerAction::ListPodMetrics { selector: pods, answer: Ok(Items { items }) }
+        }
         ReadForm::PodsError { pods, error } => {
-            Read::PodMetrics { selector: pods, answer: Err(error) }
+            ControllerAction::ListPodMetrics { selector: pods, answer: Err(error) }
         }
-        ReadForm::PodsMetric(form) => Read::PodsMetric {
+        ReadForm::PodsMetric(form) => ControllerAction::PodsMetric {
             metric: form.pods_metric,
             selector: form.pods,
             metric_selector: form.series,
-            answer: answer_of(form.items, form.error)?,
+            answer: answer_of(form.items, form.error)?.map(items),
         },
-        ReadForm::ObjectMetric(form) => Read::ObjectMetric {
+        ReadForm::ObjectMetric(form) => ControllerAction::ObjectMetric {
             metric: form.object_metric,
             kind: form.kind,
             name: form.name,
             metric_selector: form.series,
-            answer: answer_of(form.value, form.error)?,
+            answer: answer_of(form.value, form.error)?.map(|value| SeriesValue { value }),
         },
-        ReadForm::ExternalMetric(form) => Read::ExternalMetric {
+        ReadForm::ExternalMetric(form) => ControllerAction::ExternalMetric {
             metric: form.external_metric,
             metric_selector: form.series,
-            answer: answer_of(form.items, form.error)?,
+            answer: answer_of(form.items, form.error)?.map(items),
         },
     })
 }

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::api::{CrossVersionObjectReference, MetricIdentifier, MetricStatus};
+use crate::model::api::{
+    ContainerResourceMetricStatus, CrossVersionObjectReference, ExternalMetricStatus,
+    MetricIdentifier, MetricStatus, MetricValueStatus, ObjectMetricStatus, PodsMetricStatus,
+    ResourceMetricStatus,
+};
 use crate::model::quantity::Quantity;
 
 /// One of `resource`, `pods`, `object` and `external`, or none of them: the metric failed.
@@ -32,62 +36,63 @@ pub(super) struct MetricForm {
 }
 
 pub(super) fn metric_form(metric: &MetricStatus) -> MetricForm {
-    match metric.clone() {
-        MetricStatus::Empty => MetricForm::default(),
-        MetricStatus::Resource { name, average_utilization, average_value } => MetricForm {
-            resource: Some(name),
-            utilization: average_utilization,
-            average: average_value,
-            ..MetricForm::default()
-        },
-        MetricStatus::ContainerResource { name, container, average_utilization, average_value } => {
-            MetricForm {
-                resource: Some(name),
-                container: Some(container),
-                utilization: average_utilization,
-                average: average_value,
-                ..MetricForm::default()
-            }
+    let (form, current) = match metric.clone() {
+        MetricStatus::Empty {} => return MetricForm::default(),
+        MetricStatus::Resource { resource } => {
+            let form = MetricForm { resource: Some(resource.name), ..MetricForm::default() };
+            (form, resource.current)
         }
-        MetricStatus::Pods { metric, average_value } => {
-            MetricForm { pods: Some(metric), average: average_value, ..MetricForm::default() }
+        MetricStatus::ContainerResource { container_resource: of } => {
+            let (resource, container) = (Some(of.name), Some(of.container));
+            (MetricForm { resource, container, ..MetricForm::default() }, of.current)
         }
-        MetricStatus::Object { metric, described_object, value, average_value } => MetricForm {
-            object: Some(metric),
-            of: Some(described_object),
-            value,
-            average: average_value,
-            ..MetricForm::default()
-        },
-        MetricStatus::External { metric, value, average_value } => MetricForm {
-            external: Some(metric),
-            value,
-            average: average_value,
-            ..MetricForm::default()
-        },
+        MetricStatus::Pods { pods } => {
+            (MetricForm { pods: Some(pods.metric), ..MetricForm::default() }, pods.current)
+        }
+        MetricStatus::Object { object } => {
+            let (metric, of) = (Some(object.metric), Some(object.described_object));
+            (MetricForm { object: metric, of, ..MetricForm::default() }, object.current)
+        }
+        MetricStatus::External { external } => {
+            let metric = Some(external.metric);
+            (MetricForm { external: metric, ..MetricForm::default() }, external.current)
+        }
+    };
+    MetricForm {
+        utilization: current.average_utilization,
+        average: current.average_value,
+        value: current.value,
+        ..form
     }
 }
 
 pub(super) fn metric_of(form: MetricForm) -> Result<MetricStatus, String> {
     let MetricForm { resource, container, pods, object, of, external, value, .. } = form;
-    let (average_utilization, average_value) = (form.utilization, form.average);
+    let current = MetricValueStatus {
+        value,
+        average_value: form.average,
+        average_utilization: form.utilization,
+    };
     Ok(match (resource, pods, object, external) {
-        (None, None, None, None) => MetricStatus::Empty,
+        (None, None, None, None) => MetricStatus::Empty {},
         (Some(name), None, None, None) => match container {
-            None => MetricStatus::Resource { name, average_utilization, average_value },
-            Some(container) => MetricStatus::ContainerResource {
-                name,
-                container,
-                average_utilization,
-                average_value,
-            },
+            None => MetricStatus::Resource { resource: ResourceMetricStatus { name, current } },
+            Some(container) => {
+                let of = ContainerResourceMetricStatus { name, container, current };
+                MetricStatus::ContainerResource { container_resource: of }
+            }
         },
-        (None, Some(metric), None, None) => MetricStatus::Pods { metric, average_value },
+        (None, Some(metric), None, None) => {
+            MetricStatus::Pods { pods: PodsMetricStatus { metric, current } }
+        }
         (None, None, Some(metric), None) => {
             let described_object = of.ok_or("a metric of no object")?;
-            MetricStatus::Object { metric, described_object, value, average_value }
+            let object = ObjectMetricStatus { metric, described_object, current };
+            MetricStatus::Object { object }
         }
-        (None, None, None, Some(metric)) => MetricStatus::External { metric, value, average_value },
+        (None, None, None, Some(metric)) => {
+            MetricStatus::External { external: ExternalMetricStatus { metric, current } }
+        }
         _ => return Err("a metric of two kinds".to_owned()),
     })
 }

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::model::api::{
-    CrossVersionObjectReference, LabelSelector, MetricIdentifier, MetricStatus,
+    ContainerResourceMetricStatus, CrossVersionObjectReference, ExternalMetricStatus,
+    LabelSelector, MetricIdentifier, MetricStatus, MetricValueStatus, ObjectMetricStatus,
+    PodsMetricStatus,
 };
 use crate::model::quantity::Quantity;
-use crate::trace::words::metric_status_line;
 
 fn quantity(text: &str) -> Option<Quantity> {
     Some(Quantity::parse(text).unwrap())
@@ -17,50 +18,63 @@ fn everything() -> Trace {
         LabelSelector { match_labels: [("a".into(), "b".into())].into(), ..Default::default() };
     let metric = Arc::new(MetricIdentifier { name: "rps".into(), selector: Some(selector) });
     let (name, kind): (Arc<str>, Arc<str>) = ("rps".into(), "Service".into());
-    let answers = [Ok(3), Err("down".into())];
-    let mut reads = Vec::new();
+    let answers = [Ok(Items { items: 3 }), Err("down".into())];
+    let mut actions = Vec::new();
     for answer in answers {
-        reads.push(Read::PodsMetric {
+        actions.push(ControllerAction::PodsMetric {
             metric: name.clone(),
             selector: "app=web".into(),
             metric_selector: "".into(),
             answer: answer.clone(),
         });
-        reads.push(Read::ObjectMetric {
+        actions.push(ControllerAction::ObjectMetric {
             metric: name.clone(),
             kind: kind.clone(),
             name: "main".into(),
             metric_selector: "a=b".into(),
-            answer: answer.clone().map(|_| "2k".into()),
+            answer: answer.clone().map(|_| SeriesValue { value: "2k".into() }),
         });
         let metric_selector = "a=b".into();
-        reads.push(Read::ExternalMetric { metric: name.clone(), metric_selector, answer });
+        actions.push(ControllerAction::ExternalMetric {
+            metric: name.clone(),
+            metric_selector,
+            answer,
+        });
     }
     let object = CrossVersionObjectReference {
         kind: "Service".to_owned(),
         name: "main".into(),
         api_version: Some("v1".to_owned()),
     };
+    let total = |text: &str| MetricValueStatus { value: quantity(text), ..Default::default() };
+    let average =
+        |text: &str| MetricValueStatus { average_value: quantity(text), ..Default::default() };
     let current_metrics = vec![
-        MetricStatus::Empty,
+        MetricStatus::Empty {},
         MetricStatus::ContainerResource {
-            name: "cpu".into(),
-            container: "app".into(),
-            average_utilization: Some(80),
-            average_value: quantity("1"),
+            container_resource: ContainerResourceMetricStatus {
+                name: "cpu".into(),
+                container: "app".into(),
+                current: MetricValueStatus { average_utilization: Some(80), ..average("1") },
+            },
         },
-        MetricStatus::Pods { metric: metric.clone(), average_value: quantity("1") },
+        MetricStatus::Pods {
+            pods: PodsMetricStatus { metric: metric.clone(), current: average("1") },
+        },
         MetricStatus::Object {
-            metric: metric.clone(),
-            described_object: Arc::new(object),
-            value: quantity("2"),
-            average_value: None,
+            object: ObjectMetricStatus {
+                metric: metric.clone(),
+                described_object: Arc::new(object),
+                current: total("2"),
+            },
         },
-        MetricStatus::External { metric, value: None, average_value: quantity("3m") },
+        MetricStatus::External {
+            external: ExternalMetricStatus { metric, current: average("3m") },
+        },
     ];
     let status = HpaStatus { current_metrics, ..HpaStatus::default() };
-    let status_write = Some(StatusWrite { status, error: None });
-    let tick = Observation { reads, status_write, ..Observation::default() };
+    actions.push(ControllerAction::UpdateStatus(StatusWrite { status, ..Default::default() }));
+    let tick = Observation::new(Time::ZERO, "".into(), actions);
     Trace { ticks: vec![tick], ..Trace::default() }
 }
 
@@ -78,8 +92,8 @@ fn all_kinds_of_metrics_can_be_written_and_read() {
 #[test]
 fn statuses_that_differ_have_different_lines() {
     let trace = everything();
-    let write = trace.ticks[0].status_write.as_ref().unwrap();
-    let lines: Vec<String> = write.status.current_metrics.iter().map(metric_status_line).collect();
+    let write = trace.ticks[0].status_write().unwrap();
+    let lines: Vec<String> = write.status.current_metrics.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
         [
@@ -95,8 +109,11 @@ fn statuses_that_differ_have_different_lines() {
 #[test]
 fn what_was_scaled_is_written_only_if_it_is_not_the_target() {
     let (resource, name): (Arc<str>, Arc<str>) = ("deployments.apps".into(), "web".into());
-    let read_first =
-        Read::Scale { resource: resource.clone(), name: name.clone(), answer: Ok((3, 3)) };
+    let read_first = ControllerAction::GetScale {
+        resource: resource.clone(),
+        name: name.clone(),
+        answer: Ok(ScaleReplicas { replicas: 3, status_replicas: 3 }),
+    };
     for error in [None, Some(Arc::from("conflict"))] {
         for (to, short) in [("web", true), ("other", false)] {
             let write_of = ScaleWrite {
@@ -105,11 +122,8 @@ fn what_was_scaled_is_written_only_if_it_is_not_the_target() {
                 replicas: 5,
                 error: error.clone(),
             };
-            let tick = Observation {
-                reads: vec![read_first.clone()],
-                scale_writes: vec![write_of],
-                ..Observation::default()
-            };
+            let actions = [read_first.clone(), ControllerAction::UpdateScale(write_of)];
+            let tick = Observation::new(Time::ZERO, "".into(), actions);
             let trace = Trace { ticks: vec![tick], ..Trace::default() };
             let text = write(&trace).unwrap();
             assert_eq!(read(&text).unwrap(), trace, "{text}");

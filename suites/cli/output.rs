@@ -89,7 +89,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn a_reader_that_has_seen_enough_does_not_change_the_verdict() {
     let (_root, fixtures) = repository_with_a_trace(|trace| {
-        let write = trace.ticks[0].status_write.as_mut().expect("the first tick writes a status");
+        let write = trace.ticks[0].status_write_mut().expect("the first tick writes a status");
         write.status.desired_replicas += 1;
     });
     let (_folder, unmet) = folder("expect:\n  - {tick: 1, replicas: 5}\n");

@@ -102,13 +102,7 @@ pub struct Decision {
 impl Decision {
     /// Empties the decision, but keeps its memory.
     fn clear(&mut self) {
-        let Observation { reads, scale_writes, status_write, events, errors, .. } =
-            &mut self.observation;
-        reads.clear();
-        scale_writes.clear();
-        *status_write = None;
-        events.clear();
-        errors.clear();
+        self.observation.clear();
         let mut metrics = std::mem::take(&mut self.derivation.metrics);
         metrics.clear();
         self.derivation = Derivation { metrics, ..Derivation::default() };

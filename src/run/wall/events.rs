@@ -3,7 +3,7 @@
 use crate::compare::{self, Scope};
 use crate::engine::EngineError;
 use crate::engine::cluster::Scene;
-use crate::model::observation::{Event, Observation};
+use crate::model::observation::Event;
 use crate::model::time::Time;
 use crate::run::findings::Findings;
 use crate::run::lineage::adopt;
@@ -24,7 +24,7 @@ impl Wall<'_> {
         let did = scene.events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),
-            did => self.observation(scene, (Time::ZERO, did))?.events,
+            did => self.observation(scene, (Time::ZERO, did))?.events().cloned().collect(),
         };
         self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
@@ -34,13 +34,14 @@ impl Wall<'_> {
             let own: Vec<Event> = seen.drain(..own).collect();
             let index = index.unwrap_or(findings.trace.ticks.len().saturating_sub(1));
             let Some(tick) = findings.trace.ticks.get_mut(index) else { break };
-            let seen = Observation { events: own, ..tick.clone() };
-            let mut model = Observation { events: model.clone(), ..tick.clone() };
-            for (model, seen) in model.events.iter_mut().zip(&seen.events) {
+            let seen = tick.clone().with_events(own);
+            let mut model = tick.clone().with_events(model.iter().cloned());
+            for (model, seen) in model.events_mut().zip(seen.events()) {
                 adopt(&mut model.message, &seen.message, &pods);
             }
             let (at, fields) = (tick.at, compare::observations(&model, &seen, EVENTS));
-            tick.events.extend(seen.events);
+            let events: Vec<Event> = tick.events().chain(seen.events()).cloned().collect();
+            *tick = std::mem::take(tick).with_events(events);
             findings.found(index + 1, at, fields);
         }
         Ok(())
@@ -56,7 +57,8 @@ impl Wall<'_> {
             && !self.due.is_too_early(by, due)
             && let Some(decision) = lineage.pass(due)
         {
-            self.events.push((None, decision.observation.events));
+            let events = decision.observation.events().cloned().collect();
+            self.events.push((None, events));
         }
     }
 }

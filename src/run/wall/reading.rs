@@ -9,7 +9,7 @@ use crate::engine::cluster::Did;
 use crate::engine::cluster::Scene;
 use crate::engine::cluster::Tick;
 use crate::model::observation::Observation;
-use crate::model::time::Time;
+use crate::model::time::{Time, rfc3339};
 use crate::run::own;
 use crate::run::recorder::texts;
 use crate::run::wall::Wall;
@@ -69,7 +69,8 @@ impl Wall<'_> {
         let answer = json!({ "now": began, "log": log });
         let answer: SteppedJson =
             serde_json::from_value(answer).map_err(|error| error.to_string())?;
-        let mut log = Log::new(scene.epoch(), hpas.by_ref(), self.own.is_some());
+        let epoch = rfc3339::time(scene.epoch()).ok_or("the epoch is out of range")?;
+        let mut log = Log::new(epoch, hpas.by_ref(), self.own.is_some());
         let stepped = log.stepped(answer, began)?;
         match <[Observation; 1]>::try_from(stepped.ticks) {
             Ok([seen]) => Ok(seen),

@@ -5,7 +5,10 @@
 //!
 //! Upstream: pkg/apis/autoscaling/v1/conversion.go.
 
-use crate::model::api::{HpaSpec, MetricSpec, MetricStatus, MetricTarget, MetricTargetType};
+use crate::model::api::{
+    ContainerResourceMetricStatus, ExternalMetricStatus, HpaSpec, MetricSpec, MetricStatus,
+    MetricTarget, MetricTargetType, ObjectMetricStatus, PodsMetricStatus, ResourceMetricStatus,
+};
 use crate::model::quantity::{Format, Quantity};
 
 /// The spec after the round trip. `all_percentages`: a percentage of cpu is kept even if another
@@ -84,15 +87,18 @@ fn metric_through_v1(metric: &mut MetricSpec) {
 pub fn metrics_through_v1(metrics: &mut [MetricStatus]) {
     for metric in metrics {
         match metric {
-            MetricStatus::Object { value, .. } | MetricStatus::External { value, .. } => {
-                value.get_or_insert_with(zero);
+            MetricStatus::Object { object: ObjectMetricStatus { current, .. } }
+            | MetricStatus::External { external: ExternalMetricStatus { current, .. } } => {
+                current.value.get_or_insert_with(zero);
             }
-            MetricStatus::Resource { average_value, .. }
-            | MetricStatus::ContainerResource { average_value, .. }
-            | MetricStatus::Pods { average_value, .. } => {
-                average_value.get_or_insert_with(zero);
+            MetricStatus::Resource { resource: ResourceMetricStatus { current, .. } }
+            | MetricStatus::ContainerResource {
+                container_resource: ContainerResourceMetricStatus { current, .. },
             }
-            MetricStatus::Empty => {}
+            | MetricStatus::Pods { pods: PodsMetricStatus { current, .. } } => {
+                current.average_value.get_or_insert_with(zero);
+            }
+            MetricStatus::Empty {} => {}
         }
     }
 }

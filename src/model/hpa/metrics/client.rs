@@ -12,7 +12,7 @@ use crate::model::api::{
     CrossVersionObjectReference, PodMetrics, Series, SeriesAnswer, with_group,
 };
 use crate::model::hpa::reconcile::{Matcher, Reconcile, parse_group_version};
-use crate::model::observation::Read;
+use crate::model::observation::{ControllerAction, Items, SeriesValue};
 use crate::model::rules::MetricsFrom;
 use crate::model::selector::Selector;
 
@@ -40,10 +40,13 @@ impl<'a> Reconcile<'a> {
         }
         self.metric_timestamp = groups.first_timestamp;
         let answer = match metrics {
-            Ok(_) => Ok(groups.items),
+            Ok(_) => Ok(Items { items: groups.items }),
             Err(error) => Err(error.message.clone()),
         };
-        self.record(Read::PodMetrics { selector: query.selector.query.clone(), answer });
+        self.record(ControllerAction::ListPodMetrics {
+            selector: query.selector.query.clone(),
+            answer,
+        });
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match metrics {
             Err(error) => {
@@ -110,11 +113,11 @@ impl<'a> Reconcile<'a> {
                 }
             },
         };
-        let read = Read::PodsMetric {
+        let read = ControllerAction::PodsMetric {
             metric: metric.clone(),
             selector: query.selector.query.clone(),
             metric_selector: metric_selector.to_string().into(),
-            answer: answer.clone(),
+            answer: answer.clone().map(|items| Items { items }),
         };
         self.record(read);
         self.metric_timestamp = groups.first_timestamp;
@@ -152,12 +155,14 @@ impl<'a> Reconcile<'a> {
             None => Err(not_found(metric, Some(&format!("{kind} {name}")))),
             Some(known) => only_series(known, metric_selector),
         };
-        let read = Read::ObjectMetric {
+        let read = ControllerAction::ObjectMetric {
             metric: metric.clone(),
             kind,
             name,
             metric_selector: metric_selector.to_string().into(),
-            answer: answer.clone().map(|series| series.value.to_string().into()),
+            answer: answer
+                .clone()
+                .map(|series| SeriesValue { value: series.value.to_string().into() }),
         };
         self.record(read);
         let series = answer.map_err(|error| self.unable_to_fetch(CUSTOM_API, &error))?;
@@ -183,12 +188,12 @@ impl<'a> Reconcile<'a> {
                 Ok(found.map(|series| series.value.milli()).collect())
             }
         };
-        let read = Read::ExternalMetric {
+        let read = ControllerAction::ExternalMetric {
             metric: metric.clone(),
             metric_selector: metric_selector.to_string().into(),
             answer: answer
                 .as_ref()
-                .map(|values: &Vec<i64>| values.len() as u32)
+                .map(|values: &Vec<i64>| Items { items: values.len() as u32 })
                 .map_err(Arc::clone),
         };
         self.record(read);

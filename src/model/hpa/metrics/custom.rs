@@ -6,8 +6,9 @@ use super::metric_name::GoSelector;
 use super::replica_calculator::{Proposal, Query};
 use super::{CurrentScale, MetricFailure};
 use crate::model::api::{
-    ConditionStatus, CrossVersionObjectReference, ExternalMetricSource, MetricIdentifier,
-    MetricStatus, MetricTargetType, ObjectMetricSource, PodPhase, PodsMetricSource,
+    ConditionStatus, CrossVersionObjectReference, ExternalMetricSource, ExternalMetricStatus,
+    MetricIdentifier, MetricStatus, MetricTargetType, MetricValueStatus, ObjectMetricSource,
+    ObjectMetricStatus, PodPhase, PodsMetricSource, PodsMetricStatus,
 };
 use crate::model::derivation::{Path, PodCounts, Source, Target, Usage};
 use crate::model::hpa::go::{go_i32, go_i64};
@@ -37,10 +38,10 @@ impl<'a> Reconcile<'a> {
             self.unable_to_compute("FailedGetPodsMetric", error.into(), wrapped)
         })?;
         self.derive_proposal(&proposal);
-        self.status.current_metrics.push(MetricStatus::Pods {
-            metric: source.metric.clone(),
-            average_value: Some(decimal(proposal.usage.average)),
-        });
+        let average_value = Some(decimal(proposal.usage.average));
+        let current = MetricValueStatus { average_value, ..MetricValueStatus::default() };
+        let pods = PodsMetricStatus { metric: source.metric.clone(), current };
+        self.status.current_metrics.push(MetricStatus::Pods { pods });
         Ok(proposal.replicas)
     }
 
@@ -110,12 +111,9 @@ impl<'a> Reconcile<'a> {
             true => described_object.clone(),
             false => Default::default(),
         };
-        self.status.current_metrics.push(MetricStatus::Object {
-            metric: metric.clone(),
-            described_object,
-            value,
-            average_value,
-        });
+        let current = MetricValueStatus { value, average_value, average_utilization: None };
+        let object = ObjectMetricStatus { metric: metric.clone(), described_object, current };
+        self.status.current_metrics.push(MetricStatus::Object { object });
         Ok(proposal.replicas)
     }
 
@@ -205,11 +203,9 @@ impl<'a> Reconcile<'a> {
         };
         self.derive_proposal(&proposal);
         let (value, average_value) = current(&proposal.usage);
-        self.status.current_metrics.push(MetricStatus::External {
-            metric: metric.clone(),
-            value,
-            average_value,
-        });
+        let current = MetricValueStatus { value, average_value, average_utilization: None };
+        let external = ExternalMetricStatus { metric: metric.clone(), current };
+        self.status.current_metrics.push(MetricStatus::External { external });
         Ok(proposal.replicas)
     }
 

@@ -11,7 +11,7 @@ use super::replica_calculator::Query;
 use crate::model::api::{Labels, PodMetricValue};
 use crate::model::hpa::go::go_i64;
 use crate::model::hpa::reconcile::Reconcile;
-use crate::model::observation::Read;
+use crate::model::observation::{ControllerAction, Items};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
@@ -91,9 +91,9 @@ impl<'a> Reconcile<'a> {
             .collect();
         let answer = match error {
             Some(error) => Err(error.message.clone()),
-            None => Ok(collapsed.len() as u32),
+            None => Ok(Items { items: collapsed.len() as u32 }),
         };
-        self.record(Read::PodsMetric {
+        self.record(ControllerAction::PodsMetric {
             metric: metric.clone(),
             selector: requested,
             metric_selector: "".into(),

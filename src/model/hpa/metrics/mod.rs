@@ -17,8 +17,9 @@ use replica_calculator::{Proposal, Query};
 
 use super::reconcile::{Computed, ParsedSelector, Reconcile};
 use crate::model::api::{
-    ConditionType, ContainerResourceMetricSource, MetricSourceType, MetricSpec, MetricStatus,
-    MetricTarget, ResourceMetricSource, Scale, Text,
+    ConditionType, ContainerResourceMetricSource, ContainerResourceMetricStatus, MetricSourceType,
+    MetricSpec, MetricStatus, MetricTarget, MetricValueStatus, ResourceMetricSource,
+    ResourceMetricStatus, Scale, Text,
 };
 use crate::model::derivation::{MetricDerivation, Path, PodCounts, Source, Target};
 use crate::model::flags::Gate;
@@ -114,7 +115,7 @@ impl Reconcile<'_> {
                     }
                 }
                 Err(failure) => {
-                    self.status.current_metrics.push(MetricStatus::Empty);
+                    self.status.current_metrics.push(MetricStatus::Empty {});
                     invalid_metrics_count += 1;
                     if self.config.rules.metrics.errors == MetricErrors::Ends {
                         self.set_metric_condition(&failure);
@@ -263,9 +264,9 @@ impl Reconcile<'_> {
             self.unable_to_compute("FailedGetResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
-        let name = name.clone();
-        let status = MetricStatus::Resource { name, average_utilization, average_value };
-        self.status.current_metrics.push(status);
+        let current = MetricValueStatus { value: None, average_value, average_utilization };
+        let resource = ResourceMetricStatus { name: name.clone(), current };
+        self.status.current_metrics.push(MetricStatus::Resource { resource });
         Ok(replicas)
     }
 
@@ -287,12 +288,12 @@ impl Reconcile<'_> {
             self.unable_to_compute("FailedGetContainerResourceMetric", error, wrapped)
         })?;
         let ResourceUsage { replicas, average_utilization, average_value } = usage;
-        self.status.current_metrics.push(MetricStatus::ContainerResource {
+        let container_resource = ContainerResourceMetricStatus {
             name: name.clone(),
             container: container.clone(),
-            average_utilization,
-            average_value,
-        });
+            current: MetricValueStatus { value: None, average_value, average_utilization },
+        };
+        self.status.current_metrics.push(MetricStatus::ContainerResource { container_resource });
         Ok(replicas)
     }
 

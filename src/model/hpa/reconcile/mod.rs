@@ -12,7 +12,9 @@ use super::metrics::MetricName;
 use crate::model::api::{ApiError, ConditionType, Hpa, HpaStatus, MetricSourceType, Scale, Text};
 use crate::model::derivation::{Branch, Derivation, MetricDerivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
-use crate::model::observation::{EventType, Observation, Read, ScaleWrite};
+use crate::model::observation::{
+    ControllerAction, EventType, Observation, ScaleReplicas, ScaleWrite,
+};
 use crate::model::rules::{AtZero, Rules, Windows};
 use crate::model::time::{Span, Time};
 
@@ -154,8 +156,8 @@ impl<'a> Reconcile<'a> {
     }
 
     /// Records a query.
-    pub(crate) fn record(&mut self, read: Read) {
-        self.observation.reads.push(read);
+    pub(crate) fn record(&mut self, read: ControllerAction) {
+        self.observation.push(read);
     }
 
     /// The derivation of the present metric.
@@ -167,7 +169,7 @@ impl<'a> Reconcile<'a> {
     ///
     /// Upstream: apimachinery, util/runtime, HandleError
     fn handle_error(&mut self, error: Text) {
-        self.observation.errors.push(error);
+        self.observation.push(ControllerAction::Error { message: error });
     }
 
     /// `Deployment/default/web`.
@@ -243,10 +245,12 @@ impl<'a> Reconcile<'a> {
     /// One GET of the scale.
     fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
         let answer = match self.input.scale {
-            Ok(scale) => Ok((scale.replicas, scale.status_replicas)),
+            Ok(&Scale { replicas, status_replicas, .. }) => {
+                Ok(ScaleReplicas { replicas, status_replicas })
+            }
             Err(error) => Err(error.message.clone()),
         };
-        self.record(Read::Scale {
+        self.record(ControllerAction::GetScale {
             resource: self.input.scale_resource.clone(),
             name: self.hpa.spec.scale_target_ref.name.clone(),
             answer,
@@ -480,12 +484,12 @@ impl<'a> Reconcile<'a> {
         loop {
             let refused = self.input.update_scale;
             let error = refused.map(|error| error.message.clone());
-            self.observation.scale_writes.push(ScaleWrite {
+            self.observation.push(ControllerAction::UpdateScale(ScaleWrite {
                 resource: self.input.scale_resource.clone(),
                 name: self.hpa.spec.scale_target_ref.name.clone(),
                 replicas,
                 error,
-            });
+            }));
             let Some(refused) = refused else {
                 return Ok(());
             };

@@ -7,7 +7,7 @@ use crate::model::api::{Condition, ConditionType, HpaStatus, Text};
 use crate::model::flags::Gate;
 use crate::model::hpa::admission::metrics_through_v1;
 use crate::model::hpa::go::without_arguments;
-use crate::model::observation::{Event, EventType, StatusWrite};
+use crate::model::observation::{ControllerAction, Event, EventType, StatusWrite};
 use crate::model::time::Time;
 
 /// Sets a condition in a list. Its time changes only if its status changes.
@@ -73,7 +73,8 @@ fn formats_to(arguments: fmt::Arguments<'_>, text: &str) -> bool {
 impl Reconcile<'_> {
     /// Records an event on the HPA.
     pub(crate) fn event(&mut self, type_: EventType, reason: &'static str, message: Text) {
-        self.observation.events.push(Event { type_, reason: reason.into(), message });
+        let event = Event { hpa: self.hpa.name.clone(), type_, reason: reason.into(), message };
+        self.observation.push(ControllerAction::Event(event));
     }
 
     /// Sets a condition.
@@ -174,8 +175,9 @@ impl Reconcile<'_> {
             // Older versions of the API write zero replicas.
             status.current_replicas.get_or_insert(0);
         }
-        self.observation.status_write =
-            Some(StatusWrite { status, error: refused.map(|error| error.message.clone()) });
+        let error = refused.map(|error| error.message.clone());
+        let write = StatusWrite { name: self.hpa.name.clone(), status, error };
+        self.observation.push(ControllerAction::UpdateStatus(write));
         let Some(error) = refused else { return Ok(()) };
         self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error.message.clone()));
         Err(format!("failed to update status for {}: {}", self.hpa.name, error.message).into())

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::api::SelectPolicy;
 use crate::model::derivation::Branch;
-use crate::model::observation::Read;
+use crate::model::observation::{ControllerAction, Items};
 
 fn types(world: &World) -> Vec<ConditionType> {
     let conditions = &world.hpa.as_ref().unwrap().status.conditions;
@@ -27,9 +27,11 @@ fn a_steady_state_writes_nothing_and_reads_the_same() {
     let mut world = World::new(3, 1, 10, 50, ready("500m"));
     world.run(30);
     let first = &world.decisions[0].observation;
-    assert_eq!(first.reads.len(), 2);
-    assert_eq!(first.reads[1], Read::PodMetrics { selector: "app=web".into(), answer: Ok(3) });
-    let status = &first.status_write.as_ref().unwrap().status;
+    assert_eq!(first.reads().count(), 2);
+    let answer = Ok(Items { items: 3 });
+    let list = ControllerAction::ListPodMetrics { selector: "app=web".into(), answer };
+    assert_eq!(first.actions()[1], list);
+    let status = &first.status_write().unwrap().status;
     assert_eq!((status.current_replicas, status.desired_replicas), (Some(3), 3));
     assert_eq!(status.observed_generation, Some(1));
     let messages: Vec<&str> = status.conditions.iter().map(|it| it.message.as_str()).collect();
@@ -43,9 +45,9 @@ fn a_steady_state_writes_nothing_and_reads_the_same() {
         ]
     );
     for decision in &world.decisions[1..] {
-        assert_eq!(decision.observation.status_write, None);
-        assert_eq!(decision.observation.reads, first.reads);
-        assert!(decision.observation.events.is_empty());
+        assert_eq!(decision.observation.status_write(), None);
+        assert!(decision.observation.reads().eq(first.reads()));
+        assert!(decision.observation.events().next().is_none());
     }
 }
 
@@ -57,7 +59,7 @@ fn times_are_stored_in_whole_seconds() {
     world.run(6);
     let decision = world.last();
     assert_eq!(decision.observation.at, Time(5_100_000_000));
-    let status = &decision.observation.status_write.as_ref().unwrap().status;
+    let status = &decision.observation.status_write().unwrap().status;
     assert_eq!(status.last_scale_time, Some(Time::from_secs(5)));
     assert_eq!(status.conditions[0].last_transition_time, Time::from_secs(5));
 }
@@ -71,7 +73,7 @@ fn a_size_of_zero_switches_the_controller_off() {
     let status = &world.hpa.as_ref().unwrap().status;
     assert_eq!((status.current_replicas, status.desired_replicas), (None, 0));
     assert_eq!(world.last().derivation.branch, Branch::Disabled);
-    assert_eq!(world.last().observation.status_write, None);
+    assert_eq!(world.last().observation.status_write(), None);
 }
 
 #[test]
@@ -82,8 +84,8 @@ fn limits_need_no_metrics_and_clear_their_status() {
     world.edit(Time::from_secs(7), |spec| spec.max_replicas = 5);
     world.run(7);
     let tick = &world.last().observation;
-    assert_eq!(tick.reads.len(), 1);
-    let status = &tick.status_write.as_ref().unwrap().status;
+    assert_eq!(tick.reads().count(), 1);
+    let status = &tick.status_write().unwrap().status;
     assert_eq!(status.current_metrics, []);
     assert_eq!((status.current_replicas, status.desired_replicas), (Some(12), 5));
     assert_eq!(

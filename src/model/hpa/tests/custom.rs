@@ -6,7 +6,7 @@ use crate::model::api::{
     PodMetricValue, PodsMetricAnswer, PodsMetricSource, Series, SeriesAnswer,
 };
 use crate::model::flags::Gate;
-use crate::model::observation::Read;
+use crate::model::observation::{ControllerAction, Items, SeriesValue};
 
 fn identifier(name: &str) -> Arc<MetricIdentifier> {
     Arc::new(MetricIdentifier { name: name.into(), selector: None })
@@ -95,16 +95,15 @@ fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> World {
 fn computed(world: &mut World) -> (i32, String) {
     let decision = world.first();
     let proposal = decision.derivation.metrics[0].proposal.unwrap();
-    let write = decision.observation.status_write.as_ref().unwrap();
+    let write = decision.observation.status_write().unwrap();
     let shown = match &write.status.current_metrics[0] {
-        MetricStatus::Pods { average_value, .. } => average_value.clone(),
-        MetricStatus::Object { value, average_value, .. }
-        | MetricStatus::External { value, average_value, .. } => {
-            assert!(value.is_none() || average_value.is_none());
-            value.clone().or(average_value.clone())
-        }
+        MetricStatus::Pods { pods } => &pods.current,
+        MetricStatus::Object { object } => &object.current,
+        MetricStatus::External { external } => &external.current,
         other => panic!("{other:?}"),
     };
+    assert!(shown.value.is_none() || shown.average_value.is_none());
+    let shown = shown.value.clone().or(shown.average_value.clone());
     (proposal, shown.unwrap().to_string())
 }
 
@@ -119,12 +118,12 @@ fn pods_are_averaged_and_missing_ones_filled_in() {
     let mut all = with_pods(pods("100"), &[Some("200"), Some("201"), Some("400")]);
     assert_eq!(computed(&mut all), (9, "267".to_owned()));
     assert_eq!(
-        all.last().observation.reads[1],
-        Read::PodsMetric {
+        all.last().observation.actions()[1],
+        ControllerAction::PodsMetric {
             metric: "rps".into(),
             selector: "app=web".into(),
             metric_selector: "".into(),
-            answer: Ok(3),
+            answer: Ok(Items { items: 3 }),
         }
     );
     assert!(message(&all).ends_with("a replica count from pods metric rps"));
@@ -164,11 +163,11 @@ fn a_metric_selector_is_part_of_the_query_and_an_absent_one_asks_for_all() {
         spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
     });
     assert_eq!(computed(&mut world), (4, "4".to_owned()));
-    let Read::ExternalMetric { metric_selector, answer, .. } = &world.last().observation.reads[1]
-    else {
-        panic!("{:?}", world.last().observation.reads);
+    let read = &world.last().observation.actions()[1];
+    let ControllerAction::ExternalMetric { metric_selector, answer, .. } = read else {
+        panic!("{read:?}");
     };
-    assert_eq!((&**metric_selector, answer), ("queue=q1", &Ok(1)));
+    assert_eq!((&**metric_selector, answer), ("queue=q1", &Ok(Items { items: 1 })));
     let name = "external metric queue(&LabelSelector{MatchLabels:map[string]string{queue: q1,},\
                 MatchExpressions:[]LabelSelectorRequirement{},})";
     assert!(message(&world).ends_with(name), "{}", message(&world));
@@ -188,7 +187,7 @@ fn a_metric_selector_that_is_none() {
         spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
     });
     world.run(0);
-    assert_eq!(world.last().observation.reads.len(), 1);
+    assert_eq!(world.last().observation.reads().count(), 1);
     assert!(world.events()[0].1.starts_with("values[0][queue]: Invalid value: \"!\": a valid"));
     let wrapped = "invalid metrics (1 invalid out of 1), first error is: failed to get queue \
                    external metric value: failed to get external metric queue: values[0][queue]";
@@ -202,15 +201,15 @@ fn the_value_of_an_object_is_multiplied_with_the_pods_that_are_ready() {
     world.kinds[0].terminating = true;
     assert_eq!(computed(&mut world), (10, "250".to_owned()));
     assert!(message(&world).ends_with("a replica count from Ingress metric rps"));
-    let read = &world.last().observation.reads[1];
+    let read = &world.last().observation.actions()[1];
     assert_eq!(
         read,
-        &Read::ObjectMetric {
+        &ControllerAction::ObjectMetric {
             metric: "rps".into(),
             kind: "Ingress.networking.k8s.io".into(),
             name: "main".into(),
             metric_selector: "".into(),
-            answer: Ok("250".into()),
+            answer: Ok(SeriesValue { value: "250".into() }),
         }
     );
     // Nobody is ready: 0, however large the value is.
@@ -258,7 +257,7 @@ fn an_object_has_one_series_and_a_target_of_its_type() {
     let text = "invalid object metric source: neither a value target nor an average value target \
                 was set";
     assert_eq!(unfit.events()[0].1, text);
-    assert_eq!(unfit.last().observation.reads.len(), 1);
+    assert_eq!(unfit.last().observation.reads().count(), 1);
 }
 
 #[test]
@@ -337,10 +336,10 @@ fn two_of_three_metrics_fail() {
     assert_eq!(world.last().derivation.proposal, Some(6));
     let reasons: Vec<String> = world.events().into_iter().map(|(reason, _)| reason).collect();
     assert_eq!(reasons, ["FailedGetPodsMetric", "FailedGetObjectMetric", "SuccessfulRescale"]);
-    let error = world.last().observation.errors[0].to_string();
+    let error = world.last().observation.errors().next().unwrap().to_string();
     assert!(error.starts_with("invalid metrics (2 invalid out of 3), first error is: failed to"));
-    let write = world.last().observation.status_write.as_ref().unwrap();
-    assert_eq!(write.status.current_metrics[0], MetricStatus::Empty);
+    let write = world.last().observation.status_write().unwrap();
+    assert_eq!(write.status.current_metrics[0], MetricStatus::Empty {});
     assert!(matches!(write.status.current_metrics[1], MetricStatus::External { .. }));
     // Then it scales down: it is not.
     world.custom.externals.insert("queue".into(), series(&["100m"]));

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::api::MetricStatus;
 
 fn errors(decision: &Decision) -> Vec<&str> {
-    decision.observation.errors.iter().map(|error| error.as_str()).collect()
+    decision.observation.errors().map(|error| error.as_str()).collect()
 }
 
 fn message(world: &World, type_: ConditionType) -> &str {
@@ -36,7 +36,7 @@ fn an_api_version_that_cannot_be_parsed() {
     let error = "unexpected GroupVersion string: a/b/c";
     let expected = format!("invalid API version in scale target reference: {error}");
     assert_eq!(errors(world.first()), [expected.as_str()]);
-    assert!(world.last().observation.reads.is_empty());
+    assert!(world.last().observation.actions().iter().all(|action| !action.is_read()));
     assert_eq!(world.events(), [("FailedGetScale".to_owned(), error.to_owned())]);
 }
 
@@ -70,7 +70,7 @@ fn metrics_that_cannot_be_read() {
         format!("the HPA was unable to compute the replica count: {g}")
     );
     let status = &world.hpa.as_ref().unwrap().status;
-    assert_eq!(status.current_metrics, [MetricStatus::Empty]);
+    assert_eq!(status.current_metrics, [MetricStatus::Empty {}]);
     assert_eq!((status.current_replicas, status.desired_replicas), (Some(3), 0));
     assert_eq!(world.condition(ConditionType::ScalingLimited), None);
 }
@@ -116,7 +116,7 @@ fn one_failing_metric_blocks_scaling_down_only() {
     assert_eq!(world.condition(ConditionType::ScalingActive), Some((true, "ValidMetricFound")));
     let metrics_written = &world.hpa.as_ref().unwrap().status.current_metrics;
     assert_eq!(metrics_written.len(), 2);
-    assert_eq!(metrics_written[1], MetricStatus::Empty);
+    assert_eq!(metrics_written[1], MetricStatus::Empty {});
 
     let mut world = World::of(spec(1, 10, metrics()), 3, ready("100m"));
     world.run(600);
@@ -177,8 +177,8 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
     let decision = world.controller.sync(&input).unwrap();
     let text = "pods by selector app=web are controlled by more than one HPA (e.g. [default/other \
                 default/web])";
-    assert_eq!(decision.observation.events[0].message.as_str(), text);
-    assert_eq!(decision.observation.events[0].reason.as_str(), "AmbiguousSelector");
+    assert_eq!(decision.observation.events().next().unwrap().message.as_str(), text);
+    assert_eq!(decision.observation.events().next().unwrap().reason.as_str(), "AmbiguousSelector");
     world.run(15);
     assert_eq!(world.events()[0].1, text);
 
@@ -194,14 +194,14 @@ fn a_conflict_is_tried_five_times() {
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.update_scale = Some(api_error(409, "Conflict", "changed"));
     let tick = &world.first().observation;
-    assert_eq!(tick.scale_writes.len(), 5);
-    assert_eq!(tick.reads.len(), 2 + 5);
-    assert_eq!(tick.errors.len(), 1);
+    assert_eq!(tick.scale_writes().count(), 5);
+    assert_eq!(tick.reads().count(), 2 + 5);
+    assert_eq!(tick.errors().count(), 1);
     // Another refusal is final, but the scale is read once more.
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.update_scale = Some(api_error(409, "AlreadyExists", "changed"));
     let tick = &world.first().observation;
-    assert_eq!((tick.scale_writes.len(), tick.reads.len()), (1, 3));
+    assert_eq!((tick.scale_writes().count(), tick.reads().count()), (1, 3));
 }
 
 #[test]
@@ -211,14 +211,17 @@ fn a_status_that_cannot_be_written() {
     world.run(15);
     for decision in &world.decisions {
         assert_eq!(errors(decision), ["failed to update status for web: changed"]);
-        assert_eq!(decision.observation.events[0].reason.as_str(), "FailedUpdateStatus");
-        assert!(decision.observation.status_write.as_ref().unwrap().error.is_some());
+        assert_eq!(
+            decision.observation.events().next().unwrap().reason.as_str(),
+            "FailedUpdateStatus"
+        );
+        assert!(decision.observation.status_write().unwrap().error.is_some());
     }
     // Together with another error: both, in order.
     world.pod_metrics = Some(api_error(503, "ServiceUnavailable", "down"));
     world.run(30);
     let reasons: Vec<&str> =
-        world.last().observation.events.iter().map(|event| event.reason.as_str()).collect();
+        world.last().observation.events().map(|event| event.reason.as_str()).collect();
     assert_eq!(
         reasons,
         ["FailedGetResourceMetric", "FailedUpdateStatus", "FailedComputeMetricsReplicas"]

@@ -279,7 +279,7 @@ impl World {
             self.scale.replicas = replicas;
             self.scale.status_replicas = replicas;
         }
-        let written = decision.observation.status_write.as_ref();
+        let written = decision.observation.status_write();
         if let Some(write) = written.filter(|write| write.error.is_none()) {
             self.hpa.as_mut().unwrap().status = write.status.clone();
             self.controller.hpa_updated(&self.key, false, now);
@@ -306,7 +306,7 @@ impl World {
 
     /// All events: reason and message.
     pub(super) fn events(&self) -> Vec<(String, String)> {
-        let all = self.decisions.iter().flat_map(|decision| &decision.observation.events);
+        let all = self.decisions.iter().flat_map(|decision| decision.observation.events());
         all.map(|event| (event.reason.to_string(), event.message.to_string())).collect()
     }
 

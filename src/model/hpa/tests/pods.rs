@@ -1,6 +1,7 @@
 //! The pods that count, and the assumed usage of the others.
 
 use super::*;
+use crate::model::api::{MetricStatus, MetricValueStatus, ResourceMetricStatus};
 use crate::model::derivation::{Filled, Path, PodCounts};
 
 fn secs(seconds: i64) -> Time {
@@ -148,14 +149,18 @@ fn average_values_count_pods_that_are_not_known() {
     let mut world = World::of(spec, 4, ready("200Mi"));
     world.resource = "memory";
     world.request = None;
-    let status = &world.first().observation.status_write.as_ref().unwrap().status;
+    let status = &world.first().observation.status_write().unwrap().status;
     let value = quantity("200Mi");
     assert_eq!(
         status.current_metrics,
-        [crate::model::api::MetricStatus::Resource {
-            name: "memory".into(),
-            average_utilization: None,
-            average_value: Some(value),
+        [MetricStatus::Resource {
+            resource: ResourceMetricStatus {
+                name: "memory".into(),
+                current: MetricValueStatus {
+                    average_value: Some(value),
+                    ..MetricValueStatus::default()
+                },
+            },
         }]
     );
     assert_eq!(world.sizes(), [(0, 8)]);

@@ -1,7 +1,10 @@
 //! Metrics of one container, and requests of containers, sidecars and whole pods.
 
 use super::*;
-use crate::model::api::{ContainerResourceMetricSource, MetricStatus, Requests};
+use crate::model::api::{
+    ContainerResourceMetricSource, ContainerResourceMetricStatus, MetricStatus, MetricValueStatus,
+    Requests,
+};
 use crate::model::flags::Gate;
 
 fn of(name: &str, target: MetricTarget) -> MetricSpec {
@@ -29,7 +32,7 @@ fn shown(metric: MetricSpec, pod: PodSpec, gates: FeatureGates) -> Result<i32, S
     world.pod_spec = Some(pod);
     let decision = world.first();
     let usage = decision.derivation.metrics[0].usage.and_then(|usage| usage.utilization);
-    usage.ok_or_else(|| decision.observation.events[0].message.to_string())
+    usage.ok_or_else(|| decision.observation.events().next().unwrap().message.to_string())
 }
 
 fn cpu_of(pod: PodSpec) -> Result<i32, String> {
@@ -47,14 +50,19 @@ fn a_metric_of_one_container() {
     let mut world = World::of(spec(1, 10, vec![metric()]), 1, ready("2"));
     world.pod_spec = Some(app());
     world.run(0);
-    let write = world.last().observation.status_write.as_ref().unwrap();
+    let write = world.last().observation.status_write().unwrap();
     assert_eq!(
         write.status.current_metrics,
         [MetricStatus::ContainerResource {
-            name: "cpu".into(),
-            container: "app".into(),
-            average_utilization: Some(100),
-            average_value: Some(quantity("2")),
+            container_resource: ContainerResourceMetricStatus {
+                name: "cpu".into(),
+                container: "app".into(),
+                current: MetricValueStatus {
+                    value: None,
+                    average_value: Some(quantity("2")),
+                    average_utilization: Some(100),
+                },
+            },
         }]
     );
     let name = "cpu container resource utilization (percentage of request)";

@@ -83,16 +83,19 @@ fn a_scale_that_is_never_written_moves_the_condition_every_tick() {
     assert_eq!(world.decisions.len(), 3);
     for decision in &world.decisions {
         let tick = &decision.observation;
-        let status = &tick.status_write.as_ref().unwrap().status;
+        let status = &tick.status_write().unwrap().status;
         let condition = &status.conditions[0];
         assert_eq!((condition.status, condition.reason.as_str()), (false, "FailedUpdateScale"));
         assert_eq!(condition.last_transition_time, tick.at);
         assert_eq!(status.desired_replicas, 0);
         assert_eq!(
-            tick.events[0].message.as_str(),
+            tick.events().next().unwrap().message.as_str(),
             format!("New size: 6; reason: {ABOVE}; error: no")
         );
-        assert_eq!(tick.errors[0].as_str(), "failed to rescale Deployment/default/web: no");
+        assert_eq!(
+            tick.errors().next().unwrap().as_str(),
+            "failed to rescale Deployment/default/web: no"
+        );
         assert_eq!(decision.derivation.limited_by(), Some("scale not written"));
     }
     assert_eq!(world.sizes(), []);
