@@ -64,10 +64,11 @@ fn play(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, En
         }
     })?;
     suite.say(&format!(
-        "{release}: {} conform, {} diverge, {} without a verdict, {} skipped; {} ticks in {:.0} s, \
-         {} of them on a boundary in time; {} scenarios were retried",
+        "{release}: {} conform, {} diverge, {} with unmet expectations, {} without a verdict, \
+         {} skipped; {} ticks in {:.0} s, {} of them on a boundary in time; {} scenarios were retried",
         summary.conforms,
         summary.diverges,
+        summary.unmet,
         summary.inconclusive,
         summary.skipped,
         summary.ticks,

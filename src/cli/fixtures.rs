@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use globset::GlobBuilder;
+use fast_glob::glob_match;
 use include_dir::{Dir, include_dir};
 
 use super::exit;
@@ -151,18 +151,15 @@ impl Fixtures {
     }
 
     fn named(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
-        let glob = if name.contains(['*', '?', '[', '{']) {
-            let glob = GlobBuilder::new(name).literal_separator(true).build();
-            let glob = glob.map_err(|error| Failure::usage(format!("invalid glob: {error}")))?;
-            Some(glob.compile_matcher())
-        } else {
-            None
-        };
+        let is_glob = name.contains(['*', '?', '[', '{']);
+        if is_glob && let Some(bracket) = unclosed(name) {
+            return Err(Failure::usage(format!("{name:?} is not a glob: {bracket} is not closed")));
+        }
         let folder = format!("{}/", name.trim_end_matches('/'));
-        let matches = |fixture: &&Fixture| match &glob {
-            Some(glob) => glob.is_match(&fixture.id),
+        let matches = |fixture: &&Fixture| match is_glob {
+            true => glob_match(name, &*fixture.id),
             // Paths of folders also match fixtures built into this program.
-            None => {
+            false => {
                 fixture.id == name
                     || fixture.id.starts_with(&folder)
                     || fixture.path.starts_with(&folder)
@@ -426,9 +423,34 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
+/// A bracket of a glob that is never closed.
+fn unclosed(glob: &str) -> Option<char> {
+    let mut open: Vec<char> = Vec::new();
+    let mut chars = glob.chars();
+    while let Some(c) = chars.next() {
+        match (open.last(), c) {
+            (_, '\\') => drop(chars.next()),
+            (Some('['), ']') | (Some('{'), '}') => drop(open.pop()),
+            (Some('['), _) => {}
+            (_, '[' | '{') => open.push(c),
+            _ => {}
+        }
+    }
+    open.pop()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brackets_of_a_glob_have_to_be_closed() {
+        for glob in ["**/*edge*", "{limits,tolerance}/*", "[!a-c]*", "[[]x", r"\{*"] {
+            assert_eq!(unclosed(glob), None, "{glob}");
+        }
+        assert_eq!(unclosed("tolerance/[a-"), Some('['));
+        assert_eq!(unclosed("{limits,tolerance/*"), Some('{'));
+    }
 
     #[test]
     fn near_names_are_suggested_and_far_ones_are_not() {

@@ -372,7 +372,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
 
 /// The exit code of a run.
 pub(super) fn code(summary: &Summary) -> u8 {
-    if summary.diverges > 0 || !summary.stale_known.is_empty() {
+    if summary.is_bad() {
         exit::DIVERGES
     } else if summary.inconclusive > 0 || !summary.missing.is_empty() {
         exit::ENGINE
@@ -400,6 +400,8 @@ mod tests {
         assert_eq!(code(&summary(3, 1, 1, 0)), exit::DIVERGES);
         assert_eq!(code(&summary(3, 0, 1, 0)), exit::ENGINE);
         assert_eq!(code(&summary(0, 0, 0, 2)), exit::NOTHING);
+        let unmet = Summary { unmet: 1, ..summary(3, 0, 0, 0) };
+        assert_eq!(code(&unmet), exit::DIVERGES);
         let stale = Summary { stale_known: vec![String::new()], ..summary(3, 0, 0, 0) };
         assert_eq!(code(&stale), exit::DIVERGES);
         let gap = Summary { missing: vec![String::new()], ..summary(3, 0, 0, 0) };

@@ -284,7 +284,10 @@ pub(super) struct SummaryFigures {
 pub(super) struct Counts {
     pub(super) scenarios: usize,
     conforms: usize,
+    /// With those whose expectations are unmet, which are also counted by themselves.
     diverges: usize,
+    #[serde(default)]
+    unmet: usize,
     inconclusive: usize,
     skipped: usize,
     ticks: usize,
@@ -303,7 +306,8 @@ impl Counts {
         Counts {
             scenarios: summary.scenarios,
             conforms: summary.conforms,
-            diverges: summary.diverges,
+            diverges: summary.diverges + summary.unmet,
+            unmet: summary.unmet,
             inconclusive: summary.inconclusive,
             skipped: summary.skipped,
             ticks: summary.ticks,

@@ -195,9 +195,12 @@ fn figures(summary: &Summary, of: &str) -> String {
         let text = format!("{} {what}", thousands(number));
         if number == 0 { text } else { paint(style, &text) }
     };
-    let bad = summary.diverges > 0 || !summary.stale_known.is_empty();
     let unknown = summary.inconclusive > 0 || !summary.missing.is_empty();
-    let good = if bad || unknown { anstyle::Style::new() } else { GOOD };
+    let good = if summary.is_bad() || unknown { anstyle::Style::new() } else { GOOD };
+    let unmet = match summary.unmet {
+        0 => String::new(),
+        many => format!(", {}", count(many, "with unmet expectations", BAD)),
+    };
     let stale = match summary.stale_known.len() {
         0 => String::new(),
         gone => format!(", {}", count(gone, "stale", BAD)),
@@ -216,7 +219,7 @@ fn figures(summary: &Summary, of: &str) -> String {
     };
     let _ = writeln!(
         out,
-        "{of}: {}, {}, {}, {}{stale}{missing}; {}{boundaries} in {}{replayed}",
+        "{of}: {}, {}{unmet}, {}, {}{stale}{missing}; {}{boundaries} in {}{replayed}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),

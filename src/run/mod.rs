@@ -225,8 +225,10 @@ pub struct Summary {
     pub scenarios: usize,
     /// As the model said and as expected.
     pub conforms: usize,
-    /// With a divergence or an unmet expectation.
+    /// Not as the model said.
     pub diverges: usize,
+    /// As the model said, but with an unmet expectation.
+    pub unmet: usize,
     /// Without a verdict.
     pub inconclusive: usize,
     /// Not run.
@@ -253,12 +255,20 @@ impl Summary {
         self.scenarios += other.scenarios;
         self.conforms += other.conforms;
         self.diverges += other.diverges;
+        self.unmet += other.unmet;
         self.inconclusive += other.inconclusive;
         self.skipped += other.skipped;
         self.ticks += other.ticks;
         self.boundaries += other.boundaries;
         self.replayed += other.replayed;
         self.stale_known.extend_from_slice(&other.stale_known);
+    }
+
+    /// Whether a scenario shows that something is wrong: a divergence, an unmet expectation, or a
+    /// known disagreement that is gone.
+    #[must_use]
+    pub fn is_bad(&self) -> bool {
+        self.diverges + self.unmet + self.stale_known.len() > 0
     }
 
     /// Counts one outcome.
@@ -269,7 +279,8 @@ impl Summary {
         self.replayed += usize::from(outcome.replays > 0);
         match outcome.verdict {
             Verdict::Conforms => self.conforms += 1,
-            Verdict::Diverges(_) | Verdict::Unexpected => self.diverges += 1,
+            Verdict::Diverges(_) => self.diverges += 1,
+            Verdict::Unexpected => self.unmet += 1,
             Verdict::Inconclusive { .. } => self.inconclusive += 1,
             Verdict::Skipped { .. } => self.skipped += 1,
         }
