@@ -7,6 +7,8 @@ mod support;
 
 use std::process::ExitCode;
 
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use kube_lockstep::compare::api_answers;
 use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::upstream::Upstream;
@@ -16,8 +18,6 @@ use kube_lockstep::model::time::Time;
 use kube_lockstep::trace::{ApiAnswer, ApiOutcome};
 use kube_lockstep::world::Change;
 use libtest_mimic::Failed;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 use support::trials::Suite;
 

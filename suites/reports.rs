@@ -342,6 +342,6 @@ fn the_summary_of_json_has_exactly_these_keys() {
     let json = json(&events(vec![one_field(), unexpected(), skipped()], &[], None));
     insta::assert_snapshot!(
         json.lines().last().unwrap_or_default(),
-        @r#"{"summary":{"version":"0.1.0","engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":2,"inconclusive":0,"skipped":1,"ticks":9,"seconds":0.812}}"#
+        @r#"{"summary":{"version":"0.1.0","engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":2,"unmet":1,"inconclusive":0,"skipped":1,"ticks":9,"seconds":0.812}}"#
     );
 }

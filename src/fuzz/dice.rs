@@ -3,8 +3,8 @@
 //! Ranges and choices are implemented here, because those of a library may change between versions,
 //! and a seed in a bug report must always give the same scenario.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// The random numbers of one scenario.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ fn json_is_all_there_is_on_standard_output_and_ends_with_the_summary() {
         "scenarios",
         "conforms",
         "diverges",
+        "unmet",
         "inconclusive",
         "skipped",
         "ticks",

@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Child;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// Gives the seed of another run, so that the moments are the same again.
 const SEED: &str = "KUBE_LOCKSTEP_KILLS_SEED";
