@@ -16,6 +16,17 @@
 //!                                └──changes──► model ──predictions────────┘
 //! ```
 //!
+//! # Use as a library
+//!
+//! The macro `suite!` makes a test of a folder of scenarios: one line in a file below `tests/`.
+//! `Lockstep` runs a single [`Scenario`] on an `Engine`, and `Predict` runs it on the model alone.
+//! They require the feature `engines`; `default-features = false` leaves out the command.
+//!
+//! ```no_run
+//! # #[cfg(feature = "engines")]
+//! kube_lockstep::suite!("tests/hpa/**/*.yaml");
+//! ```
+//!
 //! # Code map
 //!
 //! | module | purpose | may use |
@@ -54,6 +65,8 @@
 //! - *Poisoned*: a tick after the first divergence, which is run but not compared.
 //! - *Derivation*: the values, limits and windows that led the model to a decision.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod compare;
 pub mod engine;
 pub mod expect;
@@ -66,5 +79,12 @@ pub mod world;
 
 #[cfg(feature = "cli")]
 pub mod cli;
-#[cfg(feature = "cli")]
+#[cfg(feature = "engines")]
+mod facade;
+#[cfg(feature = "engines")]
 pub mod report;
+
+#[cfg(feature = "engines")]
+pub use facade::{Engine, Error, Lockstep, Predict, Prediction, Report, Suite};
+pub use model::rules::Release;
+pub use scenario::Scenario;

@@ -4,9 +4,8 @@ use std::io;
 
 use super::fixtures::Fixtures;
 use super::{Format, OfRelease, Source, columns, exit, show, unless_closed};
-use crate::expect::{self, Sizes};
 use crate::report::{json, table};
-use crate::run::free_run;
+use crate::{Predict, Prediction};
 
 const HELP: &str = "\
 Exit codes:
@@ -35,32 +34,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
-    let run = free_run(&scenario, release);
-    // Expectations for other releases do not apply.
-    let spoken_of =
-        scenario.releases.contains(release) && scenario.unsupported_on(release).is_none();
-    // If the run ends early, no expectation applies.
+    let prediction = Predict::new(scenario.clone()).release(release).run();
+    let applies = prediction.is_supported();
+    let Prediction { run, unmet, .. } = &prediction;
     let whole = run.unplayable.is_none();
-    let expected = if spoken_of && whole { scenario.expect.as_slice() } else { &[] };
-    let sizes = Sizes::of(&scenario);
-    let unmet = expect::evaluate((expected, release), &run.trace.ticks, &sizes, &run.outside);
     match args.format {
         Format::Text => {
             let mut text = String::new();
-            if !spoken_of {
+            if !applies {
                 text.push_str(&table::other_release(&scenario, release, columns()));
             }
-            text.push_str(&table::free_run(&scenario, &run, &release.to_string(), columns()));
-            let here = expected.iter().filter(|it| it.releases.contains(release));
-            let (path, expected) = (&scenario.path, here.count());
+            text.push_str(&table::free_run(&scenario, run, &release.to_string(), columns()));
             if whole {
-                text.push_str(&table::expectations(path, expected, &unmet, columns()));
+                let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
+                let expected = if applies { here.count() } else { 0 };
+                text.push_str(&table::expectations(&scenario.path, expected, unmet, columns()));
             }
             show(&text)?;
         }
         Format::Json => {
             let skipped = scenario.unsupported_on(release);
-            unless_closed(json::free_run(&mut io::stdout(), &run, &unmet, skipped.as_deref()))?;
+            unless_closed(json::free_run(&mut io::stdout(), run, unmet, skipped.as_deref()))?;
         }
     }
     if let Some(why) = &run.unplayable {

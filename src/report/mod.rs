@@ -16,6 +16,7 @@ mod outcome;
 pub mod results;
 pub mod style;
 pub mod table;
+#[cfg(feature = "cli")]
 pub mod terminal;
 
 use std::io;

@@ -73,7 +73,7 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
 }
 
 /// The replicas of a target over time.
-fn points(scenario: &Scenario, run: &FreeRun, target: usize) -> Vec<(Time, i32)> {
+pub(crate) fn points(scenario: &Scenario, run: &FreeRun, target: usize) -> Vec<(Time, i32)> {
     let initial = scenario.targets().nth(target).map(|target| (Time::ZERO, target.replicas));
     let mut points: Vec<(Time, i32)> = initial.into_iter().collect();
     // At the same time, manual changes precede the controller's, as in the world; the sort is

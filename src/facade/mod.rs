@@ -1,0 +1,366 @@
+//! The library in a few types: [`Lockstep`] compares the model with an engine, [`Predict`] runs the
+//! model alone, and a [`Suite`] makes a test of a folder of scenarios.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::engine::model::Model;
+use crate::engine::upstream::{Upstream, build};
+use crate::engine::{Engine as AnyEngine, EngineError};
+use crate::expect::{self, Sizes, Unmet};
+use crate::model::rules::Release;
+use crate::model::time::{Span, Time};
+use crate::report::{self, table};
+use crate::run::{self, FreeRun, Outcome, Setting, Verdict, free_run, run_one};
+use crate::scenario::{self, Scenario};
+
+mod suite;
+
+pub use suite::Suite;
+
+/// The width of reports.
+const COLUMNS: usize = 100;
+
+/// The reason why a scenario or a folder of scenarios could not be run.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that is not a valid scenario.
+    #[error(transparent)]
+    Scenario(#[from] scenario::Error),
+    /// The environment variable `KUBE_LOCKSTEP_ENGINE` names no engine.
+    #[error("KUBE_LOCKSTEP_ENGINE: {0}")]
+    EngineName(String),
+    /// An engine that is not available.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A file or folder that cannot be read.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the operating system.
+        why: String,
+    },
+    /// A glob that matches no file.
+    #[error("{glob}: {why}")]
+    Glob {
+        /// The glob.
+        glob: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl FromStr for Scenario {
+    type Err = scenario::Error;
+
+    /// Reads a scenario from YAML. It can't refer to other files: [`Scenario::read`] allows that.
+    fn from_str(text: &str) -> Result<Scenario, scenario::Error> {
+        let no_files = |_: &str| Err("the scenario was not read from a file".to_owned());
+        scenario::parse("scenario.yaml", text, &no_files)
+    }
+}
+
+impl Scenario {
+    /// Reads the file of a scenario. The path in `hpa.file` is relative to its folder.
+    ///
+    /// # Errors
+    /// If the file can't be read, or is not a valid scenario.
+    pub fn read(path: impl AsRef<Path>) -> Result<Scenario, Error> {
+        let path = path.as_ref();
+        let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+        let text = read(path).map_err(|why| Error::Io { path: path.to_owned(), why })?;
+        let beside = |name: &str| read(&path.with_file_name(name));
+        Ok(scenario::parse(&path.to_string_lossy(), &text, &beside)?)
+    }
+}
+
+/// The engine that the model is compared with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Engine {
+    /// Upstream's controller if it is built or Go can build it; otherwise the model itself, so that
+    /// only the expectations of scenarios are checked. [`Report::note`] says so.
+    #[default]
+    Best,
+    /// Upstream's controller in virtual time. The first use builds it, which requires Go.
+    Upstream,
+    /// A program that implements the engine protocol.
+    Program(PathBuf),
+    /// The model itself: only the expectations of scenarios are checked.
+    Model,
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    /// Reads `best`, `upstream` or `model`.
+    fn from_str(text: &str) -> Result<Engine, String> {
+        match text {
+            "best" => Ok(Engine::Best),
+            "upstream" => Ok(Engine::Upstream),
+            "model" => Ok(Engine::Model),
+            _ => Err(format!("unknown engine {text:?}: expected best, upstream or model")),
+        }
+    }
+}
+
+/// An engine that is ready, and why it is not the preferred one.
+struct Ready {
+    engine: Box<dyn AnyEngine>,
+    note: Option<String>,
+}
+
+impl Engine {
+    fn prepare(&self, release: Release) -> Result<Ready, EngineError> {
+        let ready = |engine: Box<dyn AnyEngine>| Ready { engine, note: None };
+        let upstream = || {
+            let stop = AtomicBool::new(false);
+            let program = build::ensure(build::What::Host, release, &stop, &mut |_, _| {})?;
+            Ok(ready(Box::new(Upstream::new(program, release))))
+        };
+        match self {
+            Engine::Upstream => upstream(),
+            Engine::Program(program) => Ok(ready(Box::new(run::of_program(program, release)))),
+            Engine::Model => Ok(ready(Box::new(Model::new(release)))),
+            Engine::Best => upstream().or_else(|error| match error {
+                EngineError::Unavailable { why, .. } => {
+                    let note = format!(
+                        "on the model alone, which checks expectations only, since upstream can't \
+                         run here: {why}"
+                    );
+                    Ok(Ready { engine: Box::new(Model::new(release)), note: Some(note) })
+                }
+                broken @ EngineError::Broken { .. } => Err(broken),
+            }),
+        }
+    }
+}
+
+/// Runs a scenario on an engine in lockstep with the model.
+///
+/// ```
+/// use kube_lockstep::{Engine, Lockstep, Scenario};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let scenario: Scenario = "
+/// apiVersion: kube-lockstep.dev/v1alpha1
+/// kind: Scenario
+/// requirement: Twice the target doubles the replicas.
+/// hpa:
+///   apiVersion: autoscaling/v2
+///   kind: HorizontalPodAutoscaler
+///   metadata: {name: web}
+///   spec:
+///     scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+///     maxReplicas: 10
+///     metrics:
+///       - type: Resource
+///         resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+/// workload: {replicas: 3, containers: [{name: app, requests: {cpu: 100m}}]}
+/// metrics: {resource: [{name: cpu, perPod: 100m}]}
+/// until: 30s
+/// expect:
+///   - {tick: 1, replicas: 6}
+/// ".parse()?;
+/// // Without `engine`, upstream's controller is built if Go is installed.
+/// let report = Lockstep::new(scenario).engine(Engine::Model).run()?;
+/// assert!(report.conforms(), "{report}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is run before `run` is called"]
+pub struct Lockstep {
+    scenario: Arc<Scenario>,
+    engine: Engine,
+    release: Release,
+}
+
+impl Lockstep {
+    /// A run on the best engine that is available, in its newest release.
+    pub fn new(scenario: impl Into<Arc<Scenario>>) -> Lockstep {
+        let (scenario, engine) = (scenario.into(), Engine::default());
+        Lockstep { scenario, engine, release: Release::NEWEST }
+    }
+
+    /// Another engine.
+    pub fn engine(mut self, engine: Engine) -> Lockstep {
+        self.engine = engine;
+        self
+    }
+
+    /// Another release of Kubernetes.
+    pub fn release(mut self, release: Release) -> Lockstep {
+        self.release = release;
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If the engine is not available. An engine that fails later gives a report without a verdict.
+    pub fn run(&self) -> Result<Report, EngineError> {
+        Ok(self.engine.prepare(self.release)?.run(&self.scenario))
+    }
+}
+
+impl Ready {
+    fn run(&mut self, scenario: &Arc<Scenario>) -> Report {
+        Report { outcome: run_one(scenario, &mut *self.engine, &[]), note: self.note.clone() }
+    }
+}
+
+/// The report of one scenario. Its `Display` is the text that the command prints, without colours.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The verdict, the trace and the unmet expectations.
+    pub outcome: Outcome,
+    /// Why the run was not made on the preferred engine.
+    pub note: Option<String>,
+}
+
+impl Report {
+    /// Whether the engine did what the model predicts, and all expectations are met.
+    #[must_use]
+    pub fn conforms(&self) -> bool {
+        self.outcome.verdict == Verdict::Conforms
+    }
+
+    /// Fails a test unless the scenario conforms.
+    ///
+    /// # Panics
+    /// With the report, if it does not.
+    #[track_caller]
+    pub fn assert_conforms(&self) {
+        assert!(self.conforms(), "{self}");
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = &self.outcome;
+        let setting = Setting {
+            engine: outcome.engine.clone(),
+            release: outcome.release.clone(),
+            ..Setting::default()
+        };
+        let text = report::outcome(outcome, &setting, COLUMNS).unwrap_or_else(|| {
+            let ticks = report::counted(outcome.ticks, "tick");
+            format!("conforms  {}   v{}   {ticks}", outcome.id, outcome.release)
+        });
+        write!(f, "{}", anstream::adapter::strip_str(text.trim_end()))?;
+        self.note.iter().try_for_each(|note| write!(f, "\n  note: {note}"))
+    }
+}
+
+/// Predicts a scenario on the model alone: no cluster, no Go.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use kube_lockstep::{Predict, Scenario};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let scenario: Scenario = "
+/// apiVersion: kube-lockstep.dev/v1alpha1
+/// kind: Scenario
+/// requirement: A load of five CPUs requires ten replicas at 50 % of one CPU each.
+/// hpa:
+///   apiVersion: autoscaling/v2
+///   kind: HorizontalPodAutoscaler
+///   metadata: {name: web}
+///   spec:
+///     scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+///     maxReplicas: 20
+///     metrics:
+///       - type: Resource
+///         resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+/// workload: {replicas: 8, containers: [{name: app, requests: {cpu: 1}}]}
+/// metrics: {resource: [{name: cpu, load: 5}]}
+/// until: 10m
+/// ".parse()?;
+/// let prediction = Predict::new(scenario).run();
+/// assert_eq!(prediction.replicas_at(Duration::from_secs(300)), 10);
+/// println!("{prediction}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is run before `run` is called"]
+pub struct Predict {
+    scenario: Arc<Scenario>,
+    release: Release,
+}
+
+impl Predict {
+    /// A prediction for the newest release of Kubernetes.
+    pub fn new(scenario: impl Into<Arc<Scenario>>) -> Predict {
+        Predict { scenario: scenario.into(), release: Release::NEWEST }
+    }
+
+    /// Another release.
+    pub fn release(mut self, release: Release) -> Predict {
+        self.release = release;
+        self
+    }
+
+    /// Runs the model.
+    #[must_use]
+    pub fn run(self) -> Prediction {
+        let Predict { scenario, release } = self;
+        let run = free_run(&scenario, release);
+        // Expectations for other releases do not apply, and none applies if the run ends early.
+        let applies = is_supported(&scenario, release) && run.unplayable.is_none();
+        let expected = if applies { scenario.expect.as_slice() } else { &[] };
+        let sizes = Sizes::of(&scenario);
+        let unmet = expect::evaluate((expected, release), &run.trace.ticks, &sizes, &run.outside);
+        Prediction { run, unmet, scenario, release }
+    }
+}
+
+/// The prediction of a scenario. Its `Display` is the table of the command, without colours.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Prediction {
+    /// Every reconcile, with its derivation.
+    pub run: FreeRun,
+    /// The expectations that are not met.
+    pub unmet: Vec<Unmet>,
+    scenario: Arc<Scenario>,
+    release: Release,
+}
+
+fn is_supported(scenario: &Scenario, release: Release) -> bool {
+    scenario.releases.contains(release) && scenario.unsupported_on(release).is_none()
+}
+
+impl Prediction {
+    /// Whether the scenario is meant for the release and can run on it.
+    #[must_use]
+    pub fn is_supported(&self) -> bool {
+        is_supported(&self.scenario, self.release)
+    }
+
+    /// The replicas of the workload at a time after the start of the scenario.
+    #[must_use]
+    pub fn replicas_at(&self, time: Duration) -> i32 {
+        let time = Time::ZERO + Span(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+        let sizes = table::points(&self.scenario, &self.run, 0);
+        sizes.iter().rfind(|(at, _)| *at <= time).map_or(0, |(_, size)| *size)
+    }
+}
+
+impl fmt::Display for Prediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let release = self.release.to_string();
+        let text = table::free_run(&self.scenario, &self.run, &release, COLUMNS);
+        write!(f, "{}", anstream::adapter::strip_str(&text))
+    }
+}
