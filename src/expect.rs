@@ -84,7 +84,8 @@ impl Sizes {
 /// time. A reconcile at the same time comes after them.
 #[must_use]
 pub fn evaluate(
-    (expect, release): (&[Expectation], Release),
+    expect: &[Expectation],
+    release: Release,
     observations: &[Observation],
     sizes: &Sizes,
     outside: &[ExternalScale],

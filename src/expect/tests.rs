@@ -40,7 +40,7 @@ fn outside(seconds: i64, replicas: i32) -> ExternalScale {
 fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
     let expectation =
         Expectation { line: 7, releases: ReleaseRange::default(), hpa: None, when, what };
-    let mut unmet = evaluate((&[expectation], Release::NEWEST), observations, &sizes(), &[]);
+    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &sizes(), &[]);
     assert!(unmet.iter().all(|unmet| unmet.line == 7));
     unmet.pop().map(|unmet| unmet.what)
 }
@@ -66,9 +66,9 @@ fn replicas_are_kept_until_another_write() {
         }]
     };
     // A person's size at the tick's own instant is there before the tick.
-    assert_eq!(evaluate((&expect(2), Release::NEWEST), &run, &sizes(), &[outside(30, 2)]), []);
-    assert_eq!(evaluate((&expect(6), Release::NEWEST), &run, &sizes(), &[outside(15, 2)]), []);
-    assert_eq!(evaluate((&expect(6), Release::NEWEST), &run, &sizes(), &[outside(31, 2)]), []);
+    assert_eq!(evaluate(&expect(2), Release::NEWEST, &run, &sizes(), &[outside(30, 2)]), []);
+    assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &sizes(), &[outside(15, 2)]), []);
+    assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &sizes(), &[outside(31, 2)]), []);
 }
 
 #[test]

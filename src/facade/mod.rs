@@ -320,7 +320,7 @@ impl Predict {
         let applies = is_supported(&scenario, release) && run.unplayable.is_none();
         let expected = if applies { scenario.expect.as_slice() } else { &[] };
         let sizes = Sizes::of(&scenario);
-        let unmet = expect::evaluate((expected, release), &run.trace.ticks, &sizes, &run.outside);
+        let unmet = expect::evaluate(expected, release, &run.trace.ticks, &sizes, &run.outside);
         Prediction { run, unmet, scenario, release }
     }
 }

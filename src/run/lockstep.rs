@@ -438,7 +438,8 @@ pub(super) fn conclude(
         false => &[],
     };
     outcome.unmet = expect::evaluate(
-        (expected, release),
+        expected,
+        release,
         &findings.trace.ticks,
         &Sizes::of(scenario),
         &findings.outside,

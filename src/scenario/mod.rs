@@ -12,10 +12,11 @@
 mod action;
 mod autoscaler;
 mod decode;
+mod defaults;
 mod deprecated;
 mod entries;
 mod error;
-mod expect_file;
+mod expectation;
 mod hash;
 mod kinds;
 mod manifest;
@@ -73,6 +74,7 @@ pub fn parse(
         failed(problems)
     })?;
     scenario.notes.extend(notes);
+    scenario.hash = hash::of(&scenario);
     Ok(scenario)
 }
 

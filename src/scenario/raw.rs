@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::action::{AnyTimelineEvent, TimelineEvent};
 use super::decode::MANIFEST;
 use super::entries::Entries;
-use super::expect_file::Expect;
+use super::expectation::Expect;
 use super::manifest_older::AnyVersion;
 use super::metrics::{Metrics, is_default};
 use super::resolved::{Container, ReleaseRange, ScaleDownOrder, Startup};

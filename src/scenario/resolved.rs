@@ -14,7 +14,7 @@ pub use super::action::{
 };
 pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
-pub use super::expect_file::{ExpectedCondition, ExpectedEvent, NumberRange};
+pub use super::expectation::{ExpectedCondition, ExpectedEvent, NumberRange};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 use super::metrics::is_default;
 pub use super::metrics::{

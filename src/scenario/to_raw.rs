@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::expect_file::{AtMost, Between, Expect};
+use super::defaults::{AGE, APP};
+use super::expectation::{AtMost, Between, Expect};
 use super::raw::{
     AnyManifest, Controller, Flags, InitContainer, OtherPods, OtherTarget, Phase, PodResources,
     Readiness, RestartPolicy, ScenarioFile, Workload,
 };
-use super::resolve::{AGE, APP};
 use super::resolved::{self, Container, Expectation, Scenario, When};
 use crate::model::api;
 use crate::model::flags::{self, Flag};

@@ -44,14 +44,17 @@ pub(super) fn pods(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     let (labels, selector) = labels_and_selector(draft);
     let source = match draft.dice.percent(30) {
         true => {
-            let total = metrics::signal(draft, aim, (i64::from(draft.replicas.max(1)), 1));
+            let total = {
+                let times = i64::from(draft.replicas.max(1));
+                metrics::signal(draft, aim, times, 1)
+            };
             let limit = draft.dice.percent(30).then(|| {
                 let limit = numbers::usage(draft, aim);
                 numbers::quantity(draft, limit)
             });
             UsageSource::Load { total, limit }
         }
-        false => UsageSource::PerPod(metrics::signal(draft, aim, (1, 1))),
+        false => UsageSource::PerPod(metrics::signal(draft, aim, 1, 1)),
     };
     let exceptions = metrics::exceptions(draft, aim);
     draft.served.pods.push(PodsMetric { name: name.clone(), labels, source, exceptions });
@@ -124,7 +127,7 @@ fn series(draft: &mut Draft, aim: Aim, times: i64) -> (ValueOrSeries, Option<Val
     let count = draft.dice.weighted(&[(24, 1), (3, 2), (2, 3)]);
     if count == 1 {
         let (labels, selector) = labels_and_selector(draft);
-        let value = metrics::signal(draft, aim, (times, 1));
+        let value = metrics::signal(draft, aim, times, 1);
         let only = match labels.is_empty() {
             true => (Some(value), Vec::new()),
             false => (None, vec![Series { labels, value }]),
@@ -133,7 +136,7 @@ fn series(draft: &mut Draft, aim: Aim, times: i64) -> (ValueOrSeries, Option<Val
     }
     let series = ["a", "b", "c"].into_iter().take(count).map(|queue| {
         let labels = Labels::from([("queue".to_owned(), queue.to_owned())]);
-        Series { labels, value: metrics::signal(draft, aim, (times, count as i64)) }
+        Series { labels, value: metrics::signal(draft, aim, times, count as i64) }
     });
     let series = series.collect();
     let selector = draft.dice.weighted(&[

@@ -27,11 +27,10 @@ pub(super) fn metrics(draft: &mut Draft) -> Metrics {
 }
 
 fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
-    let one = (1, 1);
     match draft.dice.below(10) {
         0..=2 => {
             let pods = i64::from(draft.replicas.max(1));
-            let total = signal(draft, aim, (pods, 1));
+            let total = signal(draft, aim, pods, 1);
             let limit = draft.dice.percent(40).then(|| {
                 let limit = numbers::usage(draft, aim).max(1);
                 numbers::positive(draft, limit)
@@ -43,20 +42,20 @@ fn source(draft: &mut Draft, aim: Aim) -> UsageSource {
             let count = i64::try_from(containers.len()).unwrap_or(1);
             let usages = containers.into_iter().filter_map(|(name, _)| {
                 let reported = !draft.dice.percent(5);
-                reported.then(|| (name, signal(draft, aim, (1, count))))
+                reported.then(|| (name, signal(draft, aim, 1, count)))
             });
             let usages: Vec<_> = usages.collect();
             match usages.is_empty() {
-                true => UsageSource::PerPod(signal(draft, aim, one)),
+                true => UsageSource::PerPod(signal(draft, aim, 1, 1)),
                 false => UsageSource::PerContainer(Entries(usages)),
             }
         }
-        _ => UsageSource::PerPod(signal(draft, aim, one)),
+        _ => UsageSource::PerPod(signal(draft, aim, 1, 1)),
     }
 }
 
 /// A signal around the aim of one pod, multiplied by a fraction.
-pub(super) fn signal(draft: &mut Draft, aim: Aim, (times, by): (i64, i64)) -> Signal {
+pub(super) fn signal(draft: &mut Draft, aim: Aim, times: i64, by: i64) -> Signal {
     let value = |draft: &mut Draft| {
         let usage = i128::from(numbers::usage(draft, aim)) * i128::from(times) / i128::from(by);
         let usage = i64::try_from(usage).unwrap_or(i64::MAX);
@@ -116,7 +115,7 @@ pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<Exception> {
     let count = if draft.replicas == 0 { 0 } else { count };
     let mut exception = || {
         let pods = pods(draft);
-        Exception { pods, value: signal(draft, aim, (1, 1)) }
+        Exception { pods, value: signal(draft, aim, 1, 1) }
     };
     (0..count).map(|_| exception()).collect()
 }

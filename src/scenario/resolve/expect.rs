@@ -5,7 +5,7 @@ use super::hpa::Hpas;
 use super::values::not_after_end;
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
-use crate::scenario::expect_file::{AtMost, Between, Expect as Typed};
+use crate::scenario::expectation::{AtMost, Between, Expect as Typed};
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Expectation, Expected, NumberRange, When};
 

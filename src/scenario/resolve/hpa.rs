@@ -6,19 +6,20 @@ use serde_json::Value;
 
 use super::cursor::{At, Problems};
 use super::served::{self, Asked};
+use super::target::Target;
 use super::values::quantity;
+use super::versions::METRIC_TYPES;
 use super::{Reader, metadata, versions};
 use crate::model::api::HpaSpec;
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{ApiServer, ApiVersion, drop_zero_totals, set_defaults, validate};
 use crate::model::rules::Rules;
-use crate::model::selector::Selector;
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::{Problem, suggest};
-use crate::scenario::manifest::{Manifest, Reference, Spec, Target as MetricTarget};
+use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::raw::ScenarioFile;
-use crate::scenario::resolved::{Autoscaler, BUILT_IN, OtherTarget, ScalableKind, usual_plural};
+use crate::scenario::resolved::{Autoscaler, OtherTarget};
 use crate::scenario::yaml;
 
 /// What the scenario takes from the manifest.
@@ -35,16 +36,6 @@ struct Hpa {
     max_replicas: i32,
     /// The metrics that it scales on.
     asked: Vec<Asked>,
-}
-
-/// The target as its reference names it.
-#[derive(Clone)]
-pub(super) struct Target {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) kind: String,
-    pub(super) resource: String,
-    pub(super) name: Arc<str>,
 }
 
 /// The HPAs of a scenario.
@@ -199,66 +190,6 @@ impl Hpas {
     }
 }
 
-/// The targets without pods.
-pub(super) fn other_targets(
-    file: &ScenarioFile,
-    at: At<'_>,
-    workload: Option<&Target>,
-    problems: &mut Problems,
-) -> Vec<OtherTarget> {
-    let mut targets: Vec<OtherTarget> = Vec::new();
-    for (index, typed) in file.other_targets.iter().enumerate() {
-        let at = at.index(index);
-        let Some(ScalableKind { group, version, resource, .. }) =
-            BUILT_IN.into_iter().find(|known| known.kind == typed.kind)
-        else {
-            unknown_kind(&typed.kind, at, problems);
-            continue;
-        };
-        if typed.replicas < 0 {
-            let what = format!("expected 0 or more replicas, found {}", typed.replicas);
-            problems.plain(at.key("replicas"), what);
-        }
-        let name = typed.name.as_str();
-        if workload.is_some_and(|workload| *workload.name == *name) {
-            let what = format!("`{name}` is the workload: other targets have other names");
-            problems.plain(at.key("name"), what);
-        }
-        if targets.iter().any(|target| *target.name == *name) {
-            problems.plain(at.key("name"), format!("another target is named `{name}`, too"));
-        }
-        if let Some(text) = &typed.selector
-            && let Err(error) = Selector::parse(text)
-        {
-            problems.plain(at.key("selector"), format!("{text:?} is no selector: {error}"));
-        }
-        let selector = typed.selector.clone().unwrap_or_else(|| format!("app={name}"));
-        targets.push(OtherTarget {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: typed.kind.clone(),
-            resource: resource.to_owned(),
-            name: name.into(),
-            replicas: typed.replicas,
-            selector: selector.into(),
-        });
-    }
-    targets
-}
-
-fn unknown_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
-    let known = BUILT_IN.map(|known| known.kind);
-    let what = format!("targets of kind {kind} are not supported");
-    problems.add(at.key("kind").problem(what, suggest(kind, known)));
-}
-
-impl Target {
-    /// Whether it is of a kind that every cluster has.
-    pub(super) fn is_built_in(&self) -> bool {
-        BUILT_IN.iter().any(|known| known.kind == self.kind && known.group == self.group)
-    }
-}
-
 /// Lowers the manifest, inline or from the file that `hpa.file` names.
 fn resolve(
     at: At<'_>,
@@ -371,7 +302,9 @@ fn manifest(
     let written = at.node()?.to_json();
     let api_version = typed.api_version.as_deref().unwrap_or_default();
     let (given, note) = versions::as_given(written, at, problems)?;
-    let target = target(at.key("spec").key("scaleTargetRef"), typed, problems);
+    let reference = typed.spec.as_ref().and_then(|spec| spec.scale_target_ref.as_ref());
+    let target_at = at.key("spec").key("scaleTargetRef");
+    let target = reference.and_then(|it| Target::of(it, target_at, problems));
     let autoscaler = decoded(at, given, api_version, problems);
     let asked = autoscaler.as_ref().map(|hpa| valid(at, hpa, gates, target.is_some(), problems));
     let metadata = typed.metadata.as_ref()?;
@@ -424,10 +357,6 @@ fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
         }
     }
 }
-
-/// What a metric can be.
-pub(super) const METRIC_TYPES: &str =
-    "Resource, ContainerResource, Pods, Object or External, as the field beside it";
 
 /// Without its type, nothing can be said of a metric.
 fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
@@ -486,49 +415,6 @@ fn tolerance(text: &str, at: At<'_>, problems: &mut Problems) {
             problems.hint(at, what, format!("did you mean {fraction}?"));
         }
     }
-}
-
-fn target(at: At<'_>, typed: &Manifest, problems: &mut Problems) -> Option<Target> {
-    let reference = typed.spec.as_ref()?.scale_target_ref.as_ref()?;
-    let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
-    if let Some(custom) = custom_resource(reference) {
-        return Some(custom);
-    }
-    let Some(ScalableKind { group, version, resource, .. }) =
-        BUILT_IN.into_iter().find(|known| known.kind == kind)
-    else {
-        unknown_kind(kind, at, problems);
-        return None;
-    };
-    let wanted = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let found = reference.api_version.as_deref().unwrap_or_default();
-    // The controller finds a scale by group and kind: versions that are gone are as good.
-    let older = group == "apps" && matches!(found, "apps/v1beta1" | "apps/v1beta2");
-    if found != wanted && !older {
-        let what = match found {
-            "" => format!("missing apiVersion of the {kind}"),
-            found => format!("a {kind} of apiVersion {found} is not supported"),
-        };
-        problems.hint(at.key("apiVersion"), what, format!("did you mean {wanted}?"));
-        return None;
-    }
-    let (group, version, resource) = (group.to_owned(), version.to_owned(), resource.to_owned());
-    Some(Target { group, version, kind: kind.to_owned(), resource, name: name.into() })
-}
-
-/// A custom resource: its group is a domain name, which those of built-in kinds are only with
-/// `k8s.io`.
-fn custom_resource(reference: &Reference) -> Option<Target> {
-    let (group, version) = reference.api_version.as_deref()?.split_once('/')?;
-    let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
-    let ours = group.contains('.') && !group.ends_with(".k8s.io");
-    (ours && !version.is_empty() && !version.contains('/') && !kind.is_empty()).then(|| Target {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: kind.to_owned(),
-        resource: usual_plural(kind),
-        name: name.into(),
-    })
 }
 
 /// The manifest, decoded as the API server does it.

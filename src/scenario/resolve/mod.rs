@@ -11,6 +11,7 @@ mod other_pods;
 mod reach;
 mod rolling_update;
 mod served;
+mod target;
 mod timeline;
 mod values;
 mod versions;
@@ -21,13 +22,13 @@ use self::hpa::Hpas;
 use self::reach::Reach;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
-pub(super) use self::workload::{AGE, APP};
+use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};
 use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::Scenario;
-use super::{decode, hash};
+use crate::model::time::Span;
 
 /// What `apiVersion` must be.
 const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
@@ -43,53 +44,57 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
     let file: ScenarioFile = file;
     let mut problems = Problems::new(malformed);
     let at = At::root(root);
-    head(&file, at, &mut problems);
+    let scenario = scenario(path, &file, at, read, &mut problems);
+    problems.into_result()?;
+    scenario.ok_or_else(|| {
+        vec![at.problem("a problem without a message: please report this file", None)]
+    })
+}
+
+/// None, or less than the file says, if there are problems.
+fn scenario(
+    path: &str,
+    file: &ScenarioFile,
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<Scenario> {
+    head(file, at, problems);
     let (releases, until) = (file.releases, file.until);
-    let flags_given = controller::given(&file);
-    let (flags, gates, gate_overrides) = controller::resolve(&file, at, releases, &mut problems);
-    let mut hpas = Hpas::resolve(&file, at, read, &gates, &mut problems);
+    let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
+    let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
     let target = hpas.as_ref().and_then(Hpas::target);
-    let workload = workload::resolve(&file.workload, at.key("workload"), target, &mut problems);
-    let others = hpa::other_targets(&file, at.key("otherTargets"), target, &mut problems);
-    let other_pods = other_pods::resolve(&file, at.key("otherPods"), target, &mut problems);
+    let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
+    let others = target::others(file, at.key("otherTargets"), target, problems);
+    let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     if let Some(hpas) = &mut hpas {
-        hpas.find_targets(&others, &mut problems);
+        hpas.find_targets(&others, problems);
     }
     let max_replicas = hpas.as_ref().and_then(Hpas::max_replicas);
     let none = Hpas::default();
     let known = hpas.as_ref().unwrap_or(&none);
-    let reach = Reach::of(&file, max_replicas, flags.sync_period);
+    let reach = Reach::of(file, max_replicas, flags.sync_period);
     let before = problems.len();
-    let metrics = metrics::resolve(&file, at.key("metrics"), reach, &mut problems);
+    let metrics = metrics::resolve(file, at.key("metrics"), reach, problems);
     let metrics_are_sound = problems.len() == before;
-    let scene = ResolveContext {
-        file: &file,
+    let context = ResolveContext {
+        file,
         hpas: known,
         workload: workload.as_ref(),
         others: &others,
         reach,
         until,
     };
-    let timeline = timeline::resolve(&scene, at.key("timeline"), &mut problems);
-    let ticks = expect::most_ticks(&file, until, flags.sync_period);
-    if let Some(ticks) = ticks.filter(|ticks| *ticks > MOST_TICKS) {
-        let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
-        problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
-    }
-    let expect = expect::resolve(&file, known, at.key("expect"), ticks, &mut problems);
-    let mut odd = Vec::new();
-    if let Some(hpas) = &mut hpas
-        && metrics_are_sound
-    {
+    let timeline = timeline::resolve(&context, at.key("timeline"), problems);
+    let ticks = most_ticks(file, flags.sync_period, at, problems);
+    let expect = expect::resolve(file, known, at.key("expect"), ticks, problems);
+    let mut notes = known.notes();
+    if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
         let asked = hpas.asked();
-        odd = served::check(asked, &metrics, &file.workload, &expect, &mut problems);
+        notes.extend(served::check(asked, &metrics, &file.workload, &expect, problems));
     }
-    problems.into_result()?;
-    let (Some(hpas), Some(workload)) = (hpas, workload) else {
-        let what = "a problem without a message: please report this file";
-        return Err(vec![at.problem(what, None)]);
-    };
-    let mut scenario = Scenario {
+    let hpas = hpas?;
+    Some(Scenario {
         id: path.to_owned(),
         path: path.to_owned(),
         requirement: file.requirement.trim().to_owned(),
@@ -97,12 +102,12 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         covers: file.covers.clone(),
         releases,
         flags,
-        flags_given,
+        flags_given: controller::given(file),
         gate_overrides,
         namespace: hpas.namespace(),
-        notes: hpas.notes().into_iter().chain(odd).collect(),
+        notes,
         hpas: hpas.into_autoscalers(),
-        workload,
+        workload: workload?,
         other_targets: others,
         other_pods,
         metrics,
@@ -111,9 +116,22 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
         expect,
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
-    };
-    scenario.hash = hash::of(&scenario);
-    Ok(scenario)
+    })
+}
+
+/// More reconciles than this there can't be.
+fn most_ticks(
+    file: &ScenarioFile,
+    sync_period: Span,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<usize> {
+    let ticks = expect::most_ticks(file, file.until, sync_period)?;
+    if ticks > MOST_TICKS {
+        let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
+        problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
+    }
+    Some(ticks)
 }
 
 /// `apiVersion` and `kind`, before all else: another kind of file has other fields.

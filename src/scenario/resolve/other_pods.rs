@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::cursor::{At, Problems};
-use super::hpa::Target;
+use super::target::Target;
 use super::values::resource;
-use super::workload::{AGE, APP};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::selector::is_dns1123_subdomain;
+use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::raw::{self, Phase, Readiness, ScenarioFile};
 use crate::scenario::resolved::{Container, OtherPods};
 

@@ -7,7 +7,6 @@
 use serde_json::{Value, json};
 
 use super::cursor::{At, Problems};
-use super::hpa::METRIC_TYPES;
 use super::values::quantity;
 use crate::model::hpa::{ROUND_TRIP_ANNOTATIONS, from_v2beta1};
 use crate::model::quantity::Quantity;
@@ -15,6 +14,10 @@ use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::Manifest;
 use crate::scenario::manifest_older::{ManifestV1, ManifestV2beta1};
+
+/// What a metric can be.
+pub(super) const METRIC_TYPES: &str =
+    "Resource, ContainerResource, Pods, Object or External, as the field beside it";
 
 /// All versions that are known, newest first.
 const VERSIONS: [&str; 4] =

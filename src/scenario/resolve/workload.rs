@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cursor::{At, Problems};
-use super::hpa::Target;
+use super::target::Target;
 use crate::model::api::{Container, PodSpec};
 use crate::model::selector::{Selector, is_dns1123_subdomain};
-use crate::model::time::Span;
+use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::Workload as TypedWorkload;
 use crate::scenario::resolved::{Startup, Workload};
-
-/// The age of the first pods, unless the scenario says otherwise.
-pub(in crate::scenario) const AGE: Span = Span::from_mins(60);
 
 pub(super) fn resolve(
     typed: &TypedWorkload,
@@ -75,9 +72,6 @@ fn with_plural(
     }
     Target { resource: plural.to_owned(), ..target }
 }
-
-/// The name of the only container, if the scenario names none.
-pub(in crate::scenario) const APP: &str = "app";
 
 /// The containers that have usage: those that run as long as the pod does.
 pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
