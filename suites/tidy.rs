@@ -93,7 +93,6 @@ const KNOWN_TUPLE_PARAMETERS: &[&str] = &[
     "is_a_matter_of",
     "is_a_matter_of",
     "is_as_before",
-    "last_size",
     "new",
     "normalize",
     "observation",

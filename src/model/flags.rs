@@ -1,6 +1,7 @@
 //! The configuration of the kube-controller-manager that the HPA controller reads: flags and
 //! feature gates.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::rules::{GateRule, Rules};
@@ -262,6 +263,12 @@ impl Default for FeatureGates {
     fn default() -> FeatureGates {
         FeatureGates::of(&Rules::default())
     }
+}
+
+/// Feature gates in the form of the flag: `A=true,B=false`.
+#[must_use]
+pub fn gate_list(gates: &BTreeMap<String, bool>) -> String {
+    gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

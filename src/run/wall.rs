@@ -184,7 +184,7 @@ pub(super) async fn follow<'k>(
     let excuse = findings.divergence.as_ref().and_then(|_| wall.excuse(&scene, before));
     let mut notes = wall.notes(&scene, &findings);
     let gap = "a watch of the API server was interrupted: something may not have been seen";
-    let gap = scene.has_gap().then(|| scene.broken(gap.to_owned()));
+    let gap = scene.requests().has_gap().then(|| scene.broken(gap.to_owned()));
     let came = wall.events.len();
     let counts = wall.own.is_none() && findings.divergence.is_none();
     let wanted = if counts { free_run(scenario, release).trace.ticks.len() } else { 0 };
@@ -323,7 +323,7 @@ impl Wall<'_> {
         let asks = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // What it does leaves no trace: all that can be seen is that nothing else is done.
         let hidden = !asks && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
-        let is_seen = asks || hidden && scene.is_told(due + self.due.slack).await;
+        let is_seen = asks || hidden && scene.requests().is_told(due + self.due.slack).await;
         if !is_seen {
             // The HPA is gone, or its target can't even be asked for: nobody sees it happen.
             let [decision, ..] = self.lineages.each_mut().map(|lineage| lineage.pass(due));
@@ -332,7 +332,7 @@ impl Wall<'_> {
             return Ok(());
         }
         let limit = due + Span(self.due.slack.0 * 9);
-        let Some(mut tick) = scene.next_tick(limit).await else {
+        let Some(mut tick) = scene.requests().next_tick(limit).await else {
             let idle = scene.idle(self.scenario.flags.sync_period);
             if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
                 return Err(idle);
@@ -343,7 +343,7 @@ impl Wall<'_> {
         let many = if self.own.is_none() { self.many(&tick, scope) } else { BTreeSet::new() };
         // Of another controller only its silence tells that it is done.
         let patience = tick.began + PATIENCE;
-        scene.rest_of(&mut tick, &many, patience).await;
+        scene.requests().rest_of(&mut tick, &many, patience).await;
         if tick.began < scene.settled() {
             // It need not have made a difference.
             self.doubts.set(chance::in_motion(tick.began, scene.settled()));
@@ -358,10 +358,11 @@ impl Wall<'_> {
             tick.forget_retries();
         }
         let reads = next.is_some_and(|it| it.reads().next().is_some());
-        if let Some(why) = scene.is_rest(&tick, reads) {
-            let is_near = |open: &Open| {
+        if let Some(why) = scene.requests().is_rest(&tick, reads) {
+            let mut is_near = |open: &Open| {
                 let ended = open.tick.ended;
-                tick.began <= ended + Span(self.due.slack.0 * 2) + scene.held_since(ended)
+                tick.began
+                    <= ended + Span(self.due.slack.0 * 2) + scene.requests().held_since(ended)
             };
             let Some(open) = open.filter(|open| edits.is_empty() && is_near(open)) else {
                 return Err(scene.broken(why));
@@ -419,7 +420,7 @@ impl Wall<'_> {
         let (seen, scope, unread) = self.seen(scene, &tick)?;
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
         // A longer one excuses whatever comes of it.
-        let stall = scene.held_since(self.since[1]).min(self.due.slack);
+        let stall = scene.requests().held_since(self.since[1]).min(self.due.slack);
         let (before, is_own) = (self.lineages.clone(), self.own.is_some());
         let (boundaries, had_edits) = (self.boundaries, !edits.is_empty());
         let mut decision = self.choose((&tick, stall), (&seen, scope), &pods);

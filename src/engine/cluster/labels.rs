@@ -1,19 +1,23 @@
-//! Labels, annotations, finalizers and the field manager of the objects that the harness writes.
+//! Labels, annotations and finalizers of the objects that are created in a cluster, and the field
+//! manager of the requests.
 
-/// The label of the namespaces of scenarios.
-pub(crate) const SCENARIO_LABEL: &str = "kube-lockstep.dev/scenario";
+/// What pods of scenarios are marked with.
+pub(crate) const PLAYED: &str = "kube-lockstep.dev/played";
 
-/// The label of the objects that register the metrics API.
-pub(crate) const METRICS_API_LABEL: &str = "kube-lockstep.dev/metrics-api";
+/// As whom sizes are written: others are the controller's.
+pub(crate) const WRITER: &str = "kube-lockstep";
 
-/// The annotation that names the process which owns an object.
-pub(crate) const OWNER_ANNOTATION: &str = "kube-lockstep.dev/owner";
+/// What holds a pod that the world says is terminating.
+pub(crate) const HOLD: &str = "kube-lockstep.dev/hold";
 
-/// The label of the pods and targets of scenarios.
-pub(crate) const PLAYED_LABEL: &str = "kube-lockstep.dev/played";
+/// The label of all of them.
+pub(crate) const SCENARIO: &str = "kube-lockstep.dev/scenario";
 
-/// The finalizer that keeps a pod which terminates in the scenario.
-pub(crate) const HOLD_FINALIZER: &str = "kube-lockstep.dev/hold";
+/// The label of all that is made here.
+pub(crate) const METRICS_API: &str = "kube-lockstep.dev/metrics-api";
 
-/// The field manager of the harness: writes by other managers are those of the controller.
-pub(crate) const FIELD_MANAGER: &str = "kube-lockstep";
+/// The annotation that names the process.
+pub(crate) const OWNER: &str = "kube-lockstep.dev/owner";
+
+/// The annotation that keeps what an APIService was before.
+pub(crate) const REPLACED: &str = "kube-lockstep.dev/replaced";

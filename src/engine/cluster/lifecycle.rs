@@ -1,6 +1,8 @@
 //! A cluster on which scenarios are played, several at a time.
 
+use crate::engine::cluster::access::custom_resources;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
+use crate::engine::cluster::observe::observability::Sight;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
@@ -13,34 +15,32 @@ use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::access::{client, clock_skew};
-use super::custom_controller as own;
-use super::custom_controller::Own;
-use super::load::probe::Pulse;
-use super::load::setup_queue::Openings;
-use super::metrics_api::register;
-use super::metrics_api::register::Refusal;
-use super::metrics_api::route::{Route, is_own};
-use super::metrics_api::server::Server;
-use super::observe::audit_log::Routes;
-use super::observe::{audit_log, watches};
-use super::provision::container::Container;
-use super::provision::embedded::{ControlPlane, DRIVER};
-use super::provision::image::Boxed;
-use super::provision::k3s::K3s;
-use super::provision::kind::Kind;
-use super::provision::process::Guard;
-use super::provision::{embedded, existing};
-use super::session::pod_cache::Seen;
-use super::session::scenario_session::Scene;
-use super::session::scenario_session::Stage;
-use super::session::{warm_up, workload};
-use super::settings::Settings;
-use super::settings::UPSTREAM_USER;
-use crate::compare::Scope;
 use crate::engine::EngineError;
+use crate::engine::cluster::access::local_address::is_own;
+use crate::engine::cluster::access::{client, clock_skew};
+use crate::engine::cluster::load::probe::Pulse;
+use crate::engine::cluster::load::setup_queue::Openings;
 use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::metrics_api::register;
+use crate::engine::cluster::metrics_api::register::Refusal;
+use crate::engine::cluster::metrics_api::route::Route;
+use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
+use crate::engine::cluster::observe::dispatch::Routes;
+use crate::engine::cluster::observe::{audit_log, watches};
+use crate::engine::cluster::provision::container::Container;
+use crate::engine::cluster::provision::custom_controller::Own;
+use crate::engine::cluster::provision::embedded::{ControlPlane, DRIVER};
+use crate::engine::cluster::provision::guard::Guard;
+use crate::engine::cluster::provision::image::Boxed;
+use crate::engine::cluster::provision::k3s::K3s;
+use crate::engine::cluster::provision::kind::Kind;
+use crate::engine::cluster::provision::{custom_controller as own, embedded, existing};
+use crate::engine::cluster::session::context::Stage;
+use crate::engine::cluster::session::pod_cache::Seen;
+use crate::engine::cluster::session::scenario_session::Scene;
+use crate::engine::cluster::session::warm_up;
+use crate::engine::cluster::settings::{Settings, UPSTREAM_USER};
 use crate::engine::custom::USER;
 use crate::engine::options::{ExistingCluster, HostPort};
 use crate::model::time::Span;
@@ -68,19 +68,6 @@ pub(crate) struct Cluster {
     groups: Vec<&'static str>,
     /// Removes what was made on somebody's cluster if this process is killed.
     guard: Option<Guard>,
-}
-
-/// What can be seen of a cluster's controller, and how exactly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sight {
-    /// What can be seen at all.
-    pub(crate) scope: Scope,
-    /// How far from its time something may seem to be.
-    pub(crate) uncertainty: Span,
-    /// How long after the last request of a reconcile something of it may still be told.
-    pub(crate) linger: Span,
-    /// How long events may be on their way: controllers write them by the way, one by one.
-    pub(crate) events: Span,
 }
 
 /// What a cluster is.
@@ -319,7 +306,7 @@ impl Cluster {
     ) -> Result<Cluster, EngineError> {
         settings.observed = vec![UPSTREAM_USER.to_owned()];
         let (k3s, client, log) = K3s::start(name, image, &settings).await?;
-        let installed = workload::install(&client, &settings.custom_kinds).await;
+        let installed = custom_resources::install(&client, &settings.custom_kinds).await;
         installed.map_err(|why| embedded::broken(name, &why, ""))?;
         let access = Access::to_container(k3s.container(), client, log);
         let made = Cluster::furnish(name, access, Ground::K3s(k3s)).await;
@@ -347,7 +334,7 @@ impl Cluster {
         let groups = GROUPS.map(|(group, _)| group);
         let reach = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
         let (client, late) = (reached.client, Span::ZERO);
-        workload::install(&client, &settings.custom_kinds).await.map_err(broken)?;
+        custom_resources::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
         let access =
             Access { client, log, controllers, late, reach, own: None, is_disposable: true };
@@ -365,7 +352,7 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         let mut sight = match log {
             Some(log) => {
-                tasks.spawn(routes.clone().read(log));
+                tasks.spawn(audit_log::read(routes.clone(), log));
                 audit_log::SIGHT
             }
             None => {

@@ -15,19 +15,21 @@
 //! | [`load`] | how busy a cluster is, and how many scenarios are set up at a time |
 
 pub(crate) mod access;
-mod custom_controller;
-pub(crate) mod labels;
+mod clock;
+mod labels;
 mod lifecycle;
-pub(crate) mod load;
+mod load;
 pub(crate) mod metrics_api;
-pub(crate) mod observe;
+mod observe;
 pub(crate) mod provision;
 pub(crate) mod session;
 pub(crate) mod settings;
+mod workload;
 
-pub(crate) use lifecycle::{Cluster, Sight, stopped};
-pub(crate) use observe::audit_log::{DIRECT, Did};
-pub(crate) use session::reconcile::Tick;
+pub(crate) use lifecycle::{Cluster, stopped};
+pub(crate) use observe::action::{DIRECT, Did};
+pub(crate) use observe::observability::Sight;
+pub(crate) use observe::reconcile::Tick;
 pub(crate) use session::scenario_session::Scene;
 pub(crate) use session::supported::unfit;
-pub(crate) use session::workload::CustomKind;
+pub(crate) use workload::CustomKind;

@@ -1,14 +1,20 @@
 //! What a control plane is to be like.
 
+use crate::model::flags::Flag;
+use crate::model::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::cluster::session::workload::CustomKind;
+use crate::engine::cluster::workload::CustomKind;
 use crate::engine::custom::Controller;
-use crate::model::flags::Flags;
+use crate::model::flags::{Flags, gate_list};
 
 /// The user as which upstream's own HPA controller sends its requests.
 pub(crate) const UPSTREAM_USER: &str =
     "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
+
+/// How many HPAs, Deployments and ReplicaSets are looked after at a time, each: with fewer workers,
+/// they would wait for each other where nothing else does.
+pub(crate) const WORKERS: &str = "100";
 
 /// What a control plane is to be like.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,6 +66,26 @@ impl Settings {
         let custom_kinds = self.custom_kinds.clone();
         *self == Settings { custom_kinds, ..other.clone() }
     }
+}
+
+/// The flags of the HPA controller. The number of its workers is not the scenario's: it has to be
+/// enough for all scenarios that run side by side, and of one HPA nobody can tell.
+pub(crate) fn flags(flags: &Flags) -> Vec<String> {
+    let duration = |span: Span| format!("{}ns", span.0);
+    let values = [
+        (Flag::SyncPeriod, duration(flags.sync_period)),
+        (Flag::DownscaleStabilization, duration(flags.downscale_stabilization)),
+        (Flag::Tolerance, flags.tolerance.to_string()),
+        (Flag::CpuInitializationPeriod, duration(flags.cpu_initialization_period)),
+        (Flag::InitialReadinessDelay, duration(flags.initial_readiness_delay)),
+        (Flag::ConcurrentSyncs, WORKERS.to_owned()),
+    ];
+    values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
+}
+
+/// The flag of feature gates, if there are any.
+pub(crate) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
+    (!gates.is_empty()).then(|| format!("--feature-gates={}", gate_list(gates)))
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
 //! The command of a custom controller as it is started: placeholders replaced, and its environment.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Controller, KUBECONFIG, PLACEHOLDERS, Part, parts};
-use crate::engine::cluster::provision::embedded::gates;
-use crate::engine::cluster::settings::Settings;
-use crate::model::flags::Flags;
+use crate::model::flags::{Flags, gate_list};
 use crate::model::time::Span;
 
 impl Controller {
     /// The command with its placeholders filled in, for `sh`.
-    pub(in crate::engine) fn filled(&self, kubeconfig: &Path, settings: &Settings) -> String {
+    pub(in crate::engine) fn filled(
+        &self,
+        kubeconfig: &Path,
+        flags: &Flags,
+        gates: &BTreeMap<String, bool>,
+    ) -> String {
         let kubeconfig = kubeconfig.to_string_lossy().into_owned();
         let values: Vec<_> =
-            values(settings).into_iter().chain([(KUBECONFIG, kubeconfig)]).collect();
+            values(flags, gates).into_iter().chain([(KUBECONFIG, kubeconfig)]).collect();
         let mut filled = String::new();
         for part in parts(&self.command) {
             match part {
@@ -32,17 +36,18 @@ impl Controller {
     pub(in crate::engine) fn environment(
         &self,
         kubeconfig: &Path,
-        settings: &Settings,
+        flags: &Flags,
+        gates: &BTreeMap<String, bool>,
     ) -> Vec<(String, String)> {
         let name = |name: &str| format!("KUBE_LOCKSTEP_{}", name.to_uppercase().replace('-', "_"));
-        let values = values(settings).into_iter().map(|(own, value)| (name(own), value));
+        let values = values(flags, gates).into_iter().map(|(own, value)| (name(own), value));
         let kubeconfig = ("KUBECONFIG".to_owned(), kubeconfig.to_string_lossy().into_owned());
         values.chain([kubeconfig]).collect()
     }
 }
 
 /// The values of the placeholders; durations have Go's format.
-fn values(settings: &Settings) -> Vec<(&'static str, String)> {
+fn values(flags: &Flags, gates: &BTreeMap<String, bool>) -> Vec<(&'static str, String)> {
     let Flags {
         sync_period,
         downscale_stabilization,
@@ -50,17 +55,15 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         cpu_initialization_period,
         initial_readiness_delay,
         ..
-    } = &settings.flags;
+    } = flags;
     let duration = |span: &Span| span.to_string();
-    let gates = gates(&settings.gates).unwrap_or_default();
-    let gates = gates.split_once('=').map_or("", |(_, list)| list);
     let values = [
         duration(sync_period),
         duration(downscale_stabilization),
         tolerance.to_string(),
         duration(cpu_initialization_period),
         duration(initial_readiness_delay),
-        gates.to_owned(),
+        gate_list(gates),
     ];
     PLACEHOLDERS.into_iter().zip(values).collect()
 }
@@ -93,21 +96,14 @@ fn quoted(value: &str, within: Option<char>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
-    fn settings() -> Settings {
-        Settings {
-            flags: Flags { sync_period: Span::from_millis(66), ..Flags::default() },
-            gates: BTreeMap::from([("A".to_owned(), true), ("B".to_owned(), false)]),
-            hpa_controller: false,
-            api_server: Vec::new(),
-            observed: Vec::new(),
-            small: false,
-            custom_kinds: std::collections::BTreeSet::new(),
-            controller: None,
-        }
+    fn flags() -> Flags {
+        Flags { sync_period: Span::from_millis(66), ..Flags::default() }
+    }
+
+    fn gates() -> BTreeMap<String, bool> {
+        BTreeMap::from([("A".to_owned(), true), ("B".to_owned(), false)])
     }
 
     #[test]
@@ -117,11 +113,11 @@ mod tests {
         assert_eq!(own.name(), "naive");
         let config = Path::new("/tmp/k");
         assert_eq!(
-            own.filled(config, &settings()),
+            own.filled(config, &flags(), &gates()),
             "A=b ./target/naive /tmp/k --period=66ms A=true,B=false '{}'"
         );
         let environment: BTreeMap<_, _> =
-            own.environment(config, &settings()).into_iter().collect();
+            own.environment(config, &flags(), &gates()).into_iter().collect();
         assert_eq!(environment["KUBECONFIG"], "/tmp/k");
         assert_eq!(environment["KUBE_LOCKSTEP_SYNC_PERIOD"], "66ms");
         assert_eq!(environment["KUBE_LOCKSTEP_TOLERANCE"], "0.1");
@@ -131,7 +127,7 @@ mod tests {
     #[test]
     fn values_are_one_shell_word_and_braces_can_be_escaped() {
         let filled = |command: &str, config: &str| {
-            Controller::new(command).unwrap().filled(Path::new(config), &settings())
+            Controller::new(command).unwrap().filled(Path::new(config), &flags(), &gates())
         };
         let (awk, json) = (r#"x | awk "{{print}}""#, r#"x '{"a":{"b":{}}}' {{print $1}}"#);
         assert_eq!(filled(awk, "k"), r#"x | awk "{print}""#);

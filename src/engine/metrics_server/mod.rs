@@ -6,6 +6,7 @@
 
 mod which;
 
+use crate::engine::cluster::metrics_api::groups;
 use std::any::Any;
 use std::ffi::OsString;
 use std::fmt;
@@ -23,16 +24,16 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::engine::cluster::access::connect::Reached;
+use crate::engine::cluster::access::local_address::own_address;
 use crate::engine::cluster::metrics_api::expose::{Reach, Way};
 use crate::engine::cluster::metrics_api::groups::NAMESPACE;
 pub use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{Foreign, Refusal, Registration};
-use crate::engine::cluster::metrics_api::route::own_address;
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::provision::existing::port_hint;
-use crate::engine::cluster::provision::process::Guard;
+use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::session::live_pods::RealPods;
 use crate::engine::options::{HostPort, command_line};
 use crate::scenario::Scenario;
@@ -357,7 +358,7 @@ async fn plan(
         return Err(Refusal::Taken(foreign).into());
     }
     let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
-    let names = register::api_services(groups).map(|(name, ..)| name);
+    let names = groups::api_services(groups).map(|(name, ..)| name);
     let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
     tell(Told::Creates(std::iter::once(namespace).chain(own).collect()));

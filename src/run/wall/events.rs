@@ -21,7 +21,7 @@ impl Wall<'_> {
     ) -> Result<(), EngineError> {
         let many = self.events.iter().map(|(_, events)| events.len()).sum();
         let limit = scene.now() + self.sight.events;
-        let did = scene.events(many, limit).await.to_vec();
+        let did = scene.requests().events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),
             did => self.observation(scene, (Time::ZERO, did))?.events().cloned().collect(),

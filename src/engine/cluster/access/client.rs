@@ -10,8 +10,6 @@ use kube::{Api, Client, Config, Error};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::engine::cluster::access::error::chain;
-
 /// How long a request may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -47,14 +45,6 @@ pub(crate) fn of(mut config: Config) -> Result<Client, String> {
 pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
     client.request_text(request).await
-}
-
-/// What an API server says, without all that its client knows of it; or why it can't be asked.
-pub(crate) fn told(error: &Error) -> String {
-    match error {
-        Error::Api(status) => status.message.clone(),
-        other => chain(other),
-    }
 }
 
 /// Lets a user play scenarios, and do what further rules say.
@@ -93,10 +83,9 @@ pub(crate) fn at_once() -> DeleteParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cluster::access::error::told;
     use crate::engine::cluster::load::probe::PULSE;
-    use crate::engine::cluster::metrics_api::groups::GROUPS;
-    use crate::engine::cluster::metrics_api::groups::PROBE;
-    use crate::engine::cluster::metrics_api::register::api_services;
+    use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE, api_services};
 
     #[tokio::test]
     async fn it_is_told_why_nobody_answers() {

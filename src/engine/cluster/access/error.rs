@@ -1,4 +1,6 @@
-//! Errors with their causes.
+//! Errors of clusters, as text for people.
+
+use kube::Error;
 
 /// An error with what it comes from.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
@@ -12,4 +14,12 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+/// What an API server says, without all that its client knows of it; or why it can't be asked.
+pub(crate) fn told(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        other => chain(other),
+    }
 }

@@ -1,9 +1,7 @@
 //! The namespaces of scenarios: each says whose it is, so that all of them can be removed, also
 //! those of a process that was killed.
 
-use crate::engine::cluster::labels::{
-    HOLD_FINALIZER, OWNER_ANNOTATION, PLAYED_LABEL, SCENARIO_LABEL,
-};
+use crate::engine::cluster::labels::SCENARIO;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::ownership::{Owner, age};
-use crate::engine::cluster::metrics_api::register;
+use crate::engine::cluster::labels::{HOLD, OWNER, PLAYED};
 
 /// How long they may take to go: a cluster's namespace controller is in no hurry.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -31,8 +29,8 @@ pub(crate) fn namespace(name: &str) -> Result<Namespace, String> {
     object(json!({
         "metadata": {
             "name": name,
-            "labels": { SCENARIO_LABEL: "true" },
-            "annotations": { OWNER_ANNOTATION: Owner::here().text() },
+            "labels": { SCENARIO: "true" },
+            "annotations": { OWNER: Owner::here().text() },
         },
     }))
 }
@@ -46,20 +44,22 @@ struct Claimed {
 
 async fn claimed(client: &Client) -> Result<Vec<Claimed>, String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let list = namespaces.list(&ListParams::default().labels(SCENARIO_LABEL)).await;
+    let list = namespaces.list(&ListParams::default().labels(SCENARIO)).await;
     let list = list.map_err(|error| format!("namespaces can't be listed: {error}"))?;
     let claimed = list.into_iter().map(|it| Claimed {
         name: it.name_any(),
-        owner: it.annotations().get(OWNER_ANNOTATION).and_then(|text| Owner::of_text(text)),
+        owner: it.annotations().get(OWNER).and_then(|text| Owner::of_text(text)),
         age: age(it.metadata.creation_timestamp.map(|created| created.0)),
     });
     Ok(claimed.collect())
 }
 
-/// Those of dead processes. A process of another machine is alive as long as its metrics API is.
-pub(crate) async fn left(client: &Client) -> Result<Vec<String>, String> {
-    let served = register::leftovers(client).await?;
-    let serves = |owner: &Owner| served.iter().any(|it| it.lives && it.owner == *owner);
+/// The namespaces of dead processes. A process of another machine counts as alive if `serves` says
+/// that its metrics API is available, or if the namespace is new.
+pub(crate) async fn left(
+    client: &Client,
+    serves: impl Fn(&Owner) -> bool,
+) -> Result<Vec<String>, String> {
     let lives = |it: &Claimed| match &it.owner {
         Some(owner) => owner.lives().unwrap_or_else(|| serves(owner) || it.age < YOUNG),
         None => false,
@@ -120,10 +120,9 @@ pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), Stri
 /// Lets go of the pods that are held in a namespace.
 async fn release(client: &Client, namespace: &str) -> Result<(), String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let list = pods.list(&ListParams::default().labels(PLAYED_LABEL)).await;
+    let list = pods.list(&ListParams::default().labels(PLAYED)).await;
     let list = list.map_err(|error| format!("pods of {namespace}: {error}"))?;
-    let held =
-        list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD_FINALIZER));
+    let held = list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD));
     for pod in held {
         let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         match pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await {

@@ -1,6 +1,6 @@
 //! What the fake metrics API says of itself: its groups and their resources, and how these look.
 
-use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE, resource_of};
+use crate::engine::cluster::metrics_api::groups::resource_of;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::engine::cluster::metrics_api::json as body;
-use crate::engine::cluster::metrics_api::openapi;
+use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE};
 use crate::engine::cluster::metrics_api::response::{error, failure, not_found};
 use crate::engine::cluster::metrics_api::state::Metrics;
+use crate::engine::cluster::metrics_api::{json as body, openapi};
 
 type Shared = State<Arc<Metrics>>;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use kube::Client;
 
+use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::register::{Options, Refusal, Registration};
-use crate::engine::cluster::metrics_api::route::{Route, is_own};
+use crate::engine::cluster::metrics_api::route::Route;
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::options::HostPort;

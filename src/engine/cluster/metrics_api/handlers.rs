@@ -2,14 +2,17 @@
 //!
 //! Each query is told to the one who plays in the namespace: that is how a reconcile is seen.
 
-use crate::engine::cluster::metrics_api::response::{InShort, error, failure, not_found};
+use crate::engine::cluster::metrics_api::response::error;
+use crate::engine::cluster::metrics_api::response::failure;
+use crate::engine::cluster::metrics_api::response::in_short;
+use crate::engine::cluster::metrics_api::response::not_found;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::Response;
 use axum::routing::get;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,7 +20,7 @@ use serde_json::{Value, json};
 use crate::engine::cluster::metrics_api::groups::resource_of;
 use crate::engine::cluster::metrics_api::json as body;
 use crate::engine::cluster::metrics_api::state::{Metrics, Served};
-use crate::engine::cluster::observe::audit_log::Did;
+use crate::engine::cluster::observe::action::Did;
 use crate::model::api::{PodMetrics, Series, SeriesAnswer};
 use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
@@ -113,12 +116,6 @@ fn pods_answer(items: Vec<Value>, headers: &HeaderMap) -> Response {
 fn wants_table(headers: &HeaderMap) -> bool {
     let accept = headers.get("accept").and_then(|it| it.to_str().ok()).unwrap_or_default();
     accept.contains("as=Table")
-}
-
-fn in_short(answer: Value, short: String) -> Response {
-    let mut answer = Json(answer).into_response();
-    answer.extensions_mut().insert(InShort(short));
-    answer
 }
 
 fn count(many: usize, what: &str) -> String {

@@ -5,7 +5,10 @@
 //! that a later process can remove what a dead one left; of an APIService that was somebody else's,
 //! what it was is kept within it, and restored.
 
-use crate::engine::cluster::labels::{METRICS_API_LABEL, OWNER_ANNOTATION};
+use crate::engine::cluster::labels::METRICS_API;
+use crate::engine::cluster::labels::OWNER;
+use crate::engine::cluster::labels::REPLACED;
+use crate::engine::cluster::metrics_api::groups::api_services;
 use std::time::Duration;
 
 use axum::http::Request;
@@ -20,13 +23,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::ownership::{Owner, age};
-use crate::engine::cluster::metrics_api::groups::{GROUPS, NAMESPACE, PROBE, SERVER_HEADER};
+use crate::engine::cluster::metrics_api::groups::{NAMESPACE, PROBE, SERVER_HEADER};
 use crate::engine::cluster::metrics_api::route;
 use crate::engine::cluster::metrics_api::route::Route;
 use crate::engine::cluster::metrics_api::server::Server;
-
-/// The annotation that keeps what an APIService was before.
-const REPLACED: &str = "kube-lockstep.dev/replaced";
 
 /// Of an object that the API server has to ask etcd for.
 pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
@@ -123,18 +123,6 @@ impl Registration {
     }
 }
 
-/// The names of the groups' APIServices, with group, version, and the version's priority.
-pub(crate) fn api_services(
-    groups: &[&str],
-) -> impl Iterator<Item = (String, &'static str, &'static str, usize)> {
-    let wanted: Vec<_> = GROUPS.into_iter().filter(|(group, _)| groups.contains(group)).collect();
-    wanted.into_iter().flat_map(|(group, versions)| {
-        versions.iter().enumerate().map(move |(index, version)| {
-            (format!("{version}.{group}"), group, *version, 100 - index)
-        })
-    })
-}
-
 /// Those of somebody else's, of the groups' APIServices.
 ///
 /// # Errors
@@ -184,11 +172,11 @@ fn refused(what: &str, error: &Error) -> Refusal {
 }
 
 fn owner(metadata: &ObjectMeta) -> Option<Owner> {
-    Owner::of_text(metadata.annotations.as_ref()?.get(OWNER_ANNOTATION)?)
+    Owner::of_text(metadata.annotations.as_ref()?.get(OWNER)?)
 }
 
 fn marks() -> (Value, Value) {
-    (json!({ METRICS_API_LABEL: "true" }), json!({ OWNER_ANNOTATION: Owner::here().text() }))
+    (json!({ METRICS_API: "true" }), json!({ OWNER: Owner::here().text() }))
 }
 
 /// A registration that is being made.
@@ -328,9 +316,9 @@ impl Registering<'_> {
             let was = serde_json::to_string(&api.spec).unwrap_or_default();
             let annotations = api.metadata.annotations.get_or_insert_default();
             annotations.insert(REPLACED.to_owned(), was);
-            annotations.insert(OWNER_ANNOTATION.to_owned(), Owner::here().text());
+            annotations.insert(OWNER.to_owned(), Owner::here().text());
             let labels = api.metadata.labels.get_or_insert_default();
-            labels.insert(METRICS_API_LABEL.to_owned(), "true".to_owned());
+            labels.insert(METRICS_API.to_owned(), "true".to_owned());
             api.spec.clone_from(&spec);
         });
         done.await.map_err(Refusal::Other)
@@ -420,9 +408,9 @@ async fn update(
 fn restore(api: &mut APIService) {
     let annotations = api.metadata.annotations.get_or_insert_default();
     let was = annotations.remove(REPLACED).and_then(|was| serde_json::from_str(&was).ok());
-    annotations.remove(OWNER_ANNOTATION);
+    annotations.remove(OWNER);
     if let Some(labels) = &mut api.metadata.labels {
-        labels.remove(METRICS_API_LABEL);
+        labels.remove(METRICS_API);
     }
     let service = api.spec.as_ref().and_then(|spec| spec.service.as_ref());
     if service.is_some_and(|it| it.namespace.as_deref() == Some(NAMESPACE)) && was.is_some() {
@@ -447,7 +435,7 @@ pub(crate) struct Left {
 /// If the API server refuses.
 pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Left>, String> {
     let apis: Api<APIService> = Api::all(client.clone());
-    let list = apis.list(&ListParams::default().labels(METRICS_API_LABEL)).await;
+    let list = apis.list(&ListParams::default().labels(METRICS_API)).await;
     let list = list.map_err(|error| format!("APIServices: {error}"))?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = namespaces.get_opt(NAMESPACE).await;
@@ -506,7 +494,7 @@ pub(crate) async fn remove_own(client: &Client) -> Result<Vec<String>, String> {
 async fn remove_of(client: &Client, of: &Owner) -> Result<Vec<String>, String> {
     let mut done = Vec::new();
     let apis: Api<APIService> = Api::all(client.clone());
-    let list = apis.list(&ListParams::default().labels(METRICS_API_LABEL)).await;
+    let list = apis.list(&ListParams::default().labels(METRICS_API)).await;
     let list = list.map_err(|error| format!("APIServices: {error}"))?;
     // The namespace can only go when these have gone: the API server looks for what is in it.
     for api in list.into_iter().filter(|api| owner(&api.metadata).as_ref() == Some(of)) {

@@ -1,8 +1,8 @@
-//! Responses of the metrics APIs that are failures, and the summary that goes along with each
-//! response for the query log.
+//! Responses of the fake metrics API: bodies with a summary, and errors of the API.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
+use serde_json::Value;
 
 use crate::engine::cluster::metrics_api::json as body;
 use crate::model::api::ApiError;
@@ -10,6 +10,12 @@ use crate::model::api::ApiError;
 /// What an answer says, in short; it goes along with the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct InShort(pub(crate) String);
+
+pub(crate) fn in_short(answer: Value, short: String) -> Response {
+    let mut answer = Json(answer).into_response();
+    answer.extensions_mut().insert(InShort(short));
+    answer
+}
 
 pub(crate) fn error(code: u16, reason: &str, message: &str) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message: message.into() }

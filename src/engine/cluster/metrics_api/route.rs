@@ -7,7 +7,7 @@
 //! calls hang.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -46,30 +46,6 @@ impl Route {
         routes.extend(address.filter(fit).map(Route::Endpoints));
         routes
     }
-}
-
-/// Whether an address is one of this machine's, to listen at.
-pub(crate) fn is_own(address: IpAddr) -> bool {
-    TcpListener::bind((address, 0)).is_ok()
-}
-
-/// This machine's address as seen from the one where a server is, or from anywhere. Nothing is sent
-/// for that: the kernel says by which address it would be.
-pub(crate) fn own_address(server: Option<IpAddr>) -> Option<IpAddr> {
-    // One that is for documents only, and that nobody has.
-    let anywhere = IpAddr::from(Ipv4Addr::new(192, 0, 2, 1));
-    let server = server.filter(|it| !it.is_loopback() && !it.is_unspecified());
-    let mut to = server.into_iter().chain([anywhere]);
-    to.find_map(|to| {
-        let any: IpAddr = match to {
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
-        socket.connect(SocketAddr::new(to, 9)).ok()?;
-        let own = socket.local_addr().ok()?.ip();
-        (!own.is_loopback() && !own.is_unspecified()).then_some(own)
-    })
 }
 
 /// The name of the Service of the n-th way: each has its own, since what an API server knows of one

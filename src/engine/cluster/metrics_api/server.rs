@@ -4,7 +4,9 @@
 //! Here is what is served, and the server. What it says of its groups is in `discovery`, what it
 //! answers to queries in `answers`; the bodies are made in `metrics_json`.
 
-use crate::engine::cluster::metrics_api::groups::{NAMESPACE, SERVER_HEADER, SERVICE};
+use crate::engine::cluster::metrics_api::groups::NAMESPACE;
+use crate::engine::cluster::metrics_api::groups::SERVER_HEADER;
+use crate::engine::cluster::metrics_api::groups::SERVICE;
 use crate::engine::cluster::metrics_api::response::not_found;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use std::net::{SocketAddr, TcpListener};
@@ -17,8 +19,8 @@ use axum::response::Response;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 
+use crate::engine::cluster::access::pki::{Authority, Identity};
 use crate::engine::cluster::metrics_api::{discovery, handlers, query_log};
-use crate::engine::cluster::provision::pki::{Authority, Identity};
 
 /// The server, until it is dropped.
 #[derive(Debug)]

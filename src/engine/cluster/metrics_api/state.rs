@@ -1,4 +1,4 @@
-//! The namespaces whose metrics are served, each with the cluster of its scenario.
+//! The metrics that the fake metrics API serves: one world for each namespace.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::cluster::metrics_api::query::{Query, asking};
-use crate::engine::cluster::observe::audit_log::Did;
+use crate::engine::cluster::observe::action::Did;
 use crate::model::time::{Span, Time};
 use crate::world::{Change, Cluster, Mirror, RealPod};
 

@@ -1,16 +1,16 @@
 //! What the API server tells of the controller's requests: its audit log, on its standard output.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::compare::Scope;
-use crate::engine::cluster::Sight;
+use crate::engine::cluster::observe::action::{DIRECT, Did};
+use crate::engine::cluster::observe::dispatch::Routes;
+use crate::engine::cluster::observe::observability::Sight;
 use crate::model::time::Span;
 
 /// What is seen so. The controller's error log is not told by any API, and events are written
@@ -24,116 +24,36 @@ pub(crate) const SIGHT: Sight = Sight {
     events: Span::from_secs(20),
 };
 
-/// Something that the controller did, as the protocol writes it.
-#[derive(Clone, Debug)]
-pub(crate) struct Did {
-    /// When its request came.
-    pub(crate) at: Timestamp,
-    /// When it was answered.
-    pub(crate) done: Timestamp,
-    /// What it was, and the protocol's name for it.
-    pub(crate) what: &'static str,
-    pub(crate) entry: Value,
-    /// Who asked, where it is a query.
-    pub(crate) by: String,
-}
-
-/// Hands on what is done in each namespace to the one who plays there.
-#[derive(Debug, Default)]
-pub(crate) struct Routes {
-    by_namespace: Mutex<HashMap<String, UnboundedSender<Did>>>,
-    /// Why not all can be seen.
-    lost: Mutex<Option<String>>,
-    /// What the controller had no right to: the namespace, if it was of one, and what was said.
-    refused: Mutex<BTreeSet<(Option<String>, String)>>,
-}
-
-/// So much of what was refused is kept: a controller may ask for it again and again.
-const REFUSED: usize = 100;
-
-impl Routes {
-    pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<Did>) {
-        let mut routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.insert(namespace.to_owned(), to);
-    }
-
-    pub(crate) fn close(&self, namespace: &str) {
-        let mut routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.remove(namespace);
-    }
-
-    pub(crate) fn hand(&self, namespace: &str, did: Did) {
-        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(to) = routes.get(namespace) {
-            // Nobody listens any more when a scenario is over.
-            let _ = to.send(did);
-        }
-    }
-
-    /// Tells all of them.
-    pub(crate) fn hand_all(&self, did: &Did) {
-        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.values().for_each(|to| drop(to.send(did.clone())));
-    }
-
-    fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From now on not all can be seen.
-    pub(crate) fn lose(&self, why: String) {
-        self.lock_lost().get_or_insert(why);
-    }
-
-    /// Why something that was done may not have been handed on.
-    pub(crate) fn lost(&self) -> Option<String> {
-        self.lock_lost().clone()
-    }
-
-    /// What the controller had no right to, in a namespace or in all of the cluster.
-    pub(crate) fn refused(&self, namespace: &str) -> Vec<String> {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let of =
-            |(of, _): &&(Option<String>, String)| of.as_deref().is_none_or(|of| of == namespace);
-        refused.iter().filter(of).map(|(_, what)| what.clone()).collect()
-    }
-
-    fn keep_refusal(&self, event: &Event) {
-        let Some(status) = event.response_status.as_ref().filter(|it| it.code == 403) else {
-            return;
-        };
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < REFUSED {
-            let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
-            let said = status.message.clone();
-            refused.insert((namespace, said.unwrap_or_else(|| event.verb.clone())));
-        }
-    }
-
-    /// Reads the log to its end.
-    pub(crate) async fn read(self: Arc<Routes>, log: impl AsyncRead + Unpin) {
-        let mut lines = BufReader::new(log).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            let event = match serde_json::from_str::<Event>(&line) {
-                Ok(event) => event,
-                Err(error) if line.starts_with('{') => {
-                    // Without it a reconcile can't be told from another one.
-                    let start: String = line.chars().take(200).collect();
-                    self.lose(format!(
-                        "a line of the API server's audit log makes no sense: {error}: {start}"
-                    ));
-                    continue;
-                }
-                // What the API server prints besides is not for us.
-                Err(_) => continue,
-            };
-            self.keep_refusal(&event);
-            let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
-            if let (Some(namespace), Some(did)) = (namespace, did(event)) {
-                self.hand(&namespace, did);
+/// Reads the log to its end, and dispatches what the controller did.
+pub(crate) async fn read(routes: Arc<Routes>, log: impl AsyncRead + Unpin) {
+    let mut lines = BufReader::new(log).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let event = match serde_json::from_str::<Event>(&line) {
+            Ok(event) => event,
+            Err(error) if line.starts_with('{') => {
+                // Without it a reconcile can't be told from another one.
+                let start: String = line.chars().take(200).collect();
+                routes.lose(format!(
+                    "a line of the API server's audit log makes no sense: {error}: {start}"
+                ));
+                continue;
             }
+            // What the API server prints besides is not for us.
+            Err(_) => continue,
+        };
+        keep_refusal(&routes, &event);
+        let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
+        if let (Some(namespace), Some(did)) = (namespace, did(event)) {
+            routes.hand(&namespace, did);
         }
     }
+}
+
+fn keep_refusal(routes: &Routes, event: &Event) {
+    let Some(status) = event.response_status.as_ref().filter(|it| it.code == 403) else { return };
+    let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
+    let message = status.message.clone().unwrap_or_else(|| event.verb.clone());
+    routes.keep_refusal(namespace, message);
 }
 
 #[derive(Deserialize, Debug)]
@@ -216,9 +136,6 @@ fn did(event: Event) -> Option<Did> {
 /// What has `spec.replicas`, and a scale besides.
 const SCALED: [&str; 4] =
     ["deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"];
-
-/// Marks the write of a size that went past the scale.
-pub(crate) const DIRECT: &str = "direct";
 
 /// A write of a size: what was asked for, or, of a patch that says it in its own way, what came of
 /// it.
@@ -344,7 +261,7 @@ mod tests {
                 "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
                 "stageTimestamp": "2026-01-02T03:04:05.000002Z",
             });
-            routes.keep_refusal(&serde_json::from_value(event).expect("an event"));
+            keep_refusal(&routes, &serde_json::from_value(event).expect("an event"));
         };
         refused(Some("shop"), 404);
         assert_eq!(routes.refused("shop"), Vec::<String>::new());

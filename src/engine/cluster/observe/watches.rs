@@ -5,6 +5,7 @@
 //! the API server refuses, and a write that changes nothing (the controller makes none). Queries of
 //! the metrics APIs are known to who answers them.
 
+use crate::engine::cluster::observe::action::GAP;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,10 +19,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::compare::Scope;
-use crate::engine::cluster::Sight;
-use crate::engine::cluster::labels::{FIELD_MANAGER, PLAYED_LABEL};
-use crate::engine::cluster::observe::audit_log::{Did, Routes, event_entry};
-use crate::engine::cluster::session::pod_cache::Refusals;
+use crate::engine::cluster::labels::{PLAYED, WRITER};
+use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::observe::audit_log::event_entry;
+use crate::engine::cluster::observe::dispatch::Routes;
+use crate::engine::cluster::observe::observability::Sight;
+use crate::engine::cluster::observe::watch_retry::Refusals;
 use crate::model::api::with_group;
 use crate::model::time::Span;
 
@@ -35,9 +38,6 @@ pub(crate) const SIGHT: Sight = Sight {
     events: Span::from_secs(30),
 };
 
-/// Some versions may have been missed: what the entry of this name says to who plays.
-pub(crate) const GAP: &str = "gap";
-
 /// Events of HPAs alone.
 const OF_HPAS: &str = "involvedObject.kind=HorizontalPodAutoscaler";
 
@@ -50,7 +50,7 @@ pub(crate) fn watch(client: &Client, routes: &Arc<Routes>, tasks: &mut JoinSet<(
     let apps = apps.map(|kind| GroupVersionKind::gvk("apps", "v1", kind));
     let core = GroupVersionKind::gvk("", "v1", "ReplicationController");
     for kind in apps.into_iter().chain([core]) {
-        let config = any.clone().labels(PLAYED_LABEL);
+        let config = any.clone().labels(PLAYED);
         tasks.spawn(follow(client, &kind, config, routes.clone(), scale_write));
     }
     let events = GroupVersionKind::gvk("", "v1", "Event");
@@ -170,9 +170,10 @@ fn scale_write(
 /// Whether the size is as we have written it.
 fn is_ours(object: &Value) -> bool {
     let fields = object["metadata"]["managedFields"].as_array();
-    fields.into_iter().flatten().any(|it| {
-        it["manager"] == FIELD_MANAGER && it["fieldsV1"]["f:spec"].get("f:replicas").is_some()
-    })
+    fields
+        .into_iter()
+        .flatten()
+        .any(|it| it["manager"] == WRITER && it["fieldsV1"]["f:spec"].get("f:replicas").is_some())
 }
 
 /// Each version of an event is one more time that it was recorded.
@@ -219,8 +220,8 @@ mod tests {
         };
         let mut versions = Versions::default();
         let mut next = |object: Value| versions.next(object, "deployments.apps", scale_write);
-        assert_eq!(next(of(1, 3, FIELD_MANAGER)), None);
-        assert_eq!(next(of(2, 5, FIELD_MANAGER)), None, "somebody scales it: that is us");
+        assert_eq!(next(of(1, 3, WRITER)), None);
+        assert_eq!(next(of(2, 5, WRITER)), None, "somebody scales it: that is us");
         let (what, entry) = next(of(3, 6, "kube-controller-manager")).expect("it was scaled");
         assert_eq!(what, "updateScale");
         let scaled = (&entry["resource"], &entry["name"], &entry["replicas"]);

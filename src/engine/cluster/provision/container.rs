@@ -29,9 +29,9 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::engine::EngineError;
-use crate::engine::cluster::metrics_api::route::is_own;
+use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::provision::docker::{chain, connect, said, split};
-use crate::engine::cluster::provision::process::Guard;
+use crate::engine::cluster::provision::guard::Guard;
 
 /// The label of containers of this program.
 pub(crate) const LABEL: &str = "dev.kube-lockstep";

@@ -1,5 +1,6 @@
 //! The Docker engine of this machine, and images in it, by testcontainers.
 
+use crate::engine::cluster::access::error;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +154,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     if let Some(Error::DockerResponseServerError { message, .. }) = error.downcast_ref() {
         return message.trim().to_owned();
     }
-    crate::engine::cluster::access::error::chain(error)
+    error::chain(error)
 }
 
 #[cfg(test)]

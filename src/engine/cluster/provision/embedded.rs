@@ -5,11 +5,16 @@
 //! on a socket in the folder, the API server knows no anonymous users, and each controller has the
 //! rights of its own service account.
 
-use std::collections::BTreeMap;
-use std::fs;
+use crate::engine::cluster::access::custom_resources;
+use crate::engine::cluster::provision::args::CLIENTS;
+use crate::engine::cluster::provision::args::Files;
+use crate::engine::cluster::provision::args::LOOPBACK;
+use crate::engine::cluster::provision::args::PEERS;
+use crate::engine::cluster::provision::args::api_server_args;
+use crate::engine::cluster::provision::args::controller_manager_args;
+use crate::engine::cluster::provision::args::etcd_args;
 use std::io;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -21,15 +26,11 @@ use tokio::time::sleep;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client;
+use crate::engine::cluster::access::pki::Authority;
 use crate::engine::cluster::access::rbac::{revoke, silence};
-use crate::engine::cluster::provision::kubeconfig::kubeconfig;
-use crate::engine::cluster::provision::pki::{Authority, signing_key};
 use crate::engine::cluster::provision::process::{Component, Folder};
-use crate::engine::cluster::session::workload;
-use crate::engine::cluster::session::workload::CustomKind;
 use crate::engine::cluster::settings::Settings;
-use crate::model::flags::{Flag, Flags};
-use crate::model::time::Span;
+use crate::engine::cluster::workload::CustomKind;
 
 /// How long it may take until the API server answers.
 pub(crate) const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -46,36 +47,8 @@ const ATTEMPTS: usize = 4;
 /// The user that plays scenarios, with no more rights than that takes.
 pub(crate) const DRIVER: &str = "kube-lockstep";
 
-/// The controllers that run beside that of HPAs: those that make pods of workloads, and those that
-/// remove what belongs to something that is gone.
-const CONTROLLERS: [&str; 6] = [
-    "deployment-controller",
-    "replicaset-controller",
-    "replicationcontroller-controller",
-    "statefulset-controller",
-    "garbage-collector-controller",
-    "namespace-controller",
-];
-
-/// The controller of HPAs.
-const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
-
-/// How many HPAs, Deployments and ReplicaSets are looked after at a time, each: with fewer workers,
-/// they would wait for each other where nothing else does.
-const WORKERS: &str = "100";
-
-/// Where the programs listen.
-const LOOPBACK: &str = "127.0.0.1";
-
-/// The sockets at which etcd listens.
-const CLIENTS: &str = "etcd.sock";
-const PEERS: &str = "peer.sock";
-
 /// How long the path of a socket may be, in bytes (unix(7)); elsewhere it is a little less.
 const SOCKET: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
-
-/// The API server's addresses of Services. No traffic ever goes there.
-const SERVICES: &str = "10.43.0.0/16";
 
 /// A control plane that runs.
 pub(crate) struct ControlPlane {
@@ -199,7 +172,7 @@ impl ControlPlane {
             let silenced = silence(&client).await;
             silenced.map_err(|error| failed("rights can't be revoked", &error))?;
         }
-        let installed = workload::install(&client, kinds).await;
+        let installed = custom_resources::install(&client, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
         let (controller_manager, _) =
             start(program, "kube-controller-manager", &args, (true, false))?;
@@ -366,190 +339,6 @@ fn ended(name: &Arc<str>, component: &Component, status: ExitStatus) -> Failed {
 /// A port of loopback that nobody has now.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
-}
-
-/// The files that the programs read.
-pub(crate) struct Files<'a> {
-    pub(crate) folder: &'a Path,
-    /// Where clients find the API server.
-    pub(crate) server: &'a str,
-    pub(crate) authority: &'a Authority,
-}
-
-impl Files<'_> {
-    fn write(&self, settings: &Settings) -> io::Result<()> {
-        self.texts(settings)?.iter().try_for_each(|(name, text)| self.file(name, text))
-    }
-
-    /// Their names, and what is in them.
-    pub(crate) fn texts(&self, settings: &Settings) -> io::Result<Vec<(&'static str, String)>> {
-        let authority = self.authority;
-        let names = [LOOPBACK, "localhost", "kubernetes", "kubernetes.default.svc"];
-        let server = authority.server("kube-apiserver", &names).map_err(io::Error::other)?;
-        let proxy = authority.client("kube-lockstep:proxy", None).map_err(io::Error::other)?;
-        let (private, public) = signing_key().map_err(io::Error::other)?;
-        Ok(vec![
-            ("server.crt", server.certificate),
-            ("server.key", server.key),
-            ("proxy.crt", proxy.certificate),
-            ("proxy.key", proxy.key),
-            ("ca.crt", authority.pem()),
-            ("accounts.key", private),
-            ("accounts.pub", public),
-            ("controller-manager.kubeconfig", self.client("system:kube-controller-manager", None)?),
-            ("audit-policy.yaml", audit_policy(settings)),
-        ])
-    }
-
-    /// A kubeconfig with a new certificate.
-    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> io::Result<String> {
-        let identity = self.authority.client(user, group).map_err(io::Error::other)?;
-        Ok(kubeconfig("kube-lockstep", self.server, &self.authority.pem(), &identity))
-    }
-
-    fn file(&self, name: &str, text: &str) -> io::Result<()> {
-        let path = self.folder.join(name);
-        fs::write(&path, text)?;
-        // Keys are for nobody else's eyes; the folder is not either.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))
-    }
-}
-
-pub(crate) fn etcd_args(folder: &Path) -> Vec<String> {
-    let socket = |name: &str| format!("unix://{}", folder.join(name).display());
-    vec![
-        format!("--data-dir={}", folder.join("etcd").display()),
-        format!("--listen-client-urls={}", socket(CLIENTS)),
-        format!("--listen-peer-urls={}", socket(PEERS)),
-        // Told to members of a cluster of etcds; there are none, and nobody listens there.
-        "--advertise-client-urls=http://localhost:2379".to_owned(),
-        // The folder does not outlive the processes: nothing is to survive a loss of power.
-        "--unsafe-no-fsync".to_owned(),
-        "--log-level=error".to_owned(),
-    ]
-}
-
-pub(crate) fn api_server_args(
-    folder: &Path,
-    (address, port): (&str, u16),
-    settings: &Settings,
-) -> Vec<String> {
-    let file = |name: &str| folder.join(name).display().to_string();
-    let mut args = vec![
-        format!("--etcd-servers=unix://{}", file(CLIENTS)),
-        format!("--bind-address={address}"),
-        format!("--advertise-address={LOOPBACK}"),
-        format!("--secure-port={port}"),
-        format!("--tls-cert-file={}", file("server.crt")),
-        format!("--tls-private-key-file={}", file("server.key")),
-        format!("--client-ca-file={}", file("ca.crt")),
-        "--anonymous-auth=false".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!("--service-account-key-file={}", file("accounts.pub")),
-        format!("--service-account-signing-key-file={}", file("accounts.key")),
-        // No controller gives each namespace its account, and no pod ever runs.
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
-        format!("--service-cluster-ip-range={SERVICES}"),
-        // It would refuse to be an endpoint at loopback.
-        "--endpoint-reconciler-type=none".to_owned(),
-        format!("--requestheader-client-ca-file={}", file("ca.crt")),
-        "--requestheader-allowed-names=kube-lockstep:proxy".to_owned(),
-        "--requestheader-username-headers=X-Remote-User".to_owned(),
-        "--requestheader-group-headers=X-Remote-Group".to_owned(),
-        "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
-        format!("--proxy-client-cert-file={}", file("proxy.crt")),
-        format!("--proxy-client-key-file={}", file("proxy.key")),
-        // Scenarios side by side must not wait for each other.
-        "--enable-priority-and-fairness=false".to_owned(),
-        "--max-requests-inflight=0".to_owned(),
-        "--max-mutating-requests-inflight=0".to_owned(),
-        "--profiling=false".to_owned(),
-    ];
-    if !settings.observed.is_empty() {
-        args.push(format!("--audit-policy-file={}", file("audit-policy.yaml")));
-        args.push("--audit-log-path=-".to_owned());
-        args.push("--audit-log-mode=blocking".to_owned());
-    }
-    args.extend(gates(&settings.gates));
-    args.extend(settings.api_server.iter().map(|arg| format!("--{arg}")));
-    args
-}
-
-pub(crate) fn controller_manager_args(
-    folder: &Path,
-    (address, port): (&str, u16),
-    settings: &Settings,
-) -> Vec<String> {
-    let config = folder.join("controller-manager.kubeconfig").display().to_string();
-    let own = settings.hpa_controller.then_some(HPA_CONTROLLER);
-    let controllers: Vec<&str> = CONTROLLERS.into_iter().chain(own).collect();
-    let mut args = vec![
-        format!("--kubeconfig={config}"),
-        format!("--authentication-kubeconfig={config}"),
-        format!("--authorization-kubeconfig={config}"),
-        format!("--bind-address={address}"),
-        format!("--secure-port={port}"),
-        format!("--tls-cert-file={}", folder.join("server.crt").display()),
-        format!("--tls-private-key-file={}", folder.join("server.key").display()),
-        format!("--controllers={}", controllers.join(",")),
-        "--use-service-account-credentials=true".to_owned(),
-        "--leader-elect=false".to_owned(),
-        // Its health is no exception from who may ask for what.
-        "--authorization-always-allow-paths=".to_owned(),
-        // Pods of many scenarios come and go at once.
-        "--kube-api-qps=2000".to_owned(),
-        "--kube-api-burst=4000".to_owned(),
-        format!("--concurrent-deployment-syncs={WORKERS}"),
-        format!("--concurrent-replicaset-syncs={WORKERS}"),
-    ];
-    args.extend(flags(&settings.flags));
-    args.extend(gates(&settings.gates));
-    args
-}
-
-/// The flags of the HPA controller. The number of its workers is not the scenario's: it has to be
-/// enough for all scenarios that run side by side, and of one HPA nobody can tell.
-pub(crate) fn flags(flags: &Flags) -> Vec<String> {
-    let duration = |span: Span| format!("{}ns", span.0);
-    let values = [
-        (Flag::SyncPeriod, duration(flags.sync_period)),
-        (Flag::DownscaleStabilization, duration(flags.downscale_stabilization)),
-        (Flag::Tolerance, flags.tolerance.to_string()),
-        (Flag::CpuInitializationPeriod, duration(flags.cpu_initialization_period)),
-        (Flag::InitialReadinessDelay, duration(flags.initial_readiness_delay)),
-        (Flag::ConcurrentSyncs, WORKERS.to_owned()),
-    ];
-    values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
-}
-
-pub(in crate::engine) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
-    let list: Vec<String> = gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect();
-    (!list.is_empty()).then(|| format!("--feature-gates={}", list.join(",")))
-}
-
-/// What the API server tells of: what the observed users read one by one, and write. Lists and
-/// watches are not of a reconcile, and told of only where they may be refused; the answers of the
-/// metrics APIs are known to who gives them.
-pub(crate) fn audit_policy(settings: &Settings) -> String {
-    let users = &settings.observed;
-    let lists = if settings.controller.is_some() { "Metadata" } else { "None" };
-    let policy = serde_json::json!({
-        "apiVersion": "audit.k8s.io/v1",
-        "kind": "Policy",
-        "omitStages": ["RequestReceived", "ResponseStarted"],
-        "omitManagedFields": true,
-        "rules": [
-            {
-                "level": "RequestResponse",
-                "users": users,
-                "verbs": ["get", "create", "update", "patch"],
-            },
-            { "level": lists, "users": users, "verbs": ["list", "watch"] },
-            { "level": "None" },
-        ],
-    });
-    format!("{policy:#}\n")
 }
 
 #[cfg(test)]

@@ -12,12 +12,13 @@ use kube::{Api, Client};
 use crate::engine::EngineError;
 use crate::engine::cluster::access::connect::Reached;
 use crate::engine::cluster::access::error::chain;
+use crate::engine::cluster::access::local_address::own_address;
+use crate::engine::cluster::access::ownership::Owner;
 use crate::engine::cluster::access::{connect, namespaces};
 use crate::engine::cluster::metrics_api::expose::{Reach, Way};
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{Foreign, Refusal};
-use crate::engine::cluster::metrics_api::route::own_address;
 use crate::engine::options::{ClusterInfo, ExistingCluster, HostPort};
 use crate::model::rules::Release;
 use crate::model::time::Span;
@@ -141,8 +142,10 @@ pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
 
 /// Removes the leftovers of dead runs. Says what was done.
 pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
-    // Which of them are alive is told by their metrics APIs, too.
-    let left = namespaces::left(client).await?;
+    // Before the registrations are removed: they show which processes are alive.
+    let served = register::leftovers(client).await?;
+    let serves = |owner: &Owner| served.iter().any(|it| it.lives && it.owner == *owner);
+    let left = namespaces::left(client, serves).await?;
     let mut done = register::clear(client).await?;
     namespaces::remove(client, &left).await?;
     done.extend(left.into_iter().map(|name| format!("namespace {name} is deleted")));
@@ -164,7 +167,6 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::engine::cluster::access::ownership::Owner;
 
     #[test]
     fn hints_name_the_cluster_with_its_kubeconfig() {

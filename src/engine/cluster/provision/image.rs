@@ -1,6 +1,7 @@
 //! The control plane in a container: the program of a release in an image of nothing else, under
 //! the same certificates and flags as where it runs on this machine itself.
 
+use crate::engine::cluster::access::custom_resources;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,18 +16,19 @@ use tokio::time::sleep;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client;
+use crate::engine::cluster::access::pki::Authority;
 use crate::engine::cluster::access::rbac::{revoke, silence};
+use crate::engine::cluster::provision::args::{
+    Files, api_server_args, controller_manager_args, etcd_args,
+};
 use crate::engine::cluster::provision::container::{Container, HELD, Program, Spec};
 use crate::engine::cluster::provision::docker::{chain, connect, has_image, said};
 use crate::engine::cluster::provision::embedded::{
-    DRIVER, Files, GLANCE, READY_LIMIT, api_server_args, broken, controller_manager_args,
-    etcd_args, last_lines,
+    DRIVER, GLANCE, READY_LIMIT, broken, last_lines,
 };
-use crate::engine::cluster::provision::pki::Authority;
 use crate::engine::cluster::provision::process::GARBAGE;
-use crate::engine::cluster::session::workload;
-use crate::engine::cluster::session::workload::CustomKind;
 use crate::engine::cluster::settings::Settings;
+use crate::engine::cluster::workload::CustomKind;
 use crate::engine::upstream::build::{self, What};
 use crate::model::rules::Release;
 
@@ -147,7 +149,7 @@ impl Boxed {
         revoked.map_err(|error| failed("rights can't be revoked", &error))?;
         let silenced = silence(&admin).await;
         silenced.map_err(|error| failed("rights can't be revoked", &error))?;
-        let installed = workload::install(&admin, kinds).await;
+        let installed = custom_resources::install(&admin, kinds).await;
         installed.map_err(|why| failed("custom resources", &why))?;
         let args = controller_manager_args(files.folder, (ANYWHERE, HEALTHZ), settings);
         let command = ["/controlplane", "kube-controller-manager"].map(str::to_owned);

@@ -13,11 +13,12 @@ use tokio::time::sleep;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client;
-use crate::engine::cluster::metrics_api::route::is_own;
+use crate::engine::cluster::access::local_address::is_own;
+use crate::engine::cluster::provision::args::audit_policy;
 use crate::engine::cluster::provision::container::{Container, HELD, Spec};
 use crate::engine::cluster::provision::docker;
-use crate::engine::cluster::provision::embedded::{GLANCE, audit_policy, broken, flags, gates};
-use crate::engine::cluster::settings::Settings;
+use crate::engine::cluster::provision::embedded::{GLANCE, broken};
+use crate::engine::cluster::settings::{Settings, flags, gates};
 
 /// How long it may take until its API server answers.
 const READY_LIMIT: Duration = Duration::from_secs(180);

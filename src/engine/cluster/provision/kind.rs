@@ -10,9 +10,10 @@ use tokio::process::Command;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::container::called;
-use crate::engine::cluster::provision::embedded::{broken, flags};
-use crate::engine::cluster::provision::process::{Folder, Guard};
-use crate::engine::cluster::settings::Settings;
+use crate::engine::cluster::provision::embedded::broken;
+use crate::engine::cluster::provision::guard::Guard;
+use crate::engine::cluster::provision::process::Folder;
+use crate::engine::cluster::settings::{Settings, flags};
 
 /// The program; another one may take its place.
 const PROGRAM: &str = "kind";

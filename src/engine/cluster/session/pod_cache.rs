@@ -1,9 +1,9 @@
 //! What the cluster has of the scenarios' pods and targets, kept up to date by watches.
 
-use crate::engine::cluster::labels::PLAYED_LABEL;
+use crate::engine::cluster::labels::PLAYED;
+use crate::engine::cluster::observe::watch_retry::Refusals;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
@@ -14,15 +14,8 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
-use crate::engine::cluster::observe::audit_log::Routes;
-
-/// Before a watch that has failed is begun again.
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// So often one may be refused: rights that were just given take a moment.
-const PATIENCE: u32 = 15;
+use crate::engine::cluster::observe::dispatch::Routes;
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -95,7 +88,7 @@ impl Seen {
         tasks: &mut JoinSet<()>,
     ) {
         let with = (client, routes);
-        let (pods, seen) = (events::<Pod>(client, Some(PLAYED_LABEL)), self.clone());
+        let (pods, seen) = (events::<Pod>(client, Some(PLAYED)), self.clone());
         tasks.spawn(follow(pods, routes.clone(), move |pod, there| {
             let status = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let real = RealPod {
@@ -186,33 +179,4 @@ where
             Err(error) => refusals.wait_after(&error, &K::plural(&()), &routes).await,
         }
     }
-}
-
-/// How often a watch was refused.
-#[derive(Default)]
-pub(crate) struct Refusals(u32);
-
-impl Refusals {
-    /// Waits before a watch that has failed is begun again. One that is refused again and again
-    /// will not be any better; a cluster that is gone is told by others.
-    pub(crate) async fn wait_after(&mut self, error: &watcher::Error, of: &str, routes: &Routes) {
-        if let Some(why) = refused(error) {
-            self.0 += 1;
-            if self.0 >= PATIENCE {
-                routes.lose(format!("{of} can't be watched: {why}"));
-            }
-        }
-        sleep(PAUSE).await;
-    }
-}
-
-/// What the API server says to a watch that nobody has the right to, or that is of nothing.
-fn refused(error: &watcher::Error) -> Option<&str> {
-    let said = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(said))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(said)) => said,
-        watcher::Error::WatchError(said) => said,
-        _ => return None,
-    };
-    matches!(said.code, 401 | 403 | 404).then_some(&said.message)
 }

@@ -9,22 +9,27 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::client::{at_once, told};
-use crate::engine::cluster::labels::{HOLD_FINALIZER, PLAYED_LABEL};
+use crate::engine::cluster::access::client::{at_once, object};
+use crate::engine::cluster::access::error::told;
+use crate::engine::cluster::clock::ScenarioClock;
+use crate::engine::cluster::labels::{HOLD, PLAYED, WRITER};
+use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
+use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::session::pod_cache::RealPod;
-use crate::engine::cluster::session::scenario_session::Scene;
-use crate::engine::cluster::session::workload::Maker;
+use crate::engine::cluster::workload::{Maker, resource_of};
+use crate::model::api::with_group;
 use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
-use crate::model::time::Time;
-use crate::world::PodState;
+use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
+use crate::scenario::resolved::Action;
+use crate::world::{Change, PodState, ScaleTarget};
 
 /// How long the cluster may take to become what the world says.
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
@@ -32,11 +37,14 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 /// How much later than we a controller may hear of a change.
 const HEARSAY: Duration = Duration::from_millis(40);
 
+/// Fewer pods than this are made before anybody could hinder it.
+const MANY: usize = 50;
+
 /// How many requests are made at a time.
 const AT_ONCE: usize = 16;
 
 /// Something to be done to a pod.
-pub(crate) enum Todo {
+enum Todo {
     /// Let go of one that is being deleted.
     Release(String),
     Delete(String),
@@ -53,9 +61,240 @@ fn is_active(pod: &PodState) -> bool {
     pod.deletion_timestamp.is_none() && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
 }
 
-impl Scene {
+/// Makes the target and its pods in the cluster what the simulated world says.
+pub(crate) struct PodDriver {
+    stage: Arc<Stage>,
+    namespace: String,
+    clock: ScenarioClock,
+    /// Creates the target's pods.
+    maker: Maker,
+    resource: ApiResource,
+    /// The target's selector, as text.
+    selector: Arc<str>,
+    /// The target's name.
+    name: Arc<str>,
+    /// Whether pods have a finalizer, so that they stay while they terminate.
+    holds: bool,
+    /// The world's name for the template of the target's pods.
+    template: Option<Arc<str>>,
+    /// Labels and specs of pods, by template.
+    templates: HashMap<Arc<str>, (BTreeMap<String, String>, PodSpec)>,
+    /// The world's pods of the target.
+    desired: BTreeMap<Arc<str>, PodState>,
+    /// The world's pods of no target: created here, with the same names in the cluster.
+    others: BTreeMap<Arc<str>, PodState>,
+    /// The names in the cluster of the world's pods.
+    assigned: BTreeMap<Arc<str>, String>,
+    /// The world's pods that ever had a pod in the cluster.
+    played: BTreeSet<Arc<str>>,
+    /// The statuses that were written.
+    written: HashMap<String, Value>,
+    /// The `status.replicas` that was written, where the harness does that.
+    told: Option<i32>,
+    /// Whether the target was created.
+    there: bool,
+    replicas: i32,
+    status_replicas: i32,
+    /// When the cluster last became what the world says.
+    settled: Time,
+    /// The controller scaled the target before the cluster became what the world says.
+    overtaken: bool,
+    /// When the world last set the size of the target.
+    sized: Time,
+}
+
+impl PodDriver {
+    pub(crate) fn new(
+        stage: &Arc<Stage>,
+        namespace: &str,
+        scenario: &Scenario,
+        clock: ScenarioClock,
+    ) -> PodDriver {
+        let workload = &scenario.workload;
+        let stuck = |what: &Action| matches!(what, Action::PodsStuckTerminating(_));
+        PodDriver {
+            stage: stage.clone(),
+            namespace: namespace.to_owned(),
+            clock,
+            maker: Maker::of(workload),
+            resource: resource_of(workload),
+            selector: workload.selector.clone(),
+            name: workload.name.clone(),
+            holds: workload.termination > Span::ZERO
+                || scenario.timeline.iter().any(|event| stuck(&event.action))
+                || scenario.other_pods.iter().any(|pods| pods.terminating),
+            template: None,
+            templates: HashMap::new(),
+            desired: BTreeMap::new(),
+            others: BTreeMap::new(),
+            assigned: BTreeMap::new(),
+            played: BTreeSet::new(),
+            written: HashMap::new(),
+            told: None,
+            there: false,
+            replicas: 0,
+            status_replicas: 0,
+            settled: Time(i64::MIN),
+            overtaken: false,
+            sized: Time(i64::MIN),
+        }
+    }
+
+    /// The scenario starts at another instant: statuses have other times.
+    pub(crate) fn set_clock(&mut self, clock: ScenarioClock) {
+        self.clock = clock;
+        self.written.clear();
+    }
+
+    /// The target's name and resource.
+    pub(crate) fn target(&self) -> TargetName {
+        let resource = with_group(&self.resource.plural, &self.resource.group);
+        TargetName { name: self.name.clone(), resource }
+    }
+
+    /// The target's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The target's replicas, as far as they are known.
+    pub(crate) fn replicas(&self) -> i32 {
+        self.replicas
+    }
+
+    /// The target's `status.replicas` in the world.
+    pub(crate) fn status_replicas(&self) -> i32 {
+        self.status_replicas
+    }
+
+    /// When the cluster last became what the world says.
+    pub(crate) fn settled(&self) -> Time {
+        self.settled
+    }
+
+    /// Whether the controller scaled the target before the cluster became what the world says.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.overtaken
+    }
+
+    /// The controller has scaled the target.
+    pub(crate) fn scaled(&mut self, replicas: i32) {
+        self.replicas = replicas;
+    }
+
+    /// The names of pods in the cluster and in the world.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pods = self.assigned.iter().map(|(world, real)| (real.as_str(), &**world));
+        pods.chain(self.others.keys().map(|name| (&**name, &**name)))
+    }
+
+    /// Makes the changes of the workload, and waits until the cluster is what the world says.
+    ///
+    /// # Errors
+    /// If it does not become so in time.
+    pub(crate) async fn apply(
+        &mut self,
+        changes: &[Change],
+        requests: &mut RequestStream,
+    ) -> Result<(), EngineError> {
+        let mut moved = self.overtaken;
+        for change in changes {
+            match change {
+                Change::SetScale(target) => {
+                    moved = true;
+                    self.set_scale(target).await?;
+                }
+                Change::SetPods(pods) => {
+                    moved = true;
+                    for pod in pods {
+                        let of_target = self.template.as_ref() == Some(&pod.template);
+                        let all = if of_target { &mut self.desired } else { &mut self.others };
+                        all.insert(pod.name.clone(), pod.clone());
+                    }
+                }
+                Change::DeletePods(names) => {
+                    moved = true;
+                    names.iter().for_each(|name| drop(self.desired.remove(name)));
+                }
+                Change::PodTemplate { name, labels, spec } => {
+                    // The target's is told first.
+                    self.template.get_or_insert_with(|| name.clone());
+                    self.templates.insert(name.clone(), (labels.clone(), spec.clone()));
+                }
+                _ => {}
+            }
+        }
+        if moved {
+            self.settle(requests).await?;
+        }
+        Ok(())
+    }
+
+    fn is_overtaken_by(&self, requests: &mut RequestStream) -> bool {
+        let size = requests.size_since(self.sized);
+        size.is_some_and(|size| size != i64::from(self.replicas))
+    }
+
+    fn refused(&self, what: &str, error: &Error) -> EngineError {
+        self.stage.broken(format!("{what} of {}: {}", self.namespace, told(error)))
+    }
+
+    async fn set_scale(&mut self, target: &ScaleTarget) -> Result<(), EngineError> {
+        self.status_replicas = target.status_replicas;
+        let Some(replicas) = target.replicas else { return Ok(()) };
+        let api = self.targets();
+        let done = if self.there {
+            let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+            let params =
+                PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
+            api.patch_scale(&self.name, &params, &patch).await.map(|_| ())
+        } else {
+            let object = object(self.manifest(replicas, &target.selector));
+            let object: DynamicObject = object.map_err(|why| self.stage.broken(why))?;
+            api.create(&PostParams::default(), &object).await.map(|_| ())
+        };
+        done.map_err(|error| self.refused("the target", &error))?;
+        (self.there, self.replicas, self.sized) = (true, replicas, self.clock.now());
+        Ok(())
+    }
+
+    /// The target.
+    fn manifest(&self, replicas: i32, selector: &str) -> Value {
+        json!({
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
+            "spec": self.maker.spec(replicas, selector, self.pod(self.template.as_ref())),
+        })
+    }
+
+    /// The target's objects of the API.
+    fn targets(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource)
+    }
+
+    /// Deletes the target, with its pods.
+    pub(crate) async fn delete_target(&self) {
+        let _ = self.targets().delete(&self.name, &DeleteParams::background()).await;
+    }
+
+    /// Lets go of all pods that are held.
+    pub(crate) async fn release(&mut self) {
+        if self.holds {
+            let todo = self.stage.seen.pods(&self.namespace).into_keys().map(Todo::Release);
+            let _ = self.carry_out(todo.collect()).await;
+        }
+    }
+
+    /// Whether many pods are being made that nobody will look at.
+    pub(crate) fn wants_many(&self) -> bool {
+        let there = self.stage.seen.pods(&self.namespace).len();
+        matches!(self.maker, Maker::Controller(_))
+            && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > there + MANY)
+    }
+
     /// Waits until the cluster is what the world says, and does what a kubelet would.
-    pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
+    pub(crate) async fn settle(&mut self, requests: &mut RequestStream) -> Result<(), EngineError> {
         let begin = Instant::now();
         let changed = self.stage.seen.changed(&self.namespace);
         loop {
@@ -63,7 +302,7 @@ impl Scene {
             let todo = self.todo();
             self.rename();
             // What it should be is over where the controller has made it something else.
-            self.overtaken = self.is_overtaken();
+            self.overtaken = self.is_overtaken_by(requests);
             if self.overtaken || todo.is_empty() && self.is_settled() {
                 break;
             }
@@ -83,7 +322,7 @@ impl Scene {
             }
         }
         sleep(HEARSAY).await;
-        self.settled = self.now();
+        self.settled = self.clock.now();
         Ok(())
     }
 
@@ -96,7 +335,7 @@ impl Scene {
     fn state(&self) -> String {
         let (real, _) = self.real_pods();
         let active = real.values().filter(|pod| pod.is_active()).count();
-        let status = self.status_replicas();
+        let status = self.known_status_replicas();
         format!(
             "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
              status.replicas {status:?} and should be {}",
@@ -190,7 +429,7 @@ impl Scene {
     }
 
     /// `status.replicas` of the target, as far as it is known.
-    fn status_replicas(&self) -> Option<i32> {
+    fn known_status_replicas(&self) -> Option<i32> {
         match self.maker {
             Maker::Driver => self.told,
             Maker::Controller(kind) => self.stage.seen.replicas(&self.namespace, kind, &self.name),
@@ -201,7 +440,7 @@ impl Scene {
     /// work, it is left alone: in the order of their names, pods of the same moment are the same.
     fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
         let at_rest = self.is_at_rest(real);
-        let Scene { assigned, desired, others, written, played, .. } = self;
+        let PodDriver { assigned, desired, others, written, played, .. } = self;
         assigned.retain(|_, name| real.contains_key(name));
         written.retain(|name, _| real.contains_key(name) || others.contains_key(&**name));
         if self.maker == Maker::Driver {
@@ -271,7 +510,7 @@ impl Scene {
         let plays = |pod: &PodState| {
             is_as(self.assigned.get(&pod.name).and_then(|name| real.get(name)), pod)
         };
-        let status = self.status_replicas();
+        let status = self.known_status_replicas();
         real.len() == self.desired.len()
             && self.desired.values().all(plays)
             && self.others.values().all(|pod| is_as(others.get(&*pod.name), pod))
@@ -279,18 +518,18 @@ impl Scene {
     }
 
     /// A pod of a template, without its name.
-    pub(crate) fn pod(&self, template: Option<&Arc<str>>) -> Value {
+    fn pod(&self, template: Option<&Arc<str>>) -> Value {
         let template = template.and_then(|name| self.templates.get(name));
         let (mut labels, spec) = template.cloned().unwrap_or_default();
-        labels.insert(PLAYED_LABEL.to_owned(), "true".to_owned());
+        labels.insert(PLAYED.to_owned(), "true".to_owned());
         let mut metadata = json!({ "labels": labels });
         if self.holds {
-            metadata["finalizers"] = json!([HOLD_FINALIZER]);
+            metadata["finalizers"] = json!([HOLD]);
         }
         json!({ "metadata": metadata, "spec": pod_spec(&spec) })
     }
 
-    pub(crate) async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
+    async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
         let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
         let (targets, name, selector) = (self.targets(), self.name.clone(), self.selector.clone());
         let done = stream::iter(todo).map(|todo| {
@@ -368,8 +607,7 @@ impl Scene {
     }
 
     fn timestamp(&self, at: Time) -> String {
-        let at = self.epoch.as_nanosecond() + i128::from(at.truncate_to_second().0);
-        Timestamp::from_nanosecond(at).unwrap_or(self.epoch).to_string()
+        self.clock.instant(at.truncate_to_second()).to_string()
     }
 }
 

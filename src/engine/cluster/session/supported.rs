@@ -1,6 +1,6 @@
 //! Which scenarios a real cluster can play, and why it can't play the others.
 
-use crate::engine::cluster::session::workload::Maker;
+use crate::engine::cluster::workload::Maker;
 use crate::model::api::{Container, MetricTargetType, PodSpec};
 use crate::model::selector::match_labels;
 use crate::scenario::Scenario;

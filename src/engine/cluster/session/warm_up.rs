@@ -19,8 +19,8 @@ use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::handlers::is_query;
-use crate::engine::cluster::observe::audit_log::Did;
-use crate::engine::cluster::session::scenario_session::Stage;
+use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::settings::UPSTREAM_USER;
 use crate::model::time::Span;
 

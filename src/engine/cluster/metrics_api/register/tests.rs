@@ -1,7 +1,6 @@
 //! What is kept of others, and what of it is restored.
 
 use super::*;
-use crate::engine::cluster::labels::{METRICS_API_LABEL, OWNER_ANNOTATION};
 
 /// An APIService that is ours now, and what it was.
 fn replaced(namespace: &str) -> APIService {
@@ -12,8 +11,8 @@ fn replaced(namespace: &str) -> APIService {
     object(json!({
         "metadata": {
             "name": "v1beta1.metrics.k8s.io",
-            "labels": { "k8s-app": "theirs", METRICS_API_LABEL: "true" },
-            "annotations": { OWNER_ANNOTATION: "{}", REPLACED: was.to_string(), "of": "theirs" },
+            "labels": { "k8s-app": "theirs", METRICS_API: "true" },
+            "annotations": { OWNER: "{}", REPLACED: was.to_string(), "of": "theirs" },
         },
         "spec": {
             "group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100,
@@ -42,9 +41,7 @@ fn what_others_have_changed_meanwhile_stays() {
     let mut api = replaced("elsewhere");
     restore(&mut api);
     assert_eq!(service(&api), Some("metrics"));
-    assert!(
-        !api.annotations().contains_key(REPLACED) && !api.labels().contains_key(METRICS_API_LABEL)
-    );
+    assert!(!api.annotations().contains_key(REPLACED) && !api.labels().contains_key(METRICS_API));
 }
 
 #[test]

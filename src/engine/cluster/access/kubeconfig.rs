@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::cluster::provision::pki::Identity;
+use crate::engine::cluster::access::pki::Identity;
 
 /// Of a cluster with an authority of its own. The format is YAML's subset JSON, with the PEM texts
 /// inside, so that the file can be taken elsewhere.

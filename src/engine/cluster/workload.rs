@@ -1,21 +1,12 @@
 //! What targets are in a cluster: who makes their pods, and how they are written.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, PostParams};
-use kube::{Api, Client};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
-use crate::engine::cluster::access::client;
-use crate::engine::cluster::access::client::{object, told};
 use crate::model::selector::match_labels;
 use crate::scenario::resolved::Workload;
-
-/// How long it may take until the API server serves a new kind.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// Who makes the pods of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,9 +87,9 @@ pub(crate) fn resource_of(workload: &Workload) -> ApiResource {
 /// A kind of custom resources with a scale.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct CustomKind {
-    group: String,
-    plural: String,
-    version: String,
+    pub(crate) group: String,
+    pub(crate) plural: String,
+    pub(crate) version: String,
     kind: String,
 }
 
@@ -113,12 +104,12 @@ impl CustomKind {
         })
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 
     /// What defines it, with all versions that are served; the first is the one that is stored.
-    fn definition(&self, versions: &[&str]) -> Value {
+    pub(crate) fn definition(&self, versions: &[&str]) -> Value {
         let integer = json!({ "type": "integer" });
         let version = |(index, version): (usize, &&str)| {
             json!({
@@ -173,35 +164,4 @@ impl CustomKind {
             "verbs": ["get", "list", "watch", "create", "patch", "delete"],
         })
     }
-}
-
-/// Makes custom kinds known to an API server, and waits until it serves them: a controller that
-/// starts later finds them at once, and not only when it looks for new ones.
-///
-/// # Errors
-/// If the API server refuses, or does not serve them in time.
-pub(crate) async fn install(admin: &Client, kinds: &BTreeSet<CustomKind>) -> Result<(), String> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(admin.clone());
-    let mut by_name: BTreeMap<String, Vec<&CustomKind>> = BTreeMap::new();
-    for kind in kinds {
-        by_name.entry(kind.name()).or_default().push(kind);
-    }
-    for (name, kinds) in by_name {
-        let Some(kind) = kinds.first() else { continue };
-        let versions: Vec<&str> = kinds.iter().map(|kind| kind.version.as_str()).collect();
-        let definition = object(kind.definition(&versions))?;
-        let created = definitions.create(&PostParams::default(), &definition).await;
-        created.map_err(|error| format!("{name} can't be defined: {}", told(&error)))?;
-    }
-    let begin = Instant::now();
-    for kind in kinds {
-        let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
-        while let Err(error) = client::get(admin, &path).await {
-            if begin.elapsed() > LIMIT {
-                return Err(format!("{} is not served: {}", kind.name(), told(&error)));
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-    Ok(())
 }

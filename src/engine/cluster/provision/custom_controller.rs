@@ -27,7 +27,7 @@ use crate::engine::cluster::settings::Settings;
 use crate::engine::custom::{Controller, USER};
 
 /// The rights that a controller of HPAs needs; `docs/engines/custom.md` lists them.
-const ROLE: &str = include_str!("own_role.json");
+const ROLE: &str = include_str!("controller_role.json");
 
 /// How long its end may take: the guard asks for a second, and then kills.
 const GRACE: Duration = Duration::from_secs(5);
@@ -77,8 +77,8 @@ impl Own {
         fs::write(&kubeconfig, config).map_err(text)?;
         Ok(Some(Own {
             name: controller.name().into(),
-            command: controller.filled(&kubeconfig, settings),
-            environment: controller.environment(&kubeconfig, settings),
+            command: controller.filled(&kubeconfig, &settings.flags, &settings.gates),
+            environment: controller.environment(&kubeconfig, &settings.flags, &settings.gates),
             log: control_plane.folder().join("controller.log"),
         }))
     }

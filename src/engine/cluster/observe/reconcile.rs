@@ -1,14 +1,17 @@
 //! What is seen of the controller: one reconcile after the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use crate::engine::cluster::observe::audit_log::Did;
-use crate::engine::cluster::observe::watches::GAP;
-use crate::engine::cluster::session::scenario_session::Scene;
-use crate::model::api::with_group;
+use crate::engine::cluster::clock::ScenarioClock;
+use crate::engine::cluster::load::probe::{Pulse, Stall};
+use crate::engine::cluster::observe::action::{Did, GAP};
+use crate::engine::cluster::observe::observability::Sight;
 use crate::model::time::{Span, Time};
 
 /// How long it is looked whether there are more events than there should be.
@@ -24,11 +27,80 @@ pub(crate) struct Tick {
     pub(crate) did: Vec<Did>,
 }
 
-impl Scene {
+/// The scale target of a scenario, by its name and its resource with the group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TargetName {
+    pub(crate) name: Arc<str>,
+    pub(crate) resource: String,
+}
+
+impl TargetName {
+    fn is_of(&self, did: &Did) -> bool {
+        did.entry["name"] == *self.name && did.entry["resource"] == *self.resource
+    }
+}
+
+/// The requests of the controller in a scenario's namespace, grouped into reconciles.
+pub(crate) struct RequestStream {
+    clock: ScenarioClock,
+    target: TargetName,
+    sight: Sight,
+    pulse: Arc<Pulse>,
+    requests: UnboundedReceiver<Did>,
+    /// A reconcile without a request for this long counts as over.
+    quiet: Duration,
+    /// Requests of one reconcile are closer than this, and requests of two reconciles are not.
+    apart: Span,
+    /// Whether requests may have been missed.
+    gap: bool,
+    /// Requests that arrived before their reconcile was looked for.
+    ahead: VecDeque<Did>,
+    /// All events so far.
+    events: Vec<Did>,
+}
+
+impl RequestStream {
+    /// The requests of a controller that reconciles once each `period`.
+    pub(crate) fn new(
+        requests: UnboundedReceiver<Did>,
+        target: TargetName,
+        clock: ScenarioClock,
+        period: Span,
+        sight: Sight,
+        pulse: Arc<Pulse>,
+    ) -> RequestStream {
+        let fifth = Duration::from_nanos(period.0.unsigned_abs()) / 5;
+        RequestStream {
+            clock,
+            target,
+            sight,
+            pulse,
+            requests,
+            quiet: fifth.clamp(Duration::from_millis(50), Duration::from_millis(500)),
+            apart: Span(period.0 / 2),
+            gap: false,
+            ahead: VecDeque::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// The scenario starts at another instant.
+    pub(crate) fn set_clock(&mut self, clock: ScenarioClock) {
+        self.clock = clock;
+    }
+
+    /// The longest time since `since` in which a component of the cluster did not respond.
+    pub(crate) fn stall(&self, since: Time) -> Option<(&'static str, Span)> {
+        let now = Timestamp::now();
+        let stall: Stall = self.pulse.longest(self.clock.instant(since), now)?;
+        let length = i64::try_from(stall.length(now).as_nanos()).unwrap_or(i64::MAX);
+        Some((stall.of, Span(length)))
+    }
+
     /// Waits for the next reconcile to begin, until an instant. Nothing if none began by then.
     pub(crate) async fn next_tick(&mut self, until: Time) -> Option<Tick> {
         let next = self.next_by(until).await?;
-        let (began, ended) = (self.time(next.at), self.time(next.done));
+        let (began, ended) = (self.clock.time(next.at), self.clock.time(next.done));
         Some(Tick { began, ended, did: vec![next] })
     }
 
@@ -47,8 +119,8 @@ impl Scene {
             return Some(next);
         }
         loop {
-            let left = (until - self.now()).0.max(0).unsigned_abs();
-            let next = timeout(Duration::from_nanos(left), self.did.recv()).await.ok()??;
+            let left = (until - self.clock.now()).0.max(0).unsigned_abs();
+            let next = timeout(Duration::from_nanos(left), self.requests.recv()).await.ok()??;
             if let Some(next) = self.put_aside(next) {
                 return Some(next);
             }
@@ -67,20 +139,18 @@ impl Scene {
 
     /// Whether something of a reconcile was told that nobody has looked at.
     pub(crate) fn has_more(&mut self) -> bool {
-        while let Ok(next) = self.did.try_recv() {
+        while let Ok(next) = self.requests.try_recv() {
             let next = self.put_aside(next);
             self.ahead.extend(next);
         }
         !self.ahead.is_empty()
     }
 
-    /// Whether a reconcile came meanwhile and gave the target another size than the world says.
-    pub(crate) fn is_overtaken(&mut self) -> bool {
+    /// The last size that the controller gave the target after `since`, as far as it is known.
+    pub(crate) fn size_since(&mut self, since: Time) -> Option<i64> {
         self.has_more();
-        let resource = with_group(&self.resource.plural, &self.resource.group);
-        let since = self.ahead.iter().filter(|it| self.time(it.at) > self.sized);
-        let size = last_size(since, (&self.name, &resource));
-        size.is_some_and(|size| size != i64::from(self.replicas))
+        let later = self.ahead.iter().filter(|it| self.clock.time(it.at) > since);
+        last_size(later, &self.target)
     }
 
     /// Whether something that the controller did may have been missed.
@@ -95,19 +165,19 @@ impl Scene {
     pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: &BTreeSet<usize>, until: Time) {
         let upstreams = !many.is_empty();
         let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
-        let linger = self.stage.sight.linger;
+        let linger = self.sight.linger;
         let mut last = tick.did.iter().any(is_last);
         let quiet = Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
         let mut held = Span(quiet.0 / 2);
         loop {
-            let silent = self.now() + quiet;
+            let silent = self.clock.now() + quiet;
             let has = tick.did.len();
             let next = many.range(has..).next();
             let limit = match next {
                 _ if many.first().is_some_and(|least| has < *least) => silent.max(until),
                 _ if last && upstreams && linger == Span::ZERO => break,
                 // Another watch may still have something to tell.
-                _ if last && upstreams => self.now() + linger,
+                _ if last && upstreams => self.clock.now() + linger,
                 // Without the scale it would have had as many.
                 _ if upstreams && owes_status(&tick.did) => silent.max(until),
                 // Nothing ends there.
@@ -124,12 +194,15 @@ impl Scene {
                     break;
                 }
                 Some(next) => {
-                    tick.ended = tick.ended.max(self.time(next.done));
+                    tick.ended = tick.ended.max(self.clock.time(next.done));
                     last |= is_last(&next);
                     tick.did.push(next);
                 }
                 // While nothing is answered, silence says nothing.
-                None if upstreams && self.now() < until && self.held_since(tick.ended) > held => {
+                None if upstreams
+                    && self.clock.now() < until
+                    && self.held_since(tick.ended) > held =>
+                {
                     held = self.held_since(tick.ended);
                 }
                 None => break,
@@ -137,8 +210,8 @@ impl Scene {
         }
         // Requests are told when they are answered, by two that know nothing of each other.
         tick.did.sort_by_key(|it| it.at);
-        let began = tick.did.iter().map(|it| self.time(it.at)).min();
-        let ended = tick.did.iter().map(|it| self.time(it.done)).max();
+        let began = tick.did.iter().map(|it| self.clock.time(it.at)).min();
+        let ended = tick.did.iter().map(|it| self.clock.time(it.done)).max();
         (tick.began, tick.ended) = (began.unwrap_or(tick.began), ended.unwrap_or(tick.ended));
     }
 
@@ -152,36 +225,38 @@ impl Scene {
     pub(crate) fn is_rest(&self, tick: &Tick, reads: bool) -> Option<String> {
         let first = tick.did.first()?;
         let writes = first.what == "updateScale" || reads && first.what == "updateStatus";
-        let is_rest = self.stage.sight.scope.scale_reads && writes;
+        let is_rest = self.sight.scope.scale_reads && writes;
         is_rest.then(|| {
-            let at = self.time(first.at);
+            let at = self.clock.time(first.at);
             format!("what was done at {at} seems to be of the reconcile before, which was held up")
         })
     }
 
-    /// Why a reconcile of upstream's can't be compared, if it can't.
-    pub(crate) fn is_torn(&self, tick: &Tick) -> Option<String> {
-        if let Some(why) = self.is_in_motion(tick) {
+    /// Why a reconcile of upstream's controller can't be compared, if it can't. At `settled` the
+    /// target's status had become `status_replicas`.
+    pub(crate) fn is_torn(
+        &self,
+        tick: &Tick,
+        settled: Time,
+        status_replicas: i32,
+    ) -> Option<String> {
+        if tick.began >= settled
+            && let Some(why) = self.is_in_motion(tick, status_replicas)
+        {
             return Some(why);
         }
         let write = tick.did.iter().find(|did| is_conflict(did))?;
-
-        let at = self.time(write.at);
+        let at = self.clock.time(write.at);
         Some(format!("the target was changed by others while a reconcile scaled it at {at}"))
     }
 
-    /// What tells that the target's own controller was still at work, after its status was as it
-    /// should be: of pods that were replaced at once, it may write what is over by then.
-    fn is_in_motion(&self, tick: &Tick) -> Option<String> {
-        if tick.began < self.settled {
-            return None;
-        }
+    /// The target's own controller may write its status once more after the pods are as they should
+    /// be, if pods were replaced at once.
+    fn is_in_motion(&self, tick: &Tick, was: i32) -> Option<String> {
         let read = tick.did.iter().find(|did| did.what == "getScale")?;
         let told = read.entry["statusReplicas"].as_i64()?;
-        let resource = with_group(&self.resource.plural, &self.resource.group);
-        let is_target = read.entry["name"] == *self.name && read.entry["resource"] == *resource;
-        (is_target && told != i64::from(self.status_replicas)).then(|| {
-            let (at, was) = (self.time(read.at), self.status_replicas);
+        (self.target.is_of(read) && told != i64::from(was)).then(|| {
+            let at = self.clock.time(read.at);
             format!("the target told of {told} replicas at {at}, after it had told of {was}")
         })
     }
@@ -189,8 +264,8 @@ impl Scene {
     /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale, and
     /// reads it again only if it has changed: all else is of this one, however long that takes.
     fn is_of_next(&self, next: &Did, tick: &Tick, upstreams: bool) -> bool {
-        let apart = self.time(next.at) - tick.ended;
-        if !upstreams || !self.stage.sight.scope.scale_reads {
+        let apart = self.clock.time(next.at) - tick.ended;
+        if !upstreams || !self.sight.scope.scale_reads {
             return apart > self.apart;
         }
         let reads = |did: &Did| did.what == "getScale";
@@ -205,12 +280,12 @@ impl Scene {
         let mut goes_on = !self.ahead.is_empty();
         loop {
             let left = match self.events.len() < many {
-                true => Duration::from_nanos((until - self.now()).0.max(0).unsigned_abs()),
+                true => Duration::from_nanos((until - self.clock.now()).0.max(0).unsigned_abs()),
                 // Those of a reconcile after the end are none of this.
                 false if goes_on => break,
                 false => AFTER_EVENTS,
             };
-            match timeout(left, self.did.recv()).await {
+            match timeout(left, self.requests.recv()).await {
                 Ok(Some(next)) if next.what == "event" => self.events.push(next),
                 Ok(Some(next)) if next.what == GAP => self.gap = true,
                 Ok(Some(_)) => goes_on = true,
@@ -224,11 +299,10 @@ impl Scene {
 /// The size that was written last of a target, if one was.
 fn last_size<'a>(
     did: impl DoubleEndedIterator<Item = &'a Did>,
-    (name, resource): (&str, &str),
+    target: &TargetName,
 ) -> Option<i64> {
-    let of_target = |it: &&Did| it.entry["name"] == *name && it.entry["resource"] == *resource;
     let scaled = |it: &&Did| it.what == "updateScale" && it.entry["error"].is_null();
-    did.filter(of_target).rfind(scaled)?.entry["replicas"].as_i64()
+    did.filter(|it| target.is_of(it)).rfind(scaled)?.entry["replicas"].as_i64()
 }
 
 /// Whether a scale was written, and the status that tells of it was not: upstream's always does
@@ -270,7 +344,6 @@ impl Tick {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
@@ -310,8 +383,8 @@ mod tests {
             (entry["replicas"], entry["error"]) = (replicas.into(), error);
             ("updateScale", entry)
         };
-        let size =
-            |all: &[(&'static str, Value)]| last_size(did(all).iter(), ("web", "deployments.apps"));
+        let target = TargetName { name: "web".into(), resource: "deployments.apps".to_owned() };
+        let size = |all: &[(&'static str, Value)]| last_size(did(all).iter(), &target);
         let (web, db) = (write("web", 3, Value::Null), write("db", 9, Value::Null));
         let refused = write("web", 5, json!("not allowed"));
         let read = ("getScale", json!({ "name": "web", "resource": "deployments.apps" }));
