@@ -590,6 +590,7 @@ pub(crate) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {
 }
 
 /// Returns the labels of a selector that consists of equalities alone, as in `matchLabels`.
+#[cfg(feature = "clusters")]
 pub(crate) fn match_labels(selector: &str) -> Option<Vec<(&str, &str)>> {
     let labels: Option<Vec<_>> = selector.split(',').map(|part| part.split_once('=')).collect();
     let labels = labels?;
