@@ -1,0 +1,89 @@
+//! The library as a crate of its own uses it: with the feature `engines` alone, offline, in a test
+//! that is three lines long.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use kube_lockstep::Release;
+
+/// A package that depends on this one. It is always in the same folder, so that cargo compiles its
+/// dependencies once.
+struct Package(PathBuf);
+
+impl Package {
+    fn new() -> Package {
+        let package = Package(Path::new(env!("CARGO_TARGET_TMPDIR")).join("library"));
+        if package.0.exists() {
+            fs::remove_dir_all(&package.0).expect("the package of an earlier run can be removed");
+        }
+        let repository = support::repository();
+        let manifest = format!(
+            "[package]\nname = \"uses-the-library\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+             [dev-dependencies.kube-lockstep]\npath = {:?}\n\
+             default-features = false\nfeatures = [\"engines\"]\n\n[workspace]\n",
+            repository.display()
+        );
+        package.write("Cargo.toml", &manifest);
+        // The same versions, so that nothing is downloaded.
+        let lock = fs::read_to_string(repository.join("Cargo.lock")).expect("there is a lock file");
+        package.write("Cargo.lock", &lock);
+        package.write("src/lib.rs", "");
+        package.write("tests/hpa.rs", "kube_lockstep::suite!(\"tests/hpa/**/*.yaml\");\n");
+        package
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+        fs::write(path, text).expect("a file can be written");
+    }
+
+    /// `cargo test`, on the model: the suites of upstream have shown that it is as upstream.
+    fn test(&self) -> Output {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--offline", "--quiet", "--test", "hpa"]).current_dir(&self.0);
+        // Where the suites are compiled, too: what both use is compiled once.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
+        command.env("CARGO_TARGET_DIR", target).env("KUBE_LOCKSTEP_ENGINE", "model");
+        command.output().expect("cargo can be run")
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn three_lines_make_a_test_of_a_folder_of_scenarios() {
+    let package = Package::new();
+    let empty = package.test();
+    assert!(!empty.status.success(), "{}", text(&empty));
+    assert!(text(&empty).contains("tests/hpa/**/*.yaml: no file below"), "{}", text(&empty));
+
+    let fixture = support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml");
+    let scenario = fs::read_to_string(fixture).expect("the fixture can be read");
+    package.write("tests/hpa/tolerance/upper-edge.yaml", &scenario);
+    let conforms = package.test();
+    assert!(conforms.status.success(), "{}", text(&conforms));
+    let newest = Release::NEWEST;
+    let summary =
+        format!("tests/hpa/**/*.yaml: 1 scenario on model {newest}: 1 conform, 0 fail, 0 skipped");
+    assert!(text(&conforms).contains(&summary), "{}", text(&conforms));
+
+    let (before, _) = scenario.split_once("\nexpect:").expect("the fixture has expectations");
+    let wrong = format!("{before}\nexpect:\n  - {{tick: 1, replicas: 99}}\n");
+    package.write("tests/hpa/wrong.yaml", &wrong);
+    let fails = package.test();
+    assert!(!fails.status.success(), "{}", text(&fails));
+    for part in [
+        &*format!("2 scenarios on model {newest}: 1 conform, 1 fail, 0 skipped"),
+        "unexpected  tests/hpa/wrong.yaml",
+        "tests/hpa/wrong.yaml:",
+        "expected 99",
+    ] {
+        assert!(text(&fails).contains(part), "no {part:?} in {}", text(&fails));
+    }
+}
