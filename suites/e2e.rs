@@ -65,7 +65,7 @@ fn play(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, En
     })?;
     suite.say(&format!(
         "{release}: {} conform, {} diverge, {} with unmet expectations, {} without a verdict, \
-         {} skipped; {} ticks in {:.0} s, {} of them on a boundary in time; {} scenarios were retried",
+         {} skipped; {} ticks in {:.0} s, {} of them ambiguous; {} scenarios were retried",
         summary.conforms,
         summary.diverges,
         summary.unmet,
@@ -73,8 +73,8 @@ fn play(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, En
         summary.skipped,
         summary.ticks,
         summary.elapsed.as_secs_f64(),
-        summary.boundaries,
-        summary.replayed
+        summary.ambiguous_ticks,
+        summary.retried
     ));
     tell_ignored(suite, release, &outcomes);
     Ok(outcomes)

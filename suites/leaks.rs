@@ -423,7 +423,7 @@ fn slow() -> Result<(), Failed> {
         let output = run.wait_with_output()?;
         let said = said(&output);
         assert_eq!(output.status.code(), Some(0), "{part}: {said}");
-        assert!(said.contains("it was played once before"), "{part}: nobody was held up: {said}");
+        assert!(said.contains("it was retried once"), "{part}: nobody was held up: {said}");
         place.is_empty().map_err(|left| format!("{part}: {left}"))?;
     }
     Ok(())
@@ -456,7 +456,7 @@ fn slow_all_along() -> Result<(), Failed> {
     // Lines are broken anywhere.
     let said = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("it was played 3 times before"), "{said}");
+    assert!(said.contains("it was retried 3 times"), "{said}");
     assert!(said.contains(" 0 diverge"), "{said}");
     assert!(said.contains("kube-controller-manager:"), "the log's last lines: {said}");
     place.is_empty()?;

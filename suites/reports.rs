@@ -36,8 +36,8 @@ fn outcome(id: &str, verdict: Verdict) -> Outcome {
         why: Vec::new(),
         unmet: Vec::new(),
         notes: Vec::new(),
-        boundaries: 0,
-        replays: 0,
+        ambiguous_ticks: 0,
+        retries: 0,
         elapsed: Duration::from_micros(12_345),
     }
 }

@@ -150,8 +150,8 @@ fn outcome(of: ScenarioLine) -> Result<Outcome, String> {
         why: reasons,
         unmet: of.unmet,
         notes: of.notes,
-        boundaries: of.boundaries,
-        replays: of.replays,
+        ambiguous_ticks: of.boundaries,
+        retries: of.replays,
         elapsed: Duration::try_from_secs_f64(of.elapsed_ms / 1e3).unwrap_or_default(),
     })
 }

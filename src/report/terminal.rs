@@ -209,17 +209,17 @@ fn figures(summary: &Summary, of: &str) -> String {
         0 => String::new(),
         gone => format!(", {}", count(gone, "missing", BAD)),
     };
-    let boundaries = match summary.boundaries {
+    let ambiguous = match summary.ambiguous_ticks {
         0 => String::new(),
-        many => format!(" ({} on a boundary in time)", thousands(many)),
+        many => format!(" ({} ambiguous)", thousands(many)),
     };
-    let replayed = match summary.replayed {
+    let retried = match summary.retried {
         0 => String::new(),
         many => format!("; {} retried", counted(many, "scenario")),
     };
     let _ = writeln!(
         out,
-        "{of}: {}, {}{unmet}, {}, {}{stale}{missing}; {}{boundaries} in {}{replayed}",
+        "{of}: {}, {}{unmet}, {}, {}{stale}{missing}; {}{ambiguous} in {}{retried}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),

@@ -25,7 +25,7 @@ use crate::run::lockstep::inconclusive;
 use crate::run::lockstep::trace_of;
 use crate::run::lockstep::unfinished;
 use crate::run::plan::{Compared, Plan};
-use crate::run::wall;
+use crate::run::wall_clock::{self, History, On};
 use crate::scenario::Scenario;
 
 /// How many are played at a time that had no verdict at first.
@@ -130,7 +130,7 @@ impl Group<'_> {
     }
 
     /// Plays one when its turn has come. Nothing if it is to be played again, or if all is to end.
-    async fn attempt(&self, attempt: Attempt, queue: &Queue<'_>) -> Option<Outcome> {
+    async fn attempt(&self, mut attempt: Attempt, queue: &Queue<'_>) -> Option<Outcome> {
         // It is never closed.
         let _turn = self.course.turns.acquire().await;
         if self.course.plan.stop.load(Ordering::Relaxed) {
@@ -140,10 +140,10 @@ impl Group<'_> {
             self.course.begun.fetch_add(1, Ordering::Relaxed);
         }
         let part = self.parts.get(attempt.index)?;
-        let mut outcome = self.without_panic(part, self.one(part, &attempt.before)).await;
-        outcome.replays = attempt.before.len();
+        let mut outcome = self.without_panic(part, self.one(part, &mut attempt.history)).await;
+        outcome.retries = attempt.before.len();
         if let Verdict::Inconclusive { why, .. } = &outcome.verdict
-            && outcome.replays + 1 < MOST_TIMES
+            && outcome.retries + 1 < MOST_TIMES
             && !self.course.plan.stop.load(Ordering::Relaxed)
             // One that is broken will be no better then.
             && self.cluster.check().is_ok()
@@ -152,12 +152,13 @@ impl Group<'_> {
             return None;
         }
         if let Some(why) = attempt.before.last() {
-            let times = match outcome.replays {
+            let times = match outcome.retries {
                 1 => "once".to_owned(),
                 2 => "twice".to_owned(),
                 many => format!("{many} times"),
             };
-            outcome.note(format!("it was played {times} before, without a verdict: {why}"));
+            outcome
+                .note(format!("it was retried {times}; the last attempt without a verdict: {why}"));
         }
         Some(outcome)
     }
@@ -173,15 +174,15 @@ impl Group<'_> {
         })
     }
 
-    async fn one(&self, part: &Part, before: &[String]) -> Outcome {
+    async fn one(&self, part: &Part, history: &mut History) -> Outcome {
         let begin = Instant::now();
         let Course { plan, name, release, .. } = *self.course;
         let mut outcome = unfinished(&part.written, name, release);
         let trace = trace_of(&part.written, name, &release.to_string());
         let findings = Findings::new(trace, &plan.known);
         let compared = plan.cluster.controller.as_ref().map_or(Compared::All, |own| own.compared);
-        let with = (self.cluster, &*plan.stop, compared, before);
-        let followed = wall::follow(&part.played, release, with, findings).await;
+        let on = On { cluster: self.cluster, stop: &plan.stop, compared };
+        let followed = wall_clock::attempt(&part.played, release, on, history, findings).await;
         let displaced = match &followed {
             Ok(followed) if followed.findings.divergence.is_some() => {
                 self.cluster.displaced().await
@@ -191,14 +192,14 @@ impl Group<'_> {
         match displaced.map_or(followed, Err) {
             Ok(followed) => {
                 conclude(&mut outcome, (&part.played, release), followed.findings);
-                outcome.boundaries = followed.boundaries;
-                if let Some(what) = boundaries(followed.boundaries, outcome.ticks) {
+                outcome.ambiguous_ticks = followed.ambiguous_ticks;
+                if let Some(what) = ambiguous(followed.ambiguous_ticks, outcome.ticks) {
                     outcome.note(what);
                 }
                 followed.notes.into_iter().for_each(|what| outcome.note(what));
-                let doubt = followed.doubt.filter(|_| outcome.verdict == Verdict::Unexpected);
-                if let Some(doubt) = doubt {
-                    outcome.verdict = inconclusive(self.cluster.with_tail(doubt));
+                let unexpected = outcome.verdict == Verdict::Unexpected;
+                if let Some(uncertainty) = followed.uncertainty.filter(|_| unexpected) {
+                    outcome.verdict = inconclusive(self.cluster.with_tail(uncertainty));
                 }
             }
             Err(error) => outcome.verdict = inconclusive(self.cluster.with_tail(error)),
@@ -214,12 +215,12 @@ async fn or_its_message<T>(future: impl Future<Output = T>) -> Result<T, String>
     caught.map_err(|panic| message(&*panic))
 }
 
-/// What has to be said of reconciles for which the clock allowed two outcomes.
-fn boundaries(boundaries: usize, ticks: usize) -> Option<String> {
-    (boundaries > 0).then(|| {
+/// The note on ticks for which the model allows several outcomes.
+fn ambiguous(ambiguous: usize, ticks: usize) -> Option<String> {
+    (ambiguous > 0).then(|| {
         format!(
-            "{boundaries} of {ticks} ticks fell on a boundary in time, or into a change of the \
-             cluster: more than one outcome was right, and the one that was seen was followed"
+            "{ambiguous} of {ticks} ticks are ambiguous: at a boundary in time, or during a change \
+             of the cluster, the model allows several outcomes; the observed one was accepted"
         )
     })
 }
@@ -229,11 +230,13 @@ struct Attempt {
     index: usize,
     /// Why there was no verdict, each time that it was played before.
     before: Vec<String>,
+    /// The uncertainties of these attempts.
+    history: History,
 }
 
 impl Attempt {
     fn first(index: usize) -> Attempt {
-        Attempt { index, before: Vec::new() }
+        Attempt { index, before: Vec::new(), history: History::default() }
     }
 
     /// The next one.
@@ -342,7 +345,7 @@ mod tests {
 
     fn fails(queue: &Queue<'_>, index: usize, times: usize) {
         let before = vec![String::new(); times];
-        queue.waiting().push_back(Attempt { index, before });
+        queue.waiting().push_back(Attempt { index, before, history: History::default() });
     }
 
     #[tokio::test]

@@ -411,8 +411,8 @@ pub(super) fn unfinished(scenario: &Scenario, name: &Arc<str>, release: Release)
         why: Vec::new(),
         unmet: Vec::new(),
         notes: Vec::new(),
-        boundaries: 0,
-        replays: 0,
+        ambiguous_ticks: 0,
+        retries: 0,
         elapsed: Duration::ZERO,
     }
 }

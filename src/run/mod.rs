@@ -2,13 +2,9 @@
 //!
 //! This is the only caller of the comparison. It prints nothing.
 
-#[cfg(feature = "clusters")]
-mod chance;
 pub mod change;
 #[cfg(feature = "clusters")]
 mod clusters;
-#[cfg(feature = "clusters")]
-mod due;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
@@ -18,23 +14,15 @@ mod given;
 mod group;
 #[cfg(feature = "engines")]
 mod in_order;
-#[cfg(feature = "clusters")]
-mod lineage;
 mod lockstep;
 pub mod merge;
-#[cfg(feature = "clusters")]
-mod motion;
-#[cfg(feature = "clusters")]
-mod own;
 #[cfg(feature = "engines")]
 mod plan;
-#[cfg(feature = "clusters")]
-mod recorder;
 #[cfg(feature = "engines")]
 mod runner;
 mod shard;
 #[cfg(feature = "clusters")]
-mod wall;
+mod wall_clock;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -140,11 +128,12 @@ pub struct Outcome {
     pub unmet: Vec<Unmet>,
     /// What of the scenario is probably not as it was meant.
     pub notes: Vec<Note>,
-    /// Ticks that fell on a boundary in time, or into a change of the cluster: more than one
-    /// outcome was right, and the one that was seen was followed. Only where the clock is real.
-    pub boundaries: usize,
-    /// How often it was played before without a verdict. Only where the clock is real.
-    pub replays: usize,
+    /// Ticks for which the model allows more than one outcome, because of the time at which the
+    /// reconcile read the clock or because it overlapped a change of the cluster. Always 0 in
+    /// virtual time.
+    pub ambiguous_ticks: usize,
+    /// The number of earlier attempts that ended without a verdict. Always 0 in virtual time.
+    pub retries: usize,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -235,10 +224,10 @@ pub struct Summary {
     pub skipped: usize,
     /// Ticks that were compared.
     pub ticks: usize,
-    /// Those of them that fell on a boundary in time, or into a change of the cluster.
-    pub boundaries: usize,
-    /// Scenarios that had no verdict at first, and were played again.
-    pub replayed: usize,
+    /// Ticks for which the model allows more than one outcome.
+    pub ambiguous_ticks: usize,
+    /// Scenarios that were retried because an attempt ended without a verdict.
+    pub retried: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
     /// Parts of the run that are not there, after a merge: there is no verdict on the whole.
@@ -259,8 +248,8 @@ impl Summary {
         self.inconclusive += other.inconclusive;
         self.skipped += other.skipped;
         self.ticks += other.ticks;
-        self.boundaries += other.boundaries;
-        self.replayed += other.replayed;
+        self.ambiguous_ticks += other.ambiguous_ticks;
+        self.retried += other.retried;
         self.stale_known.extend_from_slice(&other.stale_known);
     }
 
@@ -275,8 +264,8 @@ impl Summary {
     pub fn add(&mut self, outcome: &Outcome) {
         self.scenarios += 1;
         self.ticks += outcome.ticks;
-        self.boundaries += outcome.boundaries;
-        self.replayed += usize::from(outcome.replays > 0);
+        self.ambiguous_ticks += outcome.ambiguous_ticks;
+        self.retried += usize::from(outcome.retries > 0);
         match outcome.verdict {
             Verdict::Conforms => self.conforms += 1,
             Verdict::Diverges(_) => self.diverges += 1,

@@ -1,22 +1,21 @@
-//! A controller of the user's own on a cluster: what of it is compared, and how what it does is
-//! understood.
+//! The comparison of a custom controller.
 //!
-//! Upstream's reconcile is known request by request. Another controller may ask for more or for
-//! less, in another order, at another moment of its period, or write what is there already. What
-//! counts is what comes of it: between two silences it did what the model says, or it did not.
+//! Upstream's reconcile is known request by request. A custom controller may make other requests,
+//! in another order and at another time within the sync period, and may write values that are
+//! stored already. Only the effect of the requests between two pauses is compared.
 
 use serde_json::{Value, json};
 
-use super::plan::{Compared, CustomController};
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::cluster::Did;
 use crate::engine::model::Simulation;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation, StatusWrite};
 use crate::model::time::Time;
+use crate::run::plan::{Compared, CustomController};
 
 impl Compared {
-    /// Nothing: as of upstream's own.
+    /// The fields to compare; none if everything is compared, as for upstream's controller.
     pub(super) fn scope(self) -> Option<Scope> {
         let status = match self {
             Compared::All => return None,
@@ -35,26 +34,28 @@ impl Compared {
 
     fn words(self) -> &'static str {
         match self {
-            Compared::Scale => "when it scales, and to what size (--compare)",
-            Compared::Status => "the scale, and the status without its messages (--compare)",
-            Compared::All => "all that it does (--compare)",
+            Compared::Scale => "scale decisions only (--compare scale)",
+            Compared::Status => {
+                "scale decisions and the status without messages (--compare status)"
+            }
+            Compared::All => "all requests (--compare all)",
         }
     }
 }
 
 impl CustomController {
     /// What is compared, for the head of a report.
-    pub(super) fn note(&self) -> String {
-        format!("compared is {}", self.compared.words())
+    pub(in crate::run) fn note(&self) -> String {
+        format!("comparing {}", self.compared.words())
     }
 }
 
-/// For a note: a size that was not written by way of the scale.
+/// The note on replicas that were written without the scale subresource.
 pub(super) const PAST_THE_SCALE: &str =
-    "it wrote spec.replicas of its target itself, not its scale: that was taken for the same";
+    "it wrote spec.replicas of its target, not the scale subresource; both count as the same";
 
-/// What it did, without the writes of a size that is there already.
-pub(super) fn effective(did: &[Did], (target, mut size): (&str, i32)) -> Vec<Did> {
+/// The requests without writes of replicas that are stored already.
+pub(super) fn effective(did: &[Did], target: &str, mut size: i32) -> Vec<Did> {
     let mut changes = |did: &&Did| {
         let of_target = did.what == "updateScale" && did.entry["name"] == target;
         if !of_target || !did.entry["error"].is_null() {
@@ -68,14 +69,15 @@ pub(super) fn effective(did: &[Did], (target, mut size): (&str, i32)) -> Vec<Did
     did.iter().filter(|did| changes(did)).cloned().collect()
 }
 
-/// Marks all of it as one reconcile.
+/// Marks all entries of a log as one reconcile.
 pub(super) fn mark(log: &mut Vec<Value>, at: Time, hpa: &str) {
     let mark = |what: &str| json!({ "at": at, what: { "hpa": hpa } });
     log.insert(0, mark("reconcile"));
     log.push(mark("reconciled"));
 }
 
-/// One that writes the status each time writes what is stored where upstream's does not write.
+/// Predicts a write of the stored status where upstream's controller writes none: a custom
+/// controller may write the status in each reconcile.
 pub(super) fn write_what_is_stored(
     decision: &mut Decision,
     seen: &Observation,
@@ -92,7 +94,7 @@ pub(super) fn write_what_is_stored(
     }
 }
 
-/// A status that no controller of upstream's writes.
+/// The difference for a status that is not in upstream's terms.
 pub(super) fn unread(why: String) -> FieldDifference {
     FieldDifference {
         field: "status".to_owned(),
@@ -114,16 +116,16 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_there_already_is_not_written() {
+    fn a_write_of_the_stored_replicas_does_not_count() {
         let sizes = |did: &[Did]| -> Vec<i64> {
-            let left = effective(did, ("web", 3));
+            let left = effective(did, "web", 3);
             left.iter().filter_map(|did| did.entry["replicas"].as_i64()).collect()
         };
         assert_eq!(sizes(&[write("web", 3, None)]), Vec::<i64>::new());
         assert_eq!(sizes(&[write("web", 6, None), write("web", 6, None)]), [6]);
         assert_eq!(sizes(&[write("web", 6, None), write("web", 3, None)]), [6, 3]);
         assert_eq!(sizes(&[write("web", 3, Some("no"))]), [3], "it was tried");
-        assert_eq!(sizes(&[write("db", 3, None)]), [3], "it is of something else");
+        assert_eq!(sizes(&[write("db", 3, None)]), [3], "it is another target");
     }
 
     #[test]

@@ -1,18 +1,18 @@
-//! The events of a scenario, which are written later than all else of a reconcile.
+//! The comparison of events, which the controller writes later than the rest of a reconcile.
 
+use super::WallClockRun;
+use super::hypotheses::adopt_pod_names;
 use crate::compare::{self, Scope};
 use crate::engine::EngineError;
 use crate::engine::cluster::Scene;
 use crate::model::observation::Event;
 use crate::model::time::Time;
 use crate::run::findings::Findings;
-use crate::run::lineage::adopt;
-use crate::run::wall::Wall;
 
-/// They are compared when all is over.
+/// Compared when the scenario is over.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
 
-impl Wall<'_> {
+impl WallClockRun<'_> {
     /// Compares the events of all reconciles with those that were written, in order.
     pub(super) async fn compare_events(
         &mut self,
@@ -24,7 +24,7 @@ impl Wall<'_> {
         let did = scene.requests().events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),
-            did => self.observation(scene, (Time::ZERO, did))?.events().cloned().collect(),
+            did => self.observation(scene, Time::ZERO, did)?.events().cloned().collect(),
         };
         self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
@@ -37,7 +37,7 @@ impl Wall<'_> {
             let seen = tick.clone().with_events(own);
             let mut model = tick.clone().with_events(model.iter().cloned());
             for (model, seen) in model.events_mut().zip(seen.events()) {
-                adopt(&mut model.message, &seen.message, &pods);
+                adopt_pod_names(&mut model.message, &seen.message, &pods);
             }
             let (at, fields) = (tick.at, compare::observations(&model, &seen, EVENTS));
             let events: Vec<Event> = tick.events().chain(seen.events()).cloned().collect();
@@ -47,15 +47,14 @@ impl Wall<'_> {
         Ok(())
     }
 
-    /// Where reconciles leave no trace but their events, those of later ones may be among so many
-    /// that were seen by then.
+    /// Adds reconciles that leave no trace but events, if their events may be among those that were
+    /// observed.
     fn may_have_come(&mut self, by: Time, seen: usize) {
-        let [lineage, ..] = &mut self.lineages;
         while self.events.last().is_some_and(|(index, _)| index.is_none())
             && self.events.iter().map(|(_, events)| events.len()).sum::<usize>() < seen
-            && let Some(due) = lineage.simulation.next_sync()
-            && !self.due.is_too_early(by, due)
-            && let Some(decision) = lineage.pass(due)
+            && let Some(due) = self.checker.next_reconcile()
+            && !self.checker.window.is_too_early(by, due)
+            && let Some(decision) = self.checker.unobservable(due)
         {
             let events = decision.observation.events().cloned().collect();
             self.events.push((None, events));

@@ -1,97 +1,90 @@
-//! A reconcile that falls into a change of the cluster sees some part of it.
+//! Changes of the cluster that a reconcile may observe in part.
 //!
-//! The workload's controller makes and deletes pods one after the other, and what a kubelet would
-//! say is written of one after the other. Which of it a controller has heard of when it begins, no
-//! one sees: each of these is right, as both outcomes are at a boundary.
+//! The workload controller creates and deletes pods one after the other, and the harness writes
+//! their statuses one after the other. Which of these writes the controller's caches contain when
+//! it reconciles cannot be observed. There is a hypothesis for each intermediate state.
 
-use super::lineage::{Lineage, MOMENTS, hear};
+use super::hypotheses::{Hypotheses, Reconcile};
+use super::tolerances::MAX_IN_FLIGHT_STATES;
 use crate::model::api::PodPhase;
 use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;
 use crate::world::{Change, PodState, ScaleTarget};
 
-/// A change of the cluster, and the model without it.
-pub(super) struct Motion {
-    before: [Lineage; MOMENTS],
+/// A change of the cluster, and the hypotheses without it.
+pub(super) struct InFlightChange {
+    before: Hypotheses,
     changes: Vec<Change>,
-    /// When what is changed at once was changed last.
+    /// When the changes that take effect at once, such as metrics, were last made.
     since: Time,
 }
 
-/// No more stages than about these are asked of, however many pods change.
-const STAGES: usize = 128;
-
-impl Motion {
-    pub(super) fn new(before: [Lineage; MOMENTS], changes: Vec<Change>, since: Time) -> Motion {
-        Motion { before, changes, since }
+impl InFlightChange {
+    pub(super) fn new(before: Hypotheses, changes: Vec<Change>, since: Time) -> InFlightChange {
+        InFlightChange { before, changes, since }
     }
 
-    /// More of the cluster changes, before a reconcile came after all of it.
-    pub(super) fn goes_on(&mut self, changes: &[Change], since: Time) {
+    /// The cluster changes further before a reconcile has observed all of the change.
+    pub(super) fn extend(&mut self, changes: &[Change], since: Time) {
         self.changes.extend_from_slice(changes);
         self.since = since;
     }
 
-    /// Somebody does something to an HPA meanwhile.
-    pub(super) fn hear(&mut self, event: &Change, at: Time) {
-        hear(&mut self.before, [event], at);
+    /// The HPA is edited in the meantime.
+    pub(super) fn edit(&mut self, event: &Change, at: Time) {
+        self.before.apply(event, at);
     }
 
-    /// Lets the model have all of the change after a reconcile that need not have seen it. The next
-    /// one need not either.
-    pub(super) fn after(
-        mut self,
-        lineages: &mut [Lineage; MOMENTS],
-        tick: Option<&Observation>,
-    ) -> Motion {
-        self.before = lineages.clone();
-        if tick.and_then(Observation::scaled_to).is_some() {
-            // Whatever anybody wrote before that.
+    /// Completes the change after a reconcile that observed a part of it. The next reconcile need
+    /// not observe all of it either.
+    pub(super) fn after(mut self, hypotheses: &mut Hypotheses, seen: &Observation) -> Self {
+        self.before = hypotheses.clone();
+        if seen.scaled_to().is_some() {
+            // It replaces whatever was written before.
             for change in &mut self.changes {
                 if let Change::SetScale(target) = change {
                     target.replicas = None;
                 }
             }
         }
-        apply(lineages, &self.changes);
+        apply(hypotheses, &self.changes);
         self
     }
 
-    /// The first answer that there is for the model at some stage of the change, and what it comes
-    /// with.
+    /// The first result that `test` gives for the hypotheses at an intermediate state.
     pub(super) fn find<T>(
         &self,
-        (began, seen): (Time, &Observation),
-        mut ask: impl FnMut([Lineage; MOMENTS]) -> Option<T>,
+        reconcile: &Reconcile,
+        mut test: impl FnMut(&Hypotheses) -> Option<T>,
     ) -> Option<T> {
         let orders = self.orders();
         let at_once = self.changes.iter().filter(|change| !change.is_of_workload());
         let at_once: Vec<Change> = at_once.cloned().collect();
         let mut begins = Vec::new();
-        for size in self.sizes(seen) {
-            begins.push([&*size, &*at_once].concat());
-            if began < self.since && !at_once.is_empty() {
-                begins.push(size);
+        for scale in self.scales(&reconcile.seen) {
+            begins.push([&*scale, &*at_once].concat());
+            if reconcile.began < self.since && !at_once.is_empty() {
+                begins.push(scale);
             }
         }
         begins.iter().find_map(|begin| {
             let mut before = self.before.clone();
             apply(&mut before, begin);
-            ask(before.clone()).or_else(|| {
+            test(&before).or_else(|| {
                 orders.iter().find_map(|steps| {
-                    let mut lineages = before.clone();
-                    let some = steps.len().div_ceil(STAGES).max(1);
-                    steps.chunks(some).find_map(|steps| {
-                        apply(&mut lineages, steps);
-                        ask(lineages.clone())
+                    let mut state = before.clone();
+                    let step = steps.len().div_ceil(MAX_IN_FLIGHT_STATES).max(1);
+                    steps.chunks(step).find_map(|steps| {
+                        apply(&mut state, steps);
+                        test(&state)
                     })
                 })
             })
         })
     }
 
-    /// What targets may have told of their sizes: what was read, or else either.
-    fn sizes(&self, seen: &Observation) -> Vec<Vec<Change>> {
+    /// The scale of the targets: as it was read, or else before or after the change.
+    fn scales(&self, seen: &Observation) -> Vec<Vec<Change>> {
         let targets = self.changes.iter().filter_map(|change| match change {
             Change::SetScale(target) => Some(target),
             _ => None,
@@ -103,9 +96,9 @@ impl Motion {
         }
     }
 
-    /// Pods as they come, go and are written of, one by one: in one order or another.
+    /// The orders in which pods may be created, deleted and have their statuses written.
     fn orders(&self) -> Vec<Vec<Change>> {
-        let [before, ..] = &self.before;
+        let before = &self.before.first().simulation;
         let (mut come, mut go, mut written) = (Vec::new(), Vec::new(), Vec::new());
         for (index, change) in self.changes.iter().enumerate() {
             let later = self.changes.get(index..).unwrap_or_default();
@@ -118,7 +111,7 @@ impl Motion {
             match change {
                 Change::SetPods(pods) => {
                     let pods = pods.iter().filter(|pod| !is_gone(pod));
-                    let new = pods.clone().filter(|pod| !before.simulation.has_pod(&pod.name));
+                    let new = pods.clone().filter(|pod| !before.has_pod(&pod.name));
                     come.extend(new.map(|pod| Change::SetPods(vec![unwritten(pod)])));
                     written.extend(pods.map(|pod| Change::SetPods(vec![pod.clone()])));
                 }
@@ -135,7 +128,7 @@ impl Motion {
     }
 }
 
-/// A pod of which no kubelet has said anything yet.
+/// A pod without a status from a kubelet.
 fn unwritten(pod: &PodState) -> PodState {
     PodState {
         phase: PodPhase::Pending,
@@ -152,7 +145,7 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
         ControllerAction::GetScale { resource, name, answer: Ok(found) }
             if (resource, name) == (&target.resource, &target.name) =>
         {
-            // What nobody wrote is as before.
+            // A field that was not written is as before.
             let ScaleReplicas { replicas, status_replicas } = *found;
             let replicas = target.replicas.map(|_| replicas);
             Some(ScaleTarget { replicas, status_replicas, ..target.clone() })
@@ -161,9 +154,9 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
     })
 }
 
-fn apply<'a>(lineages: &mut [Lineage; MOMENTS], changes: impl IntoIterator<Item = &'a Change>) {
-    // When is a matter of HPAs only, and none is among them.
-    hear(lineages, changes, Time::ZERO);
+fn apply<'a>(hypotheses: &mut Hypotheses, changes: impl IntoIterator<Item = &'a Change>) {
+    // The time matters for HPAs only, and none is among the changes.
+    hypotheses.apply_all(changes, Time::ZERO);
 }
 
 #[cfg(test)]
@@ -171,10 +164,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::model::Simulation;
+    use crate::compare::Scope;
     use crate::model::observation::ScaleWrite;
     use crate::model::rules::{Release, Rules};
-    use crate::run::recorder::Recorder;
+    use crate::model::time::Span;
     use crate::scenario::Scenario;
     use crate::world::World;
 
@@ -203,16 +196,12 @@ timeline:
 until: 1m
 ";
 
-    /// A person's change of the size, which was two, to five; and what came before it.
-    fn motion() -> Motion {
+    /// A change of the replicas from two to five.
+    fn in_flight() -> InFlightChange {
         let none = |_: &str| Err("there is none".to_owned());
         let scenario: Arc<Scenario> =
             Arc::new(crate::scenario::parse("x.yaml", TEXT, &none).expect("it makes sense"));
-        let rules = Rules::of(Release::NEWEST);
-        let recorder = Recorder::new(&rules);
-        let simulation = Simulation::new(&scenario, rules).with_wall_clock();
-        let lineage = Lineage { simulation, recorder };
-        let mut before = [lineage.clone(), lineage.clone(), lineage];
+        let mut before = Hypotheses::new(&scenario, Rules::of(Release::NEWEST));
         let mut world = World::new(&scenario);
         apply(&mut before, &world.advance(Time::ZERO));
         apply(&mut before, &world.api_events(Time::ZERO));
@@ -220,10 +209,10 @@ until: 1m
         world.api_events(at);
         let changes = world.advance(at);
         assert!(changes.iter().any(|change| matches!(change, Change::SetScale(_))), "{changes:?}");
-        Motion::new(before, changes, at)
+        InFlightChange::new(before, changes, at)
     }
 
-    /// A reconcile that read these sizes.
+    /// A reconcile that read these replicas.
     fn seen(sizes: Option<(i32, i32)>) -> Observation {
         let (resource, name) = ("deployments.apps".into(), "web".into());
         let read = sizes.map(|(replicas, status_replicas)| {
@@ -233,14 +222,25 @@ until: 1m
         Observation::new(Time::from_secs(10), "web".into(), read)
     }
 
-    fn came(seen: &Observation) -> (Time, &Observation) {
-        (seen.at, seen)
+    /// The same as the checker gets it.
+    fn reconcile(seen: Observation) -> Reconcile {
+        let at = seen.at;
+        let (pods, stall) = (Vec::new(), Span::ZERO);
+        Reconcile {
+            due: at,
+            began: at,
+            ended: at,
+            seen,
+            scope: Scope::ALL,
+            pods,
+            stall,
+            settled: at,
+        }
     }
 
-    /// The sizes and the number of pods that a model has.
-    fn has([lineage, ..]: &[Lineage; MOMENTS]) -> (Option<(i32, i32)>, usize) {
-        let mut lineage = lineage.clone();
-        let decision = lineage.pass(Time::from_secs(15));
+    /// The replicas in spec and status, and the number of pods, in a model state.
+    fn state(hypotheses: &Hypotheses) -> (Option<(i32, i32)>, usize) {
+        let decision = hypotheses.predict(Time::from_secs(15));
         let observation = decision.map(|it| it.observation).unwrap_or_default();
         let sizes = observation.reads().find_map(|read| match read {
             ControllerAction::GetScale { answer: Ok(found), .. } => {
@@ -248,61 +248,60 @@ until: 1m
             }
             _ => None,
         });
-        let pods = (0..10).filter(|pod| lineage.simulation.has_pod(&format!("web-{pod}")));
+        let simulation = &hypotheses.first().simulation;
+        let pods = (0..10).filter(|pod| simulation.has_pod(&format!("web-{pod}")));
         (sizes, pods.count())
     }
 
-    /// What a model has at each stage of the change, for a reconcile that read these sizes.
-    fn stages(sizes: Option<(i32, i32)>) -> Vec<(Option<(i32, i32)>, usize)> {
-        let mut stages = Vec::new();
-        let none: Option<()> = motion().find(came(&seen(sizes)), |lineages| {
-            stages.push(has(&lineages));
+    /// The intermediate states of the change, for a reconcile that read these replicas.
+    fn states(sizes: Option<(i32, i32)>) -> Vec<(Option<(i32, i32)>, usize)> {
+        let mut states = Vec::new();
+        let none: Option<()> = in_flight().find(&reconcile(seen(sizes)), |hypotheses| {
+            states.push(state(hypotheses));
             None
         });
-        assert_eq!(none, None, "none of them was right");
-        stages
+        assert_eq!(none, None, "no state was accepted");
+        states
     }
 
     #[test]
-    fn each_part_of_a_change_may_have_come_before_the_others() {
-        let stages = stages(None);
+    fn each_part_of_a_change_may_be_observed_before_the_others() {
+        let states = states(None);
         for sizes in [(2, 2), (5, 5)] {
             for pods in 2..=5 {
-                assert!(stages.contains(&(Some(sizes), pods)), "{sizes:?} {pods} in {stages:?}");
+                assert!(states.contains(&(Some(sizes), pods)), "{sizes:?} {pods} in {states:?}");
             }
         }
     }
 
     #[test]
-    fn a_size_that_was_read_is_no_other() {
-        let stages = stages(Some((5, 3)));
-        let are_read = stages.iter().all(|(sizes, _)| *sizes == Some((5, 3)));
-        assert!(!stages.is_empty() && are_read, "{stages:?}");
+    fn the_replicas_are_those_that_were_read() {
+        let states = states(Some((5, 3)));
+        let are_read = states.iter().all(|(sizes, _)| *sizes == Some((5, 3)));
+        assert!(!states.is_empty() && are_read, "{states:?}");
     }
 
     #[test]
-    fn afterwards_all_of_the_change_has_come_and_the_next_one_need_not_have_seen_it() {
-        let motion = motion();
-        let three = |lineages: [Lineage; MOMENTS]| (has(&lineages).1 == 3).then_some(lineages);
-        let mut lineages = motion.find(came(&seen(None)), three).expect("a stage with three");
-        let motion = motion.after(&mut lineages, Some(&seen(None)));
-        assert_eq!(has(&lineages), (Some((5, 5)), 5));
-        let mut four = |lineages: [Lineage; MOMENTS]| (has(&lineages).1 == 4).then_some(());
-        assert!(motion.find(came(&seen(None)), &mut four).is_some());
+    fn afterwards_the_change_is_complete_and_the_next_reconcile_may_observe_a_part_again() {
+        let in_flight = in_flight();
+        let read = reconcile(seen(None));
+        let with = |pods: usize| move |it: &Hypotheses| (state(it).1 == pods).then(|| it.clone());
+        let mut hypotheses = in_flight.find(&read, with(3)).expect("a state with three pods");
+        let in_flight = in_flight.after(&mut hypotheses, &read.seen);
+        assert_eq!(state(&hypotheses), (Some((5, 5)), 5));
+        assert!(in_flight.find(&read, with(4)).is_some());
     }
 
     #[test]
-    fn a_size_that_the_controller_wrote_meanwhile_stays() {
-        let motion = motion();
-        let mut lineages = motion.before.clone();
+    fn replicas_that_the_controller_wrote_in_the_meantime_stay() {
+        let in_flight = in_flight();
+        let mut hypotheses = in_flight.before.clone();
         let (resource, name): (Arc<str>, Arc<str>) = ("deployments.apps".into(), "web".into());
         let write = ScaleWrite { resource, name, replicas: 7, error: None };
         let mut tick = seen(Some((2, 2)));
         tick.push(ControllerAction::UpdateScale(write));
-        for lineage in &mut lineages {
-            lineage.simulation.commit(&tick, Time::from_secs(10));
-        }
-        motion.after(&mut lineages, Some(&tick));
-        assert_eq!(has(&lineages), (Some((7, 5)), 5));
+        hypotheses.commit(&tick, Time::from_secs(10));
+        in_flight.after(&mut hypotheses, &tick);
+        assert_eq!(state(&hypotheses), (Some((7, 5)), 5));
     }
 }

@@ -1,5 +1,5 @@
-//! What becomes of a controller's events on their way to the API server: client-go drops those of
-//! an object that come too fast, and joins those that differ in nothing but their message.
+//! The event recorder of client-go: it drops events of an object beyond a rate, and combines events
+//! that differ in their message only.
 //!
 //! Upstream: client-go, tools/record/events_cache.go
 
@@ -9,18 +9,18 @@ use crate::model::observation::{ControllerAction, EventType, Observation};
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
-/// So many events of an object may come at once, and one more after each interval.
+/// The burst of events for an object, and the interval after which it may have one more.
 const BURST: f64 = 25.0;
 const REFILL: Span = Span::from_mins(5);
 
-/// How the message of an event begins that was joined with others. Of ten different messages one
-/// is forgotten by chance, so nobody can say of which event it is; what follows it is its own.
+/// The prefix of the message of a combined event. The message that follows is the event's own. The
+/// cache behind it forgets entries at random, so whether an event is combined is not predictable.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// The recorder of one HPA's events.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
-    /// Whether warnings are counted apart.
+    /// Warnings have a budget of their own.
     by_type: bool,
     normal: Bucket,
     warning: Bucket,
@@ -32,7 +32,7 @@ impl Recorder {
         Recorder { by_type, normal: Bucket::new(), warning: Bucket::new() }
     }
 
-    /// Which of these events reach the API server.
+    /// Keeps the events that reach the API server.
     pub(super) fn record(&mut self, observation: &mut Observation, now: Time) {
         observation.retain(|action| match action {
             ControllerAction::Event(event) => {
@@ -70,7 +70,7 @@ impl Bucket {
     }
 }
 
-/// Every text of an entry, changed, without what a recorder puts before it.
+/// Changes each text of an entry, and removes the prefix of combined events.
 pub(super) fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
     match value {
         Value::String(text) => {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn of_events_in_a_row_25_come_through_and_then_one_in_five_minutes() {
+    fn a_burst_of_25_events_passes_and_then_one_in_five_minutes() {
         let mut recorder = Recorder::new(&Rules::of(Release::NEWEST));
         let mut at = |seconds: i64, many: usize| {
             let mut tick = events(EventType::Normal, many);

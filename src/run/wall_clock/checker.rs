@@ -1,0 +1,533 @@
+//! The checker: filters the hypotheses by one observed reconcile after the other.
+//!
+//! Pure: it knows neither a cluster nor a clock. A reconcile is compared with four sets of
+//! hypotheses in turn, and the first set that is not empty afterwards decides:
+//!
+//! 1. those that are followed: agrees;
+//! 2. those for each intermediate state of a change in flight: agrees, ambiguous;
+//! 3. those from before an edit of the HPA that the controller may not have observed: no verdict;
+//! 4. those for a clock reading a third of a sync period away: differs, in the first attempt
+//!    without a verdict.
+//!
+//! If all are empty, it differs.
+
+use std::mem::take;
+
+use super::hypotheses::{ClockReadings, Filter, Hypotheses, Reconcile, Supported};
+use super::in_flight::InFlightChange;
+use super::uncertainty::{Nondeterminism, Uncertainties, Uncertainty};
+use super::window::{ReconcileWindow, Timing, may_not_have_observed};
+use crate::compare::Scope;
+use crate::model::hpa::Decision;
+use crate::model::observation::{ControllerAction, Observation};
+use crate::model::rules::Rules;
+use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
+use crate::trace::ApiAnswer;
+use crate::world::Change;
+
+/// How exactly a controller is observed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Precision {
+    /// How far from its time a request may seem to be.
+    pub(super) uncertainty: Span,
+    /// The controller is not upstream's: its pace is not compared.
+    pub(super) custom: bool,
+}
+
+/// The state of a check.
+pub(super) struct Checker {
+    pub(super) hypotheses: Hypotheses,
+    pub(super) window: ReconcileWindow,
+    pub(super) uncertainties: Uncertainties,
+    /// Reconciles for which several outcomes were possible.
+    pub(super) ambiguous_ticks: usize,
+    precision: Precision,
+    /// The changes of the cluster that the next reconcile may have observed in part.
+    in_flight: Option<InFlightChange>,
+    /// Edits of the HPA since the last reconcile.
+    edits: Vec<Edit>,
+    /// The state before the last reconcile, which may not be over.
+    open: Option<Open>,
+}
+
+/// An edit of the HPA.
+struct Edit {
+    end: Time,
+    /// The hypotheses without it.
+    before: Hypotheses,
+}
+
+/// The state before a reconcile that wrote nothing.
+struct Open {
+    ended: Time,
+    hypotheses: Hypotheses,
+    window: ReconcileWindow,
+    ambiguous_ticks: usize,
+}
+
+/// The result of an observation.
+pub(super) enum Outcome {
+    /// The prediction, and the target that was scaled with its replicas. Whether the prediction
+    /// agrees is for the comparison to say.
+    Predicted { decision: Box<Decision>, scaled: Option<(usize, i32)> },
+    /// The model expects no reconcile.
+    Extra,
+    /// The reconcile that was due did not happen.
+    Missing(Option<Decision>),
+}
+
+impl Checker {
+    pub(super) fn new(scenario: &Scenario, rules: Rules, precision: Precision) -> Checker {
+        Checker {
+            hypotheses: Hypotheses::new(scenario, rules),
+            window: ReconcileWindow::new(scenario.flags.sync_period),
+            uncertainties: Uncertainties::default(),
+            ambiguous_ticks: 0,
+            precision,
+            in_flight: None,
+            edits: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// When the next reconcile is due.
+    pub(super) fn next_reconcile(&self) -> Option<Time> {
+        self.hypotheses.first().simulation.next_sync()
+    }
+
+    /// The cluster begins to change. `at` is when the model's informers deliver it.
+    pub(super) fn change(&mut self, changes: &[Change], now: Time, at: Time) {
+        match &mut self.in_flight {
+            // A custom controller has no time at which it has to observe a change.
+            _ if changes.is_empty() || self.precision.custom => {}
+            Some(in_flight) => in_flight.extend(changes, now),
+            None => {
+                let before = self.hypotheses.clone();
+                self.in_flight = Some(InFlightChange::new(before, changes.to_vec(), now));
+            }
+        }
+        self.apply(changes, at);
+    }
+
+    /// The cluster has changed before the controller could observe anything.
+    pub(super) fn apply(&mut self, changes: &[Change], at: Time) {
+        self.hypotheses.apply_all(changes, at);
+        for edit in &mut self.edits {
+            edit.before.apply_all(changes, at);
+        }
+    }
+
+    /// All changes so far can be observed by the next reconcile.
+    pub(super) fn settled(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// The HPA was edited between these times. Gives the answer of the model's API server.
+    pub(super) fn edit(&mut self, change: &Change, begin: Time, end: Time) -> Option<ApiAnswer> {
+        self.window.edited(begin, end);
+        self.uncertainties.api_answer();
+        self.edits.push(Edit { end, before: self.hypotheses.clone() });
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.edit(change, end);
+        }
+        self.hypotheses.apply(change, end)
+    }
+
+    /// A reconcile that leaves no trace is taken to have happened when it was due.
+    pub(super) fn unobservable(&mut self, due: Time) -> Option<Decision> {
+        self.forget();
+        self.hypotheses.reconcile(due)
+    }
+
+    /// No reconcile came by the deadline of the one that was due.
+    pub(super) fn missing(&mut self, due: Time) -> Outcome {
+        self.forget();
+        self.uncertainties.nondeterminism = self.pace();
+        Outcome::Missing(self.hypotheses.predict(due))
+    }
+
+    /// Whether requests that began at `began` may continue the last reconcile; its state is then
+    /// that before it. `stall` is how long a component was unresponsive since it ended.
+    pub(super) fn reopen(&mut self, began: Time, stall: impl FnOnce(Time) -> Span) -> bool {
+        let open = self.open.take().filter(|_| self.edits.is_empty());
+        let near = |open: &Open| self.window.may_continue(open.ended, began, stall(open.ended));
+        let Some(open) = open.filter(near) else { return false };
+        (self.hypotheses, self.window) = (open.hypotheses, open.window);
+        self.ambiguous_ticks = open.ambiguous_ticks + 1;
+        true
+    }
+
+    /// Observes a reconcile that was reopened, with all of its requests.
+    ///
+    /// # Errors
+    /// See [`Checker::observe`].
+    pub(super) fn observe_all(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
+        let in_flight = self.in_flight.take();
+        let outcome = self.observe(reconcile)?;
+        // The changes since then were undone with the reconcile.
+        if let Some(in_flight) = in_flight {
+            self.in_flight = Some(in_flight.after(&mut self.hypotheses, &reconcile.seen));
+        }
+        Ok(outcome)
+    }
+
+    /// Observes a reconcile.
+    ///
+    /// # Errors
+    /// Why there can be no verdict on it.
+    pub(super) fn observe(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
+        let Reconcile { due, began, ended, settled, stall, ref seen, .. } = *reconcile;
+        if began < settled {
+            // It need not have made a difference.
+            self.uncertainties.set(Uncertainty::ChangeInFlight { began, settled });
+        }
+        let (edits, in_flight) = self.forget();
+        if !self.precision.custom && self.window.is_too_early(began, due) {
+            self.uncertainties.nondeterminism = self.pace();
+            return Ok(Outcome::Extra);
+        }
+        if !self.precision.custom && self.window.is_too_late(began, due) {
+            return Ok(self.missing(due));
+        }
+        let (window, ambiguous_ticks) = (self.window, self.ambiguous_ticks);
+        let had_edits = !edits.is_empty();
+        let mut partial = None;
+        let supported = match self.hypotheses.filter(&self.filter(reconcile)) {
+            Ok(supported) => Ok(supported),
+            Err(first) => match self.in_part(reconcile, in_flight) {
+                Some((supported, change)) => {
+                    partial = Some(change);
+                    Ok(supported)
+                }
+                None => Err(first),
+            },
+        };
+        let (next, decision) = match supported {
+            Ok(Supported { hypotheses, decision, ambiguous }) => {
+                self.ambiguous_ticks += usize::from(ambiguous);
+                (hypotheses, decision)
+            }
+            Err(first) => {
+                self.explain(reconcile, &edits)?;
+                let Some(first) = first else {
+                    self.uncertainties.nondeterminism = self.pace();
+                    return Ok(Outcome::Extra);
+                };
+                first
+            }
+        };
+        let hypotheses = std::mem::replace(&mut self.hypotheses, next);
+        let writes = seen.actions().iter().any(ControllerAction::is_write);
+        if !writes && !had_edits && partial.is_none() && !self.precision.custom {
+            self.open = Some(Open { ended, hypotheses, window, ambiguous_ticks });
+        }
+        self.window.advance(Timing { due, began, ended, stall });
+        let scaled = self.hypotheses.commit(seen, ended);
+        self.in_flight = partial.map(|change| change.after(&mut self.hypotheses, seen));
+        Ok(Outcome::Predicted { decision: Box::new(decision), scaled })
+    }
+
+    /// What applied only to the reconcile that was due.
+    fn forget(&mut self) -> (Vec<Edit>, Option<InFlightChange>) {
+        self.open = None;
+        (take(&mut self.edits), self.in_flight.take())
+    }
+
+    /// The pace of a custom controller is its own.
+    fn pace(&self) -> Option<Nondeterminism> {
+        (!self.precision.custom).then_some(Nondeterminism::Pace)
+    }
+
+    fn filter<'a>(&self, reconcile: &'a Reconcile) -> Filter<'a> {
+        let uncertainty = self.precision.uncertainty;
+        let late = Span(uncertainty.0 + reconcile.stall.0);
+        let readings = ClockReadings::of(reconcile, uncertainty, late);
+        let (slack, custom) = (self.window.slack, self.precision.custom);
+        Filter { reconcile, scope: reconcile.scope, readings, slack, custom }
+    }
+
+    /// The hypotheses for an intermediate state of a change in flight that predict the reconcile.
+    fn in_part(
+        &self,
+        reconcile: &Reconcile,
+        in_flight: Option<InFlightChange>,
+    ) -> Option<(Supported, InFlightChange)> {
+        let in_flight = in_flight.filter(|_| reconcile.began < reconcile.settled)?;
+        let filter = self.filter(reconcile);
+        let found = in_flight.find(reconcile, |state| state.filter(&filter).ok())?;
+        Some((Supported { ambiguous: true, ..found }, in_flight))
+    }
+
+    /// Looks for what would explain a reconcile that no hypothesis predicts.
+    ///
+    /// # Errors
+    /// If it matches the HPA before an edit. The API server then refuses its status.
+    fn explain(&mut self, reconcile: &Reconcile, edits: &[Edit]) -> Result<(), Uncertainty> {
+        let Reconcile { began, stall, ref seen, scope, .. } = *reconcile;
+        let filter = self.filter(reconcile);
+        for edit in edits.iter().filter(|_| !self.precision.custom) {
+            let refused = seen.status_write().is_none_or(|write| write.error.is_some());
+            let without = Scope { status: false, errors: false, ..scope };
+            let filter = Filter { scope: if refused { without } else { scope }, ..filter };
+            if may_not_have_observed(began, edit.end, stall) && edit.before.filter(&filter).is_ok()
+            {
+                return Err(Uncertainty::EditNotObserved { began, edited: edit.end });
+            }
+        }
+        let readings = ClockReadings::of(reconcile, filter.slack, filter.slack);
+        if self.hypotheses.agrees_at_the_edges(&Filter { readings, ..filter }) {
+            self.uncertainties.nondeterminism = Some(Nondeterminism::ClockReading);
+        }
+        Ok(())
+    }
+
+    /// The numbers of requests that a reconcile may have that begins then: it may be delayed, and
+    /// read the clock when a window is over that was not when it began.
+    pub(super) fn possible_requests(
+        &self,
+        began: Time,
+        count: impl Fn(&Observation) -> usize,
+    ) -> impl Iterator<Item = usize> {
+        let each = self.hypotheses.predict_each([began, began + self.window.slack]);
+        each.map(move |decision| count(&decision.observation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::compare;
+    use crate::engine::model::Simulation;
+    use crate::model::rules::Release;
+    use crate::world::World;
+
+    const TEXT: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    minReplicas: 1
+    maxReplicas: 10
+    metrics:
+    - type: Resource
+      resource: {name: cpu, target: {type: AverageValue, averageValue: 500m}}
+workload:
+  replicas: 2
+  containers: [{name: app, requests: {cpu: 1}}]
+metrics:
+  resource: [{name: cpu, perPod: 500m}]
+timeline:
+- {at: 40s, scale: 5}
+until: 2m
+";
+
+    const RELEASE: Release = Release::NEWEST;
+
+    /// A fault of the controller, or a delay that is none. Times are in milliseconds.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Planted {
+        Nothing,
+        /// The second reconcile comes so much later or, if negative, earlier.
+        Delay(i64),
+        Skip,
+        /// The second reconcile happens twice.
+        Twice,
+        OneReplicaMore,
+        OtherMessage,
+        OtherReads,
+        /// The status of a reconcile is the one that the reconcile before should have written.
+        LateStatus,
+        /// The caches of the controller lack the person's change, which is complete.
+        StaleCache,
+        /// The same while the cluster is still changing.
+        ChangeInFlight,
+    }
+
+    /// A simulated controller, the checker, and what the cluster is.
+    struct Bench {
+        checker: Checker,
+        controller: Simulation,
+        world: World,
+        last: Option<Observation>,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let none = |_: &str| Err("there is no file".to_owned());
+            let scenario = crate::scenario::parse("x.yaml", TEXT, &none).expect("a scenario");
+            let scenario: Arc<Scenario> = Arc::new(scenario);
+            let precision = Precision { uncertainty: Span::from_millis(4), custom: false };
+            let mut checker = Checker::new(&scenario, Rules::of(RELEASE), precision);
+            let mut world = World::new(&scenario);
+            let mut controller = Simulation::new(&scenario, Rules::of(RELEASE)).with_wall_clock();
+            let start = world.advance(Time::ZERO);
+            checker.apply(&start, Time::ZERO);
+            for change in &start {
+                controller.apply(change, Time::ZERO);
+            }
+            for change in world.api_events(Time::ZERO) {
+                controller.apply(&change, Time::ZERO);
+                checker.edit(&change, Time::ZERO, Time::ZERO);
+            }
+            Bench { checker, controller, world, last: None }
+        }
+
+        /// The cluster changes; the controller observes that, unless its cache is stale.
+        fn change(&mut self, at: Time, observed: bool) {
+            self.world.api_events(at);
+            let changes = self.world.advance(at);
+            self.checker.settled();
+            self.checker.change(&changes, at, at);
+            for change in changes.iter().filter(|_| observed) {
+                self.controller.apply(change, at);
+            }
+        }
+
+        /// The controller reconciles.
+        fn reconcile(&mut self, at: Time) -> Observation {
+            self.controller.mark_ready(at);
+            let decision = self.controller.sync(at).expect("a reconcile");
+            let mut seen = decision.observation;
+            seen.took = Span::ZERO;
+            self.controller.commit(&seen, at);
+            seen
+        }
+
+        /// The checker observes a reconcile that began at `at` and took 20 ms. `settling` is how
+        /// long the cluster was changing then.
+        fn observe(&mut self, mut seen: Observation, at: Time, settling: Span) -> &'static str {
+            let Some(due) = self.checker.next_reconcile() else { return "nothing is due" };
+            self.checker.uncertainties.next(due);
+            let scope = Scope { events: false, errors: false, ..Scope::ALL };
+            let (ended, settled) = (at + Span::from_millis(20), at + settling);
+            let (pods, stall) = (Vec::new(), Span::ZERO);
+            seen.at = at;
+            let settled = if settling == Span::ZERO { Time::ZERO } else { settled };
+            let reconcile = Reconcile { due, began: at, ended, seen, scope, pods, stall, settled };
+            match self.checker.observe(&reconcile) {
+                Ok(Outcome::Predicted { decision, .. }) => {
+                    let model = &decision.observation;
+                    let differs = !compare::observations(model, &reconcile.seen, scope).is_empty();
+                    if differs { "differs" } else { "agrees" }
+                }
+                Ok(Outcome::Extra) => "extra",
+                Ok(Outcome::Missing(_)) => "missing",
+                Err(_) => "no verdict",
+            }
+        }
+
+        /// What the checker says of a controller with a planted fault, and how many ticks are
+        /// ambiguous.
+        fn run(planted: Planted) -> (&'static str, usize) {
+            let mut bench = Bench::new();
+            let first = bench.reconcile(Time::ZERO);
+            assert_eq!(bench.observe(first.clone(), Time::ZERO, Span::ZERO), "agrees");
+            bench.last = Some(first);
+            // The second reconcile, which is due a period after the first one has ended.
+            let due = bench.checker.next_reconcile().expect("the second reconcile");
+            let at = match planted {
+                Planted::Delay(millis) => due + Span::from_millis(millis),
+                Planted::Skip => due + Span::from_secs(15),
+                _ => due,
+            };
+            if matches!(planted, Planted::StaleCache | Planted::ChangeInFlight) {
+                bench.change(Time::from_secs(40), false);
+            } else {
+                bench.change(Time::from_secs(40), true);
+            }
+            let mut seen = bench.reconcile(at);
+            let write = seen.status_write_mut();
+            match planted {
+                Planted::OneReplicaMore => {
+                    write.expect("a status").status.desired_replicas += 1;
+                }
+                Planted::OtherMessage => {
+                    let status = &mut write.expect("a status").status;
+                    status.conditions[0].message = "the pods are fine".into();
+                }
+                Planted::OtherReads => {
+                    let last = seen.reads().last().cloned();
+                    seen.retain(|action| Some(action) != last.as_ref());
+                }
+                Planted::LateStatus => {
+                    let last = bench.last.take();
+                    let late = last.as_ref().and_then(Observation::status_write);
+                    *write.expect("a status") = late.expect("a status").clone();
+                }
+                _ => {}
+            }
+            let changing = match planted {
+                Planted::ChangeInFlight => Span::from_millis(50),
+                _ => Span::ZERO,
+            };
+            let again = (planted == Planted::Twice).then(|| seen.clone());
+            let mut said = bench.observe(seen, at, changing);
+            if let Some(again) = again {
+                assert_eq!(said, "agrees");
+                said = bench.observe(again, at + Span::from_millis(500), Span::ZERO);
+            }
+            (said, bench.checker.ambiguous_ticks)
+        }
+    }
+
+    #[test]
+    fn planted_faults_are_caught_and_tolerated_delays_are_not() {
+        let rows = [
+            (Planted::Nothing, "agrees"),
+            (Planted::Delay(900), "agrees"),
+            (Planted::Delay(-900), "agrees"),
+            (Planted::Delay(-1100), "extra"),
+            (Planted::Skip, "missing"),
+            (Planted::Twice, "extra"),
+            (Planted::OneReplicaMore, "differs"),
+            (Planted::OtherMessage, "differs"),
+            (Planted::OtherReads, "differs"),
+            (Planted::LateStatus, "differs"),
+            (Planted::StaleCache, "differs"),
+            (Planted::ChangeInFlight, "agrees"),
+        ];
+        for (planted, expected) in rows {
+            let (said, ambiguous) = Bench::run(planted);
+            assert_eq!(said, expected, "{planted:?}");
+            assert!(
+                planted != Planted::ChangeInFlight || ambiguous == 1,
+                "{planted:?} is ambiguous"
+            );
+        }
+    }
+
+    #[test]
+    fn a_reconcile_that_had_not_observed_an_edit_has_no_verdict() {
+        let mut bench = Bench::new();
+        let first = bench.reconcile(Time::ZERO);
+        assert_eq!(bench.observe(first, Time::ZERO, Span::ZERO), "agrees");
+        bench.change(Time::from_secs(40), true);
+        let due = bench.checker.next_reconcile().expect("a reconcile");
+        let patch = serde_json::json!({ "spec": { "maxReplicas": 3 } });
+        let edit = Change::PatchHpa { name: "web".into(), patch };
+        bench.checker.edit(&edit, due - Span::from_millis(60), due - Span::from_millis(50));
+        let seen = bench.reconcile(due);
+        assert_eq!(bench.observe(seen.clone(), due, Span::ZERO), "no verdict");
+    }
+
+    #[test]
+    fn a_missing_reconcile_counts_from_the_second_attempt() {
+        use crate::run::wall_clock::uncertainty::History;
+        let mut bench = Bench::new();
+        let due = bench.checker.next_reconcile().expect("a reconcile");
+        bench.checker.uncertainties.next(due);
+        assert!(matches!(bench.checker.missing(due), Outcome::Missing(Some(_))));
+        let (slack, mut history) = (bench.checker.window.slack, History::default());
+        let why = bench.checker.uncertainties.reason(slack, None, &history).expect("a reason");
+        history.add(&why);
+        assert_eq!(bench.checker.uncertainties.reason(slack, None, &history), None);
+    }
+}

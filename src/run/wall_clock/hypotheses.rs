@@ -1,0 +1,258 @@
+//! The set of model states that are compatible with all reconciles observed so far.
+//!
+//! When a reconcile reads the clock cannot be observed, only when its requests begin and end. The
+//! set therefore holds one hypothesis for each of the sampled clock readings; each observed
+//! reconcile filters it. A hypothesis that is ruled out is replaced by a copy of one that is not.
+
+use super::custom_controller::write_what_is_stored;
+use super::event_recorder::Recorder;
+use crate::compare::{self, Scope};
+use crate::engine::model::Simulation;
+use crate::model::api::Text;
+use crate::model::hpa::Decision;
+use crate::model::observation::Observation;
+use crate::model::rules::Rules;
+use crate::model::time::{Span, Time};
+use crate::scenario::Scenario;
+use crate::trace::ApiAnswer;
+use crate::world::Change;
+
+/// A reconcile that was observed.
+#[derive(Clone, Debug)]
+pub(super) struct Reconcile {
+    /// When the model expects it.
+    pub(super) due: Time,
+    /// When its first request came, and when its last one was answered.
+    pub(super) began: Time,
+    pub(super) ended: Time,
+    /// Its requests.
+    pub(super) seen: Observation,
+    /// Which of them are compared.
+    pub(super) scope: Scope,
+    /// The names of pods: the controller may name any of several equal ones.
+    pub(super) pods: Vec<String>,
+    /// The longest time for which a component was unresponsive since it was due.
+    pub(super) stall: Span,
+    /// Until when the cluster was changing.
+    pub(super) settled: Time,
+}
+
+/// The times at which a reconcile may have read the clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockReadings {
+    middle: Time,
+    earliest: Time,
+    latest: Time,
+}
+
+impl ClockReadings {
+    /// From `before` its first request to `after` its last one.
+    pub(super) fn of(reconcile: &Reconcile, before: Span, after: Span) -> ClockReadings {
+        let Reconcile { began, ended, .. } = *reconcile;
+        let middle = Time(began.0 + (ended - began).0 / 2);
+        ClockReadings { middle, earliest: began - before, latest: ended + after }
+    }
+
+    fn samples(&self) -> [Time; 3] {
+        [self.middle, self.earliest, self.latest]
+    }
+}
+
+/// How hypotheses are compared with a reconcile.
+#[derive(Clone, Copy)]
+pub(super) struct Filter<'a> {
+    pub(super) reconcile: &'a Reconcile,
+    pub(super) scope: Scope,
+    pub(super) readings: ClockReadings,
+    /// How long a reconcile without a read may be delayed before its first write.
+    pub(super) slack: Span,
+    /// The controller is not upstream's: it may write a status that is stored already.
+    pub(super) custom: bool,
+}
+
+/// A model state, and what its events have used up of the event recorder's budget.
+#[derive(Clone)]
+pub(super) struct Hypothesis {
+    pub(super) simulation: Simulation,
+    recorder: Recorder,
+}
+
+impl Hypothesis {
+    /// Advances as if a reconcile had happened at `at`; if the HPA is gone, its key is dropped.
+    fn reconcile(&mut self, at: Time) -> Option<Decision> {
+        self.simulation.mark_ready(at);
+        let mut decision = self.simulation.sync(at)?;
+        self.recorder.record(&mut decision.observation, at);
+        Some(decision)
+    }
+
+    /// The prediction of a reconcile that reads the clock at `at`, adapted to what cannot be known
+    /// of the observed one.
+    fn predict(&self, at: Time, filter: &Filter<'_>) -> Option<Prediction> {
+        let mut hypothesis = self.clone();
+        let mut decision = hypothesis.reconcile(at)?;
+        let seen = &filter.reconcile.seen;
+        if filter.custom {
+            write_what_is_stored(&mut decision, seen, &self.simulation);
+        }
+        adopt_unknowns(&mut decision.observation, filter);
+        let agrees = compare::observations(&decision.observation, seen, filter.scope).is_empty();
+        Some(Prediction { hypothesis, decision, agrees })
+    }
+}
+
+struct Prediction {
+    hypothesis: Hypothesis,
+    decision: Decision,
+    agrees: bool,
+}
+
+/// Takes from the observed reconcile what is known only up to the time it took: when it began, and
+/// the second in which a time was written; also which of several equal pods it names.
+fn adopt_unknowns(model: &mut Observation, filter: &Filter<'_>) {
+    let Filter { reconcile: Reconcile { seen, pods, .. }, readings, slack, .. } = *filter;
+    let earliest =
+        readings.earliest - if seen.reads().next().is_none() { slack } else { Span::ZERO };
+    let second = model.at.truncate_to_second();
+    (model.at, model.took) = (seen.at, seen.took);
+    let (Some(model), Some(seen)) = (model.status_write_mut(), seen.status_write()) else {
+        return;
+    };
+    let possible = earliest.truncate_to_second()..=readings.latest.truncate_to_second();
+    let adopt_time = |model: &mut Time, seen: Time| {
+        if *model == second && possible.contains(&seen) {
+            *model = seen;
+        }
+    };
+    if let (Some(model), Some(seen)) =
+        (&mut model.status.last_scale_time, seen.status.last_scale_time)
+    {
+        adopt_time(model, seen);
+    }
+    for (model, seen) in model.status.conditions.iter_mut().zip(&seen.status.conditions) {
+        adopt_pod_names(&mut model.message, &seen.message, pods);
+        adopt_time(&mut model.last_transition_time, seen.last_transition_time);
+    }
+}
+
+/// Adopts a message that differs only in the names of pods: of several equal pods, the controller
+/// names the first in its cache.
+pub(super) fn adopt_pod_names(model: &mut Text, seen: &Text, pods: &[String]) {
+    let masked = |text: &Text| {
+        let mask = |text: String, pod: &String| text.replace(pod.as_str(), "?");
+        // A name that is a prefix of others comes before them.
+        pods.iter().rev().fold(text.as_str().to_owned(), mask)
+    };
+    if model != seen && masked(model) == masked(seen) {
+        *model = seen.clone();
+    }
+}
+
+/// One hypothesis for each sampled clock reading.
+#[derive(Clone)]
+pub(super) struct Hypotheses([Hypothesis; 3]);
+
+/// Hypotheses that predict an observed reconcile.
+pub(super) struct Supported {
+    pub(super) hypotheses: Hypotheses,
+    pub(super) decision: Decision,
+    /// Some needed another clock reading, or were ruled out.
+    pub(super) ambiguous: bool,
+}
+
+/// All hypotheses are ruled out: the first prediction, if a reconcile was possible at all.
+pub(super) type RuledOut = Option<(Hypotheses, Decision)>;
+
+impl Hypotheses {
+    pub(super) fn new(scenario: &Scenario, rules: Rules) -> Hypotheses {
+        let recorder = Recorder::new(&rules);
+        let simulation = Simulation::new(scenario, rules).with_wall_clock();
+        let hypothesis = Hypothesis { simulation, recorder };
+        Hypotheses([hypothesis.clone(), hypothesis.clone(), hypothesis])
+    }
+
+    pub(super) fn first(&self) -> &Hypothesis {
+        let Hypotheses([first, ..]) = self;
+        first
+    }
+
+    /// What the first hypothesis predicts of a reconcile at `at`.
+    pub(super) fn predict(&self, at: Time) -> Option<Decision> {
+        self.first().clone().reconcile(at)
+    }
+
+    /// What each predicts of a reconcile at one of these times.
+    pub(super) fn predict_each(&self, times: [Time; 2]) -> impl Iterator<Item = Decision> {
+        let each = self.0.iter().flat_map(move |it| times.map(|at| it.clone().reconcile(at)));
+        each.flatten()
+    }
+
+    /// All advance as if a reconcile had happened that leaves no trace.
+    pub(super) fn reconcile(&mut self, at: Time) -> Option<Decision> {
+        let [decision, ..] = self.0.each_mut().map(|it| it.reconcile(at));
+        decision
+    }
+
+    /// The cluster changes. Gives the API server's answer, if the change is a request.
+    pub(super) fn apply(&mut self, change: &Change, at: Time) -> Option<ApiAnswer> {
+        let [answer, ..] = self.0.each_mut().map(|it| it.simulation.apply(change, at));
+        answer
+    }
+
+    pub(super) fn apply_all<'a>(
+        &mut self,
+        changes: impl IntoIterator<Item = &'a Change>,
+        at: Time,
+    ) {
+        for change in changes {
+            self.apply(change, at);
+        }
+    }
+
+    /// The writes of a reconcile take effect. Gives the target that was scaled, and its replicas.
+    pub(super) fn commit(&mut self, seen: &Observation, ended: Time) -> Option<(usize, i32)> {
+        let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended));
+        scaled
+    }
+
+    /// Each hypothesis continues with a clock reading that predicts the reconcile, if possible its
+    /// own.
+    ///
+    /// # Errors
+    /// If none does.
+    pub(super) fn filter(&self, filter: &Filter<'_>) -> Result<Supported, RuledOut> {
+        let samples = filter.readings.samples();
+        let mut first: RuledOut = None;
+        let mut agreeing = [None, None, None];
+        for (index, (hypothesis, agreeing)) in self.0.iter().zip(&mut agreeing).enumerate() {
+            let own_first = samples.iter().cycle().skip(index).take(samples.len());
+            let predictions = own_first
+                .enumerate()
+                .filter_map(|(further, at)| Some((hypothesis.predict(*at, filter)?, further > 0)));
+            for (prediction, is_other) in predictions {
+                let Prediction { hypothesis, decision, agrees } = prediction;
+                if agrees {
+                    *agreeing = Some((hypothesis, decision, is_other));
+                    break;
+                }
+                first.get_or_insert_with(|| {
+                    let Hypotheses([_, second, third]) = self.clone();
+                    (Hypotheses([hypothesis, second, third]), decision)
+                });
+            }
+        }
+        let ambiguous = agreeing.iter().any(|it| it.as_ref().is_none_or(|(.., other)| *other));
+        let Some((survivor, decision, _)) = agreeing.iter().flatten().next().cloned() else {
+            return Err(first);
+        };
+        let next = agreeing.map(|it| it.map_or_else(|| survivor.clone(), |(it, ..)| it));
+        Ok(Supported { hypotheses: Hypotheses(next), decision, ambiguous })
+    }
+
+    /// Whether one of them predicts the reconcile for the earliest or the latest clock reading.
+    pub(super) fn agrees_at_the_edges(&self, filter: &Filter<'_>) -> bool {
+        let ClockReadings { earliest, latest, .. } = filter.readings;
+        let mut each = self.0.iter().flat_map(|it| [earliest, latest].map(|at| (it, at)));
+        each.any(|(it, at)| it.predict(at, filter).is_some_and(|it| it.agrees))
+    }
+}

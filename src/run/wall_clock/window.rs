@@ -1,0 +1,182 @@
+//! When a reconcile may come.
+//!
+//! The queue holds the next reconcile from a sync period after the first of these: the end of the
+//! current one, or an update of the HPA (the informer delivers at least one in each period) since
+//! the current one left the queue. When it left the queue cannot be observed, only when it began:
+//! if the worker was busy, an update in the meantime brings the next reconcile forward. The model
+//! assumes a period after the current one. That one may be late in turn, and then its successor
+//! early by the sum.
+//!
+//! Upstream: pkg/controller/podautoscaler/horizontal.go, enqueueHPA and processNextWorkItem
+
+use super::tolerances::{
+    MAX_MISSING_DIVISOR, MAX_TIMING_SLACK, MISSING_AFTER_SLACKS, MISSING_WITHOUT_NOTE,
+    RESUME_WITHIN_SLACKS, TIMING_SLACK_DIVISOR, WATCH_DELAY,
+};
+use crate::model::time::{Span, Time};
+
+/// The times at which the next reconcile may begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReconcileWindow {
+    /// The deviation that is always allowed.
+    pub(super) slack: Span,
+    /// How much earlier than the model assumes the next reconcile may be queued.
+    early: Span,
+    period: Span,
+}
+
+/// A reconcile for the window: when it was due, when it began and ended, and how long a component
+/// was unresponsive since its predecessor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    pub(super) due: Time,
+    pub(super) began: Time,
+    pub(super) ended: Time,
+    pub(super) stall: Span,
+}
+
+impl ReconcileWindow {
+    pub(super) fn new(sync_period: Span) -> ReconcileWindow {
+        let slack = Span(sync_period.0 / TIMING_SLACK_DIVISOR).min(MAX_TIMING_SLACK);
+        ReconcileWindow { slack, early: Span::ZERO, period: sync_period }
+    }
+
+    /// Too early for the reconcile that is due: an extra one.
+    pub(super) fn is_too_early(&self, began: Time, due: Time) -> bool {
+        began + self.slack + self.early < due
+    }
+
+    /// Too late for the reconcile that is due: that one was skipped.
+    pub(super) fn is_too_late(&self, began: Time, due: Time) -> bool {
+        began >= due + self.period
+    }
+
+    /// When the reconcile that is due counts as missing.
+    pub(super) fn deadline(&self, due: Time) -> Time {
+        due + Span(self.slack.0 * MISSING_AFTER_SLACKS)
+    }
+
+    /// Whether requests at `began` may belong to a reconcile whose last request ended at `ended`,
+    /// if a component was unresponsive for `stall` since then.
+    pub(super) fn may_continue(&self, ended: Time, began: Time, stall: Span) -> bool {
+        began <= ended + Span(self.slack.0 * RESUME_WITHIN_SLACKS) + stall
+    }
+
+    /// The HPA was edited: the controller observed that at some time between these two.
+    pub(super) fn edited(&mut self, begin: Time, end: Time) {
+        self.early = self.early.max(end - begin);
+    }
+
+    /// A reconcile was observed: the window moves to the next one.
+    pub(super) fn advance(&mut self, of: Timing) {
+        // No reconcile waits in the queue for longer than its delay and its predecessor's allowed
+        // deviation. Earlier delays are forgotten; otherwise a controller that reconciles too often
+        // would soon be within its window.
+        let longest = of.due.min(of.began) - self.slack - of.stall;
+        let left_queue = of.began.min(longest.max(of.due - self.early));
+        self.early = of.ended - left_queue;
+    }
+}
+
+/// Whether a reconcile that began then may not have observed an edit that was done at `edited`.
+pub(super) fn may_not_have_observed(began: Time, edited: Time, stall: Span) -> bool {
+    began < edited + WATCH_DELAY + stall
+}
+
+/// The note on missing reconciles.
+pub(super) fn missing_note(seen: usize, expected: usize) -> Option<String> {
+    (seen + MISSING_WITHOUT_NOTE < expected).then(|| {
+        format!("only {seen} of {expected} expected reconciles happened before the scenario ended")
+    })
+}
+
+/// Whether so many reconciles are too few for a verdict: each of them may be right, and the
+/// behavior that the scenario is about may not have been among them.
+pub(super) fn are_too_few(seen: usize, expected: usize) -> bool {
+    seen * MAX_MISSING_DIVISOR < expected * (MAX_MISSING_DIVISOR - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time {
+        Time(millis * 1_000_000)
+    }
+
+    /// Observes reconciles that were due, began and ended then, in milliseconds.
+    fn advance(window: &mut ReconcileWindow, ticks: &[[i64; 3]], stall: i64) {
+        for [due, began, ended] in ticks.iter().map(|tick| tick.map(at)) {
+            window.advance(Timing { due, began, ended, stall: Span::from_millis(stall) });
+        }
+    }
+
+    /// How much earlier than due the next reconcile may come, in milliseconds.
+    fn early(ticks: &[[i64; 3]]) -> i64 {
+        let mut window = ReconcileWindow::new(Span::from_secs(1));
+        advance(&mut window, ticks, 0);
+        window.early.0 / 1_000_000
+    }
+
+    #[test]
+    fn after_a_late_reconcile_the_next_may_be_early_by_as_much() {
+        assert_eq!(early(&[[0, 0, 20]]), 20);
+        assert_eq!(early(&[[0, 600, 620]]), 620);
+        // An early reconcile was queued early.
+        assert_eq!(early(&[[1000, 800, 820]]), 20);
+    }
+
+    #[test]
+    fn two_delays_add_up() {
+        // The second was queued at 1000, and so may the third be at 2000, which is due at 2520.
+        assert_eq!(early(&[[0, 200, 220], [1220, 1520, 1540]]), 540);
+        // After a reconcile that did not wait, no delay is left.
+        assert_eq!(early(&[[0, 200, 220], [1220, 1000, 1020]]), 20);
+    }
+
+    #[test]
+    fn many_delays_do_not_add_up_for_ever() {
+        let each = |number: i64| [number * 1020, number * 1020, number * 1020 + 20];
+        let ticks: Vec<_> = (0..5).map(each).collect();
+        assert_eq!(early(&ticks), 100);
+        let ticks: Vec<_> = (0..100).map(each).collect();
+        assert_eq!(early(&ticks), 353);
+        let mut window = ReconcileWindow::new(Span::from_secs(1));
+        advance(&mut window, &ticks, 200);
+        assert_eq!(window.early.0 / 1_000_000, 553);
+    }
+
+    #[test]
+    fn an_edit_is_observed_after_the_watch_delay_and_a_stall() {
+        let may =
+            |began, stall| may_not_have_observed(at(began), at(350), Span::from_millis(stall));
+        assert_eq!((may(340, 0), may(449, 0), may(450, 0)), (true, true, false));
+        assert_eq!((may(640, 200), may(660, 200)), (true, false));
+    }
+
+    #[test]
+    fn two_thirds_of_the_reconciles_are_enough_for_a_verdict() {
+        let few = [(0, 0), (1, 1), (1, 2), (2, 3), (1, 3), (26, 40), (27, 40)];
+        let few = few.map(|(seen, of)| are_too_few(seen, of));
+        assert_eq!(few, [false, false, true, false, true, true, false]);
+        assert_eq!(missing_note(2, 3), None);
+        let note = missing_note(3, 5).unwrap_or_default();
+        assert_eq!(note, "only 3 of 5 expected reconciles happened before the scenario ended");
+    }
+
+    #[test]
+    fn a_reconcile_that_is_a_period_late_is_a_skipped_one() {
+        let window = ReconcileWindow::new(Span::from_secs(1));
+        assert!(!window.is_too_late(at(1999), at(1000)));
+        assert!(window.is_too_late(at(2000), at(1000)));
+    }
+
+    #[test]
+    fn an_extra_reconcile_differs_from_an_early_one() {
+        let mut window = ReconcileWindow::new(Span::from_secs(15));
+        assert!(!window.is_too_early(at(14_100), at(15_000)));
+        assert!(window.is_too_early(at(13_900), at(15_000)));
+        window.edited(at(0), at(500));
+        assert!(!window.is_too_early(at(13_900), at(15_000)));
+    }
+}
