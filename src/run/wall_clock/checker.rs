@@ -74,7 +74,7 @@ pub(super) enum Outcome {
     /// The model expects no reconcile.
     Extra,
     /// The reconcile that was due did not happen.
-    Missing(Option<Decision>),
+    Missing(Option<Box<Decision>>),
 }
 
 impl Checker {
@@ -144,7 +144,7 @@ impl Checker {
     pub(super) fn missing(&mut self, due: Time) -> Outcome {
         self.forget();
         self.uncertainties.nondeterminism = self.pace();
-        Outcome::Missing(self.hypotheses.predict(due))
+        Outcome::Missing(self.hypotheses.predict(due).map(Box::new))
     }
 
     /// Whether requests that began at `began` may continue the last reconcile; its state is then
@@ -214,7 +214,7 @@ impl Checker {
                     self.uncertainties.nondeterminism = self.pace();
                     return Ok(Outcome::Extra);
                 };
-                first
+                *first
             }
         };
         let hypotheses = std::mem::replace(&mut self.hypotheses, next);

@@ -161,7 +161,7 @@ pub(super) struct Supported {
 }
 
 /// All hypotheses are ruled out: the first prediction, if a reconcile was possible at all.
-pub(super) type RuledOut = Option<(Hypotheses, Decision)>;
+pub(super) type RuledOut = Option<Box<(Hypotheses, Decision)>>;
 
 impl Hypotheses {
     pub(super) fn new(scenario: &Scenario, rules: Rules) -> Hypotheses {
@@ -237,7 +237,7 @@ impl Hypotheses {
                 }
                 first.get_or_insert_with(|| {
                     let Hypotheses([_, second, third]) = self.clone();
-                    (Hypotheses([hypothesis, second, third]), decision)
+                    Box::new((Hypotheses([hypothesis, second, third]), decision))
                 });
             }
         }

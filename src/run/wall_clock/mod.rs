@@ -262,7 +262,7 @@ impl<'a> WallClockRun<'a> {
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // Its requests cannot be observed: only that no others are made.
         let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
-        if !visible && !(hidden && scene.requests().is_told(due + slack).await) {
+        if !(visible || hidden && scene.requests().is_told(due + slack).await) {
             let decision = self.checker.unobservable(due);
             self.events
                 .extend(decision.map(|it| (None, it.observation.events().cloned().collect())));
@@ -357,7 +357,7 @@ impl<'a> WallClockRun<'a> {
                 (Some(*decision), seen)
             }
             Outcome::Extra => (None, seen),
-            Outcome::Missing(decision) => (decision, None),
+            Outcome::Missing(decision) => (decision.map(|decision| *decision), None),
         };
         let (ticks, unread, scope) = match seen {
             Some(Seen { reconcile, unread }) => (vec![reconcile.seen], unread, reconcile.scope),
