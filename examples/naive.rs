@@ -5,7 +5,7 @@
 //! idea of pods that are not ready. `docs/engines/custom.md` shows how kube-lockstep finds that out:
 //!
 //! ```sh
-//! cargo build --example naive
+//! cargo build --features clusters --example naive
 //! kube-lockstep run --engine embedded \
 //!     --controller 'target/debug/examples/naive --sync-period {sync-period}' tolerance
 //! ```

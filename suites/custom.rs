@@ -75,7 +75,7 @@ const TESTS: [(&str, Test); 6] = [
 
 fn naive_command() -> Result<String, Failed> {
     let build = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--quiet", "--example", "naive"])
+        .args(["build", "--locked", "--quiet", "--features", "e2e", "--example", "naive"])
         .current_dir(support::repository())
         .status()?;
     assert!(build.success(), "the example does not compile");
