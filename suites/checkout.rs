@@ -185,6 +185,8 @@ fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
         Ok(String::from_utf8(output.stdout)? + &errors)
     };
     let text = told(&["run", id], 1)?;
+    // A long note is folded at the width of a terminal.
+    let unfolded = text.replace("\n      ", " ");
     let folder = checkout.folder.display();
     let replay = format!("kube-lockstep run {id} --release 1.37 --upstream-path {folder}");
     for part in [
@@ -193,7 +195,7 @@ fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
         &format!("model | {name}\n"),
         &replay,
     ] {
-        assert!(text.contains(part), "{part}\n{text}");
+        assert!(unfolded.contains(part), "{part}\n{text}");
     }
     // Rules of another release are not followed by it, and that is seen.
     let text = told(&["run", "limits", "--release", "1.36"], 1)?;
