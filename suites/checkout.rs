@@ -199,7 +199,7 @@ fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
     }
     // Rules of another release are not followed by it, and that is seen.
     let text = told(&["run", "limits", "--release", "1.36"], 1)?;
-    let note = "note: the model follows the rules of 1.36, as asked for, and not of 1.37\n";
+    let note = "note: the model follows the rules of 1.36, as requested, not of 1.37\n";
     assert!(text.contains(note), "{text}");
 
     let text = told(&["explain", id, "--tick", "1"], 0)?;
