@@ -183,13 +183,13 @@ impl Group<'_> {
         let compared = plan.cluster.controller.as_ref().map_or(Compared::All, |own| own.compared);
         let on = On { cluster: self.cluster, stop: &plan.stop, compared };
         let followed = wall_clock::attempt(&part.played, release, on, history, findings).await;
-        let displaced = match &followed {
+        let registration_lost = match &followed {
             Ok(followed) if followed.findings.divergence.is_some() => {
-                self.cluster.displaced().await
+                self.cluster.registration_lost().await
             }
             _ => None,
         };
-        match displaced.map_or(followed, Err) {
+        match registration_lost.map_or(followed, Err) {
             Ok(followed) => {
                 conclude(&mut outcome, (&part.played, release), followed.findings);
                 outcome.ambiguous_ticks = followed.ambiguous_ticks;

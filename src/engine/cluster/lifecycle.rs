@@ -2,7 +2,7 @@
 
 use crate::engine::cluster::access::custom_resources;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
-use crate::engine::cluster::observe::observability::Sight;
+use crate::engine::cluster::observe::observability::Observability;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
@@ -18,15 +18,15 @@ use tokio::time::sleep;
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::access::{client, clock_skew};
-use crate::engine::cluster::load::probe::Pulse;
-use crate::engine::cluster::load::setup_queue::Openings;
-use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::load::probe::LatencyProbe;
+use crate::engine::cluster::load::setup_queue::SetupQueue;
+use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::register;
-use crate::engine::cluster::metrics_api::register::Refusal;
-use crate::engine::cluster::metrics_api::route::Route;
+use crate::engine::cluster::metrics_api::register::RegistrationError;
+use crate::engine::cluster::metrics_api::route::ServiceRoute;
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
-use crate::engine::cluster::observe::dispatch::Routes;
+use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::{audit_log, watches};
 use crate::engine::cluster::provision::container::Container;
 use crate::engine::cluster::provision::custom_controller::Own;
@@ -121,7 +121,7 @@ struct Access {
     /// How much later than on this machine something may seem to be there.
     late: Span,
     /// How the metrics APIs are found.
-    reach: Reach,
+    exposure: Exposure,
     /// A controller of the user's own that is to be started there.
     own: Option<Own>,
     /// The cluster does not outlive the run.
@@ -157,17 +157,20 @@ impl Access {
         // such an engine calls this machine leads to its loopback.
         let own = container.gateway().filter(|gateway| is_own(*gateway));
         let way = match own {
-            Some(gateway) => Way::to(&HostPort { host: gateway.to_string(), port: 0 }),
-            None => Way { routes: Route::to("host.docker.internal"), ..Way::loopback() },
+            Some(gateway) => ListenRoute::to(&HostPort { host: gateway.to_string(), port: 0 }),
+            None => ListenRoute {
+                routes: ServiceRoute::to("host.docker.internal"),
+                ..ListenRoute::loopback()
+            },
         };
-        let reach = Reach::all(way);
+        let exposure = Exposure::all(way);
         let log = Some(Box::pin(log) as Pin<Box<_>>);
         Access {
             client,
             log,
             controllers: None,
             late: Span::ZERO,
-            reach,
+            exposure,
             own: None,
             is_disposable: true,
         }
@@ -195,10 +198,10 @@ impl Cluster {
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
         let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
-        let (reach, ground) =
-            (Reach::all(Way::loopback()), Ground::Embedded(Box::new(control_plane)));
+        let (exposure, ground) =
+            (Exposure::all(ListenRoute::loopback()), Ground::Embedded(Box::new(control_plane)));
         let late = Span::ZERO;
-        let access = Access { client, log, controllers, own, late, reach, is_disposable: true };
+        let access = Access { client, log, controllers, own, late, exposure, is_disposable: true };
         let furnished = Cluster::furnish(name, access, ground).await;
         let cluster = furnished.map_err(|refusal| broken(refusal.to_string()))?;
         Ok(Cluster { settings: Some(settings), ..cluster })
@@ -246,20 +249,20 @@ impl Cluster {
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let begun = async {
             tell("comparing the cluster's clock with this machine's");
-            let apart = clock_skew::apart(&client).await.map_err(Refusal::Other)?;
-            let late = existing::late(apart).map_err(Refusal::Other)?;
-            let reach = existing::ways(given, &reached, groups).await;
-            let reach = reach.map_err(Refusal::Other)?;
+            let apart = clock_skew::apart(&client).await.map_err(RegistrationError::Other)?;
+            let late = existing::late(apart).map_err(RegistrationError::Other)?;
+            let exposure = existing::ways(given, &reached, groups).await;
+            let exposure = exposure.map_err(RegistrationError::Other)?;
             tell("registering the metrics API");
             let client = client.clone();
             let ground = Ground::Given(client.clone());
             let (log, controllers, own) = (None, None, None);
             let access =
-                Access { client, log, controllers, own, late, reach, is_disposable: false };
+                Access { client, log, controllers, own, late, exposure, is_disposable: false };
             let cluster = Cluster::furnish(name, access, ground).await?;
             tell("measuring the cluster's sync period, which takes three of them");
             let period = warm_up::measure(&cluster.stage, groups).await;
-            Ok::<_, Refusal>((cluster, period.map_err(Refusal::Other)?))
+            Ok::<_, RegistrationError>((cluster, period.map_err(RegistrationError::Other)?))
         };
         let begun = tokio::select! {
             begun = begun => begun.map_err(|refusal| existing::explain(name, given, refusal)),
@@ -332,77 +335,81 @@ impl Cluster {
         };
         let reached = existing::reach(&given).await.map_err(broken)?;
         let groups = GROUPS.map(|(group, _)| group);
-        let reach = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
+        let exposure = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
         let (client, late) = (reached.client, Span::ZERO);
         custom_resources::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
         let access =
-            Access { client, log, controllers, late, reach, own: None, is_disposable: true };
+            Access { client, log, controllers, late, exposure, own: None, is_disposable: true };
         let made = Cluster::furnish(name, access, Ground::Kind(kind)).await;
         made.map_err(|refusal| broken(refusal.to_string()))
     }
 
     /// Gives a cluster what scenarios need.
-    async fn furnish(name: &Arc<str>, access: Access, ground: Ground) -> Result<Cluster, Refusal> {
-        let Access { client, log, controllers, own, late, reach, is_disposable } = access;
+    async fn furnish(
+        name: &Arc<str>,
+        access: Access,
+        ground: Ground,
+    ) -> Result<Cluster, RegistrationError> {
+        let Access { client, log, controllers, own, late, exposure, is_disposable } = access;
         let metrics = Arc::new(Metrics::of_cluster(is_disposable));
-        let routes = Arc::new(Routes::default());
+        let dispatcher = Arc::new(Dispatcher::default());
         // Its registration goes with the cluster, or is removed with all else.
-        let (server, _) = reach.serve(&client, &metrics).await?;
+        let (server, _) = exposure.serve(&client, &metrics).await?;
         let mut tasks = JoinSet::new();
-        let mut sight = match log {
+        let mut observability = match log {
             Some(log) => {
-                tasks.spawn(audit_log::read(routes.clone(), log));
-                audit_log::SIGHT
+                tasks.spawn(audit_log::read(dispatcher.clone(), log));
+                audit_log::OBSERVABILITY
             }
             None => {
-                watches::watch(&client, &routes, &mut tasks);
-                watches::SIGHT
+                watches::watch(&client, &dispatcher, &mut tasks);
+                watches::OBSERVABILITY
             }
         };
-        sight.uncertainty = Span(sight.uncertainty.0 + late.0);
+        observability.uncertainty = Span(observability.uncertainty.0 + late.0);
         let seen = Arc::new(Seen::default());
-        seen.watch(&client, &routes, &mut tasks);
-        let pulse = Arc::new(Pulse::default());
-        pulse.watch(("the API server", client.clone(), register::PATH), &mut tasks);
+        seen.watch(&client, &dispatcher, &mut tasks);
+        let probe = Arc::new(LatencyProbe::default());
+        probe.watch(("the API server", client.clone(), register::PATH), &mut tasks);
         match controllers {
             Some(controllers) => {
-                pulse.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
+                probe.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
             }
             None => {
-                let watched = pulse.watch_controllers(&client, &mut tasks).await;
-                watched.map_err(Refusal::Other)?;
+                let watched = probe.watch_controllers(&client, &mut tasks).await;
+                watched.map_err(RegistrationError::Other)?;
             }
         }
         let name = name.clone();
         let own = own.map(Own::start).transpose();
         let own = own.map_err(|error| format!("the controller can't be started: {error}"));
-        let own = own.map_err(Refusal::Other)?;
+        let own = own.map_err(RegistrationError::Other)?;
         let said = own.as_ref().map(|own| own.said().clone());
-        let opening = Openings::new(OPENING);
+        let setup_queue = SetupQueue::new(OPENING);
         let stage = Stage {
             name,
             client,
             metrics,
-            routes,
+            dispatcher,
             seen,
-            pulse,
+            probe,
             said,
-            sight,
-            opening,
+            observability,
+            setup_queue,
             scenes: Arc::default(),
             is_disposable,
         };
         let (stage, own, tasks) = (Arc::new(stage), Mutex::new(own), Mutex::new(tasks));
         let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
         let guard = None;
-        let groups = reach.groups;
+        let groups = exposure.groups;
         let settings = None;
         let cluster =
             Cluster { stage, tasks, server, own, ground, opened, settings, groups, guard };
         if is_disposable {
             let is_gone = || cluster.check().is_err();
-            warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(Refusal::Other)?;
+            warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(RegistrationError::Other)?;
         }
         Ok(cluster)
     }
@@ -431,8 +438,8 @@ impl Cluster {
     }
 
     /// What can be seen of its controller.
-    pub(crate) fn sight(&self) -> Sight {
-        self.stage.sight
+    pub(crate) fn observability(&self) -> Observability {
+        self.stage.observability
     }
 
     /// Whether all of it still runs.
@@ -442,9 +449,11 @@ impl Cluster {
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let ended = lock(&self.tasks).try_join_next();
         if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())) {
-            self.stage.routes.lose("the harness panicked: it does not see all any more".into());
+            self.stage
+                .dispatcher
+                .mark_incomplete("the harness panicked: it does not see all any more".into());
         }
-        if let Some(why) = self.stage.routes.lost() {
+        if let Some(why) = self.stage.dispatcher.incomplete() {
             return Err(self.stage.broken(why));
         }
         lock(&self.ground).check()?;
@@ -463,10 +472,10 @@ impl Cluster {
 
     /// Why its controller may have seen no metrics, where others have a say: an add-on manager may
     /// put the cluster's own metrics API back at any time.
-    pub(crate) async fn displaced(&self) -> Option<EngineError> {
+    pub(crate) async fn registration_lost(&self) -> Option<EngineError> {
         let is_shared = !self.stage.is_disposable;
         let why = match is_shared {
-            true => register::displaced(&self.stage.client, &self.groups).await?,
+            true => register::registration_lost(&self.stage.client, &self.groups).await?,
             false => return None,
         };
         Some(self.stage.broken(why))

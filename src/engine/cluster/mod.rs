@@ -27,9 +27,9 @@ pub(crate) mod settings;
 mod workload;
 
 pub(crate) use lifecycle::{Cluster, stopped};
-pub(crate) use observe::action::{DIRECT, Did};
-pub(crate) use observe::observability::Sight;
-pub(crate) use observe::reconcile::Tick;
+pub(crate) use observe::action::{DIRECT, ObservedAction};
+pub(crate) use observe::observability::Observability;
+pub(crate) use observe::reconcile::ObservedReconcile;
 pub(crate) use session::scenario_session::Scene;
 pub(crate) use session::supported::unfit;
 pub(crate) use workload::CustomKind;

@@ -25,11 +25,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::engine::cluster::access::connect::Reached;
 use crate::engine::cluster::access::local_address::own_address;
-use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::groups::NAMESPACE;
 pub use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::metrics_api::register;
-use crate::engine::cluster::metrics_api::register::{Foreign, Refusal, Registration};
+use crate::engine::cluster::metrics_api::register::{
+    ForeignApiService, Registration, RegistrationError,
+};
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::provision::existing::port_hint;
@@ -147,17 +149,17 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Trouble {
+impl From<RegistrationError> for Trouble {
+    fn from(refusal: RegistrationError) -> Trouble {
         let what = refusal.to_string();
         match refusal {
-            Refusal::Taken(_) => Trouble::usage(
+            RegistrationError::Taken(_) => Trouble::usage(
                 what,
                 "--replace-metrics-api replaces it while the server runs, and restores it at the \
                  end",
             ),
-            Refusal::Served(..) => Trouble::usage(what, "stop that one first"),
-            Refusal::Unreached(_) => Trouble {
+            RegistrationError::OtherInstance(..) => Trouble::usage(what, "stop that one first"),
+            RegistrationError::Unreachable(_) => Trouble {
                 hint: Some(
                     "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
                      the API server, for example the gateway of a container network"
@@ -165,7 +167,7 @@ impl From<Refusal> for Trouble {
                 ),
                 ..Trouble::new(what)
             },
-            Refusal::Other(_) => Trouble::of_server(what),
+            RegistrationError::Other(_) => Trouble::of_server(what),
         }
     }
 }
@@ -246,7 +248,7 @@ pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> 
     runtime.block_on(async {
         let cluster = which.reach().await?;
         which::tell(&cluster, tell).await?;
-        let removed = register::clear(&cluster.client).await.map_err(Trouble::new)?;
+        let removed = register::remove_leftovers(&cluster.client).await.map_err(Trouble::new)?;
         tell(Told::Removed(removed));
         for left in register::leftovers(&cluster.client).await.map_err(Trouble::new)? {
             let (what, owner) = (left.what.join(", "), left.owner.told());
@@ -349,13 +351,13 @@ async fn plan(
     groups: &[&'static str],
     tell: &mut dyn FnMut(Told),
 ) -> Result<(), Trouble> {
-    let cleaned = register::clear(&cluster.client).await.map_err(Trouble::new)?;
+    let cleaned = register::remove_leftovers(&cluster.client).await.map_err(Trouble::new)?;
     if !cleaned.is_empty() {
         tell(Told::Cleaned(cleaned));
     }
     let foreign = register::foreign(&cluster.client, groups).await?;
     if !foreign.is_empty() && !wanted.replaces {
-        return Err(Refusal::Taken(foreign).into());
+        return Err(RegistrationError::Taken(foreign).into());
     }
     let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
     let names = groups::api_services(groups).map(|(name, ..)| name);
@@ -363,7 +365,7 @@ async fn plan(
     let namespace = format!("namespace {NAMESPACE} with a Service");
     tell(Told::Creates(std::iter::once(namespace).chain(own).collect()));
     if !foreign.is_empty() {
-        let one = |it: &Foreign| format!("APIService {} of {}", it.name, it.service);
+        let one = |it: &ForeignApiService| format!("APIService {} of {}", it.name, it.service);
         tell(Told::Replaces(foreign.iter().map(one).collect()));
         tell(Told::Note(
             "meanwhile, only the served namespaces have these metrics: HPAs in other namespaces \
@@ -381,14 +383,14 @@ async fn start(
     (metrics, groups): (&Arc<Metrics>, &[&'static str]),
 ) -> Result<(Server, Option<Registration>), Trouble> {
     if !wanted.registers {
-        let way = wanted.place.as_ref().map_or_else(Way::loopback, Way::to);
+        let way = wanted.place.as_ref().map_or_else(ListenRoute::loopback, ListenRoute::to);
         let server = Server::start(metrics.clone(), &way.listen).await;
         let server = server.map_err(Trouble::of_server)?;
         return Ok((server, None));
     }
     let server = cluster.address().await.map_err(Trouble::new)?;
-    let reach = Reach {
-        ways: Way::all(wanted.place.as_ref(), server, own_address),
+    let reach = Exposure {
+        ways: ListenRoute::all(wanted.place.as_ref(), server, own_address),
         groups: groups.to_vec(),
         replace: wanted.replaces,
     };

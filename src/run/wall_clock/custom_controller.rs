@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::compare::{FieldDifference, Scope};
-use crate::engine::cluster::Did;
+use crate::engine::cluster::ObservedAction;
 use crate::engine::model::Simulation;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation, StatusWrite};
@@ -55,8 +55,12 @@ pub(super) const PAST_THE_SCALE: &str =
     "it wrote spec.replicas of its target, not the scale subresource; both count as the same";
 
 /// The requests without writes of replicas that are stored already.
-pub(super) fn effective(did: &[Did], target: &str, mut size: i32) -> Vec<Did> {
-    let mut changes = |did: &&Did| {
+pub(super) fn effective(
+    did: &[ObservedAction],
+    target: &str,
+    mut size: i32,
+) -> Vec<ObservedAction> {
+    let mut changes = |did: &&ObservedAction| {
         let of_target = did.what == "updateScale" && did.entry["name"] == target;
         if !of_target || !did.entry["error"].is_null() {
             return true;
@@ -109,15 +113,15 @@ mod tests {
 
     use super::*;
 
-    fn write(name: &str, replicas: i32, error: Option<&str>) -> Did {
+    fn write(name: &str, replicas: i32, error: Option<&str>) -> ObservedAction {
         let (at, what) = (Timestamp::UNIX_EPOCH, "updateScale");
         let entry = json!({ "name": name, "replicas": replicas, "error": error });
-        Did { at, done: at, what, entry, by: String::new() }
+        ObservedAction { at, done: at, what, entry, by: String::new() }
     }
 
     #[test]
     fn a_write_of_the_stored_replicas_does_not_count() {
-        let sizes = |did: &[Did]| -> Vec<i64> {
+        let sizes = |did: &[ObservedAction]| -> Vec<i64> {
             let left = effective(did, "web", 3);
             left.iter().filter_map(|did| did.entry["replicas"].as_i64()).collect()
         };

@@ -20,7 +20,7 @@ impl WallClockRun<'_> {
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let many = self.events.iter().map(|(_, events)| events.len()).sum();
-        let limit = scene.now() + self.sight.events;
+        let limit = scene.now() + self.observability.events;
         let did = scene.requests().events(many, limit).await.to_vec();
         let mut seen = match did.as_slice() {
             [] => Vec::new(),

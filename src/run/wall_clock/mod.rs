@@ -25,7 +25,7 @@ use self::reading::Seen;
 use self::tolerances::REQUEST_TIMEOUT;
 use self::uncertainty::Uncertainty;
 use crate::compare::Scope;
-use crate::engine::cluster::{Cluster, Scene, Sight, Tick, stopped};
+use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, Scene, stopped};
 use crate::engine::{EngineError, Step};
 use crate::model::observation::{Event, Observation};
 use crate::model::rules::{Release, Rules};
@@ -66,8 +66,8 @@ struct WallClockRun<'a> {
     /// The time until which the world was advanced; it never goes back.
     advanced: Time,
     /// The last reconcile, and when it was due.
-    last: Option<(Tick, Time)>,
-    sight: Sight,
+    last: Option<(ObservedReconcile, Time)>,
+    observability: Observability,
     /// What is compared, if the controller is not upstream's.
     custom: Option<Scope>,
     /// The delay of a custom controller's first reconcile, which delays the whole scenario.
@@ -95,7 +95,8 @@ pub(super) async fn attempt<'k>(
 ) -> Result<Attempted<'k>, EngineError> {
     let On { cluster, stop, compared } = on;
     cluster.check()?;
-    let mut run = WallClockRun::new(scenario, Rules::of(release), cluster.sight(), compared);
+    let mut run =
+        WallClockRun::new(scenario, Rules::of(release), cluster.observability(), compared);
     let mut scene = match cluster.open(scenario, stop).await {
         Ok(Some(scene)) => scene,
         Ok(None) => return Err(cluster.interrupted()),
@@ -134,11 +135,12 @@ impl<'a> WallClockRun<'a> {
     fn new(
         scenario: &'a Arc<Scenario>,
         rules: Rules,
-        sight: Sight,
+        observability: Observability,
         compared: Compared,
     ) -> WallClockRun<'a> {
-        let custom = compared.scope().map(|scope| scope.and(sight.scope));
-        let precision = Precision { uncertainty: sight.uncertainty, custom: custom.is_some() };
+        let custom = compared.scope().map(|scope| scope.and(observability.scope));
+        let precision =
+            Precision { uncertainty: observability.uncertainty, custom: custom.is_some() };
         WallClockRun {
             scenario,
             world: World::new(scenario),
@@ -146,7 +148,7 @@ impl<'a> WallClockRun<'a> {
             checker: Checker::new(scenario, rules, precision),
             advanced: Time::ZERO,
             last: None,
-            sight,
+            observability,
             custom,
             late: Span::ZERO,
             direct: false,
@@ -243,7 +245,7 @@ impl<'a> WallClockRun<'a> {
         let step = Step { apply: Vec::new(), until: at };
         let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
         let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
-        findings.compare(&predicted, stepped, self.sight.scope);
+        findings.compare(&predicted, stepped, self.observability.scope);
         Ok(())
     }
 
@@ -256,7 +258,7 @@ impl<'a> WallClockRun<'a> {
     ) -> Result<(), EngineError> {
         self.checker.uncertainties.next(scene.now());
         let last = self.last.take();
-        let scope = self.sight.scope;
+        let scope = self.observability.scope;
         let slack = self.checker.window.slack;
         let next = self.checker.hypotheses.predict(due).map(|it| it.observation);
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
@@ -315,8 +317,8 @@ impl<'a> WallClockRun<'a> {
         &mut self,
         scene: &mut Scene,
         findings: &mut Findings<'_>,
-        last: Option<(Tick, Time)>,
-        rest: Tick,
+        last: Option<(ObservedReconcile, Time)>,
+        rest: ObservedReconcile,
         why: String,
     ) -> Result<(), EngineError> {
         let reopened = self.checker.reopen(rest.began, |since| scene.requests().held_since(since));
@@ -361,7 +363,7 @@ impl<'a> WallClockRun<'a> {
         };
         let (ticks, unread, scope) = match seen {
             Some(Seen { reconcile, unread }) => (vec![reconcile.seen], unread, reconcile.scope),
-            None => (Vec::new(), None, self.sight.scope),
+            None => (Vec::new(), None, self.observability.scope),
         };
         let now = ticks.first().map_or(due, |tick| tick.at);
         let stepped = Stepped { now, api: Vec::new(), ticks };

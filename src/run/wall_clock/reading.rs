@@ -8,7 +8,7 @@ use super::event_recorder::texts;
 use super::hypotheses::Reconcile;
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::EngineError;
-use crate::engine::cluster::{DIRECT, Did, Scene, Tick};
+use crate::engine::cluster::{DIRECT, ObservedAction, ObservedReconcile, Scene};
 use crate::model::observation::Observation;
 use crate::model::time::{Time, rfc3339};
 use crate::trace::wire::{Log, SteppedJson};
@@ -27,12 +27,12 @@ impl WallClockRun<'_> {
     pub(super) fn read(
         &mut self,
         scene: &mut Scene,
-        tick: &Tick,
+        tick: &ObservedReconcile,
         due: Time,
     ) -> Result<Seen, EngineError> {
-        let Tick { began, ended, ref did } = *tick;
+        let ObservedReconcile { began, ended, ref did } = *tick;
         let (seen, scope, unread) = match self.custom {
-            None => (self.observation(scene, began, did)?, self.sight.scope, None),
+            None => (self.observation(scene, began, did)?, self.observability.scope, None),
             Some(scope) => self.of_custom(scene, tick, scope)?,
         };
         let stall = scene.requests().held_since(self.checker.uncertainties.since_current());
@@ -48,7 +48,7 @@ impl WallClockRun<'_> {
     fn of_custom(
         &mut self,
         scene: &Scene,
-        tick: &Tick,
+        tick: &ObservedReconcile,
         scope: Scope,
     ) -> Result<(Observation, Scope, Option<FieldDifference>), EngineError> {
         let (target, replicas) = scene.target();
@@ -73,7 +73,7 @@ impl WallClockRun<'_> {
         &self,
         scene: &Scene,
         began: Time,
-        did: &[Did],
+        did: &[ObservedAction],
     ) -> Result<Observation, EngineError> {
         self.parse(scene, began, did).map_err(|why| {
             let why = format!("the requests of the controller at {began} cannot be read: {why}");
@@ -81,12 +81,17 @@ impl WallClockRun<'_> {
         })
     }
 
-    fn parse(&self, scene: &Scene, began: Time, did: &[Did]) -> Result<Observation, String> {
+    fn parse(
+        &self,
+        scene: &Scene,
+        began: Time,
+        did: &[ObservedAction],
+    ) -> Result<Observation, String> {
         let renamed = |text: &str| {
             let rename = |text: String, (real, world): (&str, &str)| text.replace(real, world);
             scene.names().fold(text.to_owned(), rename)
         };
-        let entry = |did: &Did| {
+        let entry = |did: &ObservedAction| {
             let mut entry = did.entry.clone();
             texts(&mut entry, &renamed);
             json!({ "at": began, did.what: entry })

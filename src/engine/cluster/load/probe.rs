@@ -62,7 +62,7 @@ impl Stall {
 
 /// How the parts of a cluster have answered.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse(Mutex<Beats>);
+pub(crate) struct LatencyProbe(Mutex<Beats>);
 
 #[derive(Debug, Default)]
 struct Beats {
@@ -80,14 +80,14 @@ impl Beats {
     }
 }
 
-impl Pulse {
+impl LatencyProbe {
     fn lock(&self) -> MutexGuard<'_, Beats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks a part for a path, again and again. Ends with the set.
     pub(crate) fn watch(
-        self: &Arc<Pulse>,
+        self: &Arc<LatencyProbe>,
         (of, client, path): (&'static str, Client, &'static str),
         tasks: &mut JoinSet<()>,
     ) {
@@ -106,7 +106,7 @@ impl Pulse {
     /// # Errors
     /// If the API server refuses.
     pub(crate) async fn watch_controllers(
-        self: &Arc<Pulse>,
+        self: &Arc<LatencyProbe>,
         client: &Client,
         tasks: &mut JoinSet<()>,
     ) -> Result<(), String> {
@@ -157,7 +157,12 @@ impl Pulse {
     }
 
     /// Asks again and again, and keeps how long the answers take.
-    async fn beat(self: Arc<Pulse>, of: &'static str, every: Duration, mut ask: impl AsyncFnMut()) {
+    async fn beat(
+        self: Arc<LatencyProbe>,
+        of: &'static str,
+        every: Duration,
+        mut ask: impl AsyncFnMut(),
+    ) {
         loop {
             let asleep = Instant::now();
             sleep(every).await;
@@ -191,7 +196,7 @@ impl Pulse {
     }
 
     /// Whether all parts answer so quickly that they have time for more.
-    pub(crate) fn is_calm(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let beats = self.lock();
         let since = |at: Timestamp| now.duration_since(at).unsigned_abs();
         let mut open = beats.stalls.iter().filter(|stall| stall.end.is_none());
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn what_lasts_counts_until_now_and_what_was_short_does_not() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
-        let pulse = Pulse::default();
+        let pulse = LatencyProbe::default();
         pulse.begin("kube-apiserver", at(0));
         pulse.end("kube-apiserver", at(20));
         assert_eq!(pulse.longest(at(0), at(30)), None);
@@ -241,19 +246,19 @@ mod tests {
     #[test]
     fn it_is_calm_while_answers_take_hardly_longer_than_they_must() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
-        let pulse = Pulse::default();
+        let pulse = LatencyProbe::default();
         let answer = |begin, end| {
             pulse.begin("far away", at(begin));
             pulse.end("far away", at(end));
         };
         answer(0, 40);
         answer(140, 280);
-        assert!(pulse.is_calm(at(280)), "as long as three of its quickest, and a little longer");
+        assert!(pulse.is_idle(at(280)), "as long as three of its quickest, and a little longer");
         answer(380, 521);
-        assert!(!pulse.is_calm(at(770)));
-        assert!(pulse.is_calm(at(771)), "for a while it was");
+        assert!(!pulse.is_idle(at(770)));
+        assert!(pulse.is_idle(at(771)), "for a while it was");
         pulse.begin("far away", at(800));
-        assert!(pulse.is_calm(at(940)));
-        assert!(!pulse.is_calm(at(941)), "it has not answered yet");
+        assert!(pulse.is_idle(at(940)));
+        assert!(!pulse.is_idle(at(941)), "it has not answered yet");
     }
 }

@@ -11,7 +11,7 @@ use crate::model::time::Time;
 
 /// Turns that are given to those who wait, and come back.
 #[derive(Clone, Debug)]
-pub(crate) struct Openings(Arc<Mutex<State>>);
+pub(crate) struct SetupQueue(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -19,17 +19,17 @@ struct State {
     /// How many have ever waited.
     came: usize,
     /// By how long they take, and when they came.
-    waiting: BTreeMap<(Reverse<Time>, usize), Sender<Opening>>,
+    waiting: BTreeMap<(Reverse<Time>, usize), Sender<SetupPermit>>,
 }
 
 /// A turn: until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Opening(Option<Openings>);
+pub(crate) struct SetupPermit(Option<SetupQueue>);
 
-impl Openings {
+impl SetupQueue {
     /// So many at a time.
-    pub(crate) fn new(free: usize) -> Openings {
-        Openings(Arc::new(Mutex::new(State { free, came: 0, waiting: BTreeMap::new() })))
+    pub(crate) fn new(free: usize) -> SetupQueue {
+        SetupQueue(Arc::new(Mutex::new(State { free, came: 0, waiting: BTreeMap::new() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -37,13 +37,13 @@ impl Openings {
     }
 
     /// A turn for what takes that long, when it is the next one.
-    pub(crate) async fn turn(&self, length: Time) -> Option<Opening> {
+    pub(crate) async fn acquire(&self, length: Time) -> Option<SetupPermit> {
         let turn = self.ask(length);
         // Whoever has one gives it to those who wait before all is gone.
         turn.await.ok()
     }
 
-    fn ask(&self, length: Time) -> Receiver<Opening> {
+    fn ask(&self, length: Time) -> Receiver<SetupPermit> {
         let (sender, receiver) = channel();
         let mut state = self.lock();
         let came = state.came;
@@ -58,7 +58,7 @@ impl Openings {
         while state.free > 0
             && let Some((_, sender)) = state.waiting.pop_first()
         {
-            match sender.send(Opening(Some(self.clone()))) {
+            match sender.send(SetupPermit(Some(self.clone()))) {
                 Ok(()) => state.free -= 1,
                 // It does not wait any more, and what it would have had must not come back.
                 Err(mut unwanted) => unwanted.0 = None,
@@ -67,7 +67,7 @@ impl Openings {
     }
 }
 
-impl Drop for Opening {
+impl Drop for SetupPermit {
     fn drop(&mut self) {
         if let Some(openings) = self.0.take() {
             let mut state = openings.lock();
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_takes_longest_is_next() {
-        let openings = Openings::new(1);
+        let openings = SetupQueue::new(1);
         let asked = [3, 5, 9, 5].map(|seconds| openings.ask(Time::from_secs(seconds)));
         let [mut first, mut second, mut third, mut fourth] = asked;
         let first = first.try_recv().expect("it came first");
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn who_does_not_wait_any_more_has_no_turn() {
-        let openings = Openings::new(1);
+        let openings = SetupQueue::new(1);
         let first = openings.ask(Time::ZERO);
         let gone = openings.ask(Time::from_secs(9));
         let mut waits = openings.ask(Time::from_secs(1));

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use crate::engine::cluster::metrics_api::groups::resource_of;
 use crate::engine::cluster::metrics_api::json as body;
-use crate::engine::cluster::metrics_api::state::{Metrics, Served};
-use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::metrics_api::state::{Metrics, ServedNamespace};
+use crate::engine::cluster::observe::action::ObservedAction;
 use crate::model::api::{PodMetrics, Series, SeriesAnswer};
 use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
@@ -85,7 +85,7 @@ async fn nodes() -> Response {
 async fn all_pods(metrics: Shared, headers: HeaderMap, params: Params) -> Response {
     let (mut namespaces, at) = (metrics.lock(), Timestamp::now());
     let mut items = Vec::new();
-    let mut all: Vec<(&String, &mut Served)> = namespaces.iter_mut().collect();
+    let mut all: Vec<(&String, &mut ServedNamespace)> = namespaces.iter_mut().collect();
     all.sort_by_key(|(name, _)| *name);
     for (namespace, served) in all {
         let (served, before) = (served.now(), items.len());
@@ -136,7 +136,7 @@ fn values<'a>(values: impl ExactSizeIterator<Item = &'a Quantity>) -> String {
 
 /// The samples of a namespace that a request selects; an error of the API is none here.
 fn selected<'a>(
-    served: &'a Served,
+    served: &'a ServedNamespace,
     namespace: &str,
     params: &Params,
 ) -> Result<impl Iterator<Item = &'a PodMetrics> + use<'a>, Refused> {
@@ -193,7 +193,7 @@ fn selector(params: &Params, name: &str) -> Result<Selector, Refused> {
     })
 }
 
-fn pod_json(served: &Served, namespace: &str, pod: &PodMetrics) -> Value {
+fn pod_json(served: &ServedNamespace, namespace: &str, pod: &PodMetrics) -> Value {
     body::pod(namespace, served.name(&pod.name), &served.timestamp(pod.timestamp), pod)
 }
 
@@ -204,7 +204,7 @@ async fn pods(
     params: Params,
 ) -> Response {
     let mut namespaces = metrics.lock();
-    let Some(served) = namespaces.get_mut(&namespace).map(Served::now) else {
+    let Some(served) = namespaces.get_mut(&namespace).map(ServedNamespace::now) else {
         return pods_answer(Vec::new(), &headers);
     };
     let (selector, at) =
@@ -234,8 +234,8 @@ pub(crate) fn is_query(what: &str) -> bool {
 }
 
 /// A query, for the log.
-fn asked(at: Timestamp, what: &'static str, entry: Value) -> Did {
-    Did { at, done: Timestamp::now(), what, entry, by: String::new() }
+fn asked(at: Timestamp, what: &'static str, entry: Value) -> ObservedAction {
+    ObservedAction { at, done: Timestamp::now(), what, entry, by: String::new() }
 }
 
 fn merge(entry: &mut Value, answer: Value) {
@@ -250,7 +250,7 @@ async fn pod(
     headers: HeaderMap,
 ) -> Response {
     let (mut namespaces, at) = (metrics.lock(), Timestamp::now());
-    let served = namespaces.get_mut(&namespace).map(Served::now);
+    let served = namespaces.get_mut(&namespace).map(ServedNamespace::now);
     let fault = served.and_then(|served| served.cluster.pod_metrics().err());
     let found = served.and_then(|served| {
         let pods = served.cluster.pod_metrics().unwrap_or_default();
@@ -283,7 +283,7 @@ async fn pod(
 /// A custom metric of pods: of those that are selected, or of one by its name.
 fn pods_metric(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params) -> Response {
     let mut namespaces = metrics.lock();
-    let Some(served) = namespaces.get_mut(namespace).map(Served::now) else {
+    let Some(served) = namespaces.get_mut(namespace).map(ServedNamespace::now) else {
         return not_found(&missing(of.metric, Some("pods")));
     };
     let at = Timestamp::now();
@@ -342,7 +342,7 @@ fn pods_metric(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params)
 /// A custom metric of one object.
 fn object(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params) -> Response {
     let mut namespaces = metrics.lock();
-    let served = namespaces.get_mut(namespace).map(Served::now);
+    let served = namespaces.get_mut(namespace).map(ServedNamespace::now);
     let objects = served.map(|served| &served.cluster.custom_metrics().objects);
     // A namespace is asked for by its name in the cluster.
     let wanted = match (of.resource, served) {
@@ -419,7 +419,7 @@ async fn external(
     params: Params,
 ) -> Response {
     let mut namespaces = metrics.lock();
-    let Some(served) = namespaces.get_mut(&namespace).map(Served::now) else {
+    let Some(served) = namespaces.get_mut(&namespace).map(ServedNamespace::now) else {
         return not_found(&missing(&metric, None));
     };
     let at = Timestamp::now();

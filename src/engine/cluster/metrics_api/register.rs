@@ -25,7 +25,7 @@ use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::ownership::{Owner, age};
 use crate::engine::cluster::metrics_api::groups::{NAMESPACE, PROBE, SERVER_HEADER};
 use crate::engine::cluster::metrics_api::route;
-use crate::engine::cluster::metrics_api::route::Route;
+use crate::engine::cluster::metrics_api::route::ServiceRoute;
 use crate::engine::cluster::metrics_api::server::Server;
 
 /// Of an object that the API server has to ask etcd for.
@@ -56,7 +56,7 @@ const ATTEMPTS: usize = 20;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Options {
     /// Ways by which the API server may reach the server: the first one that works is taken.
-    pub(crate) routes: Vec<Route>,
+    pub(crate) routes: Vec<ServiceRoute>,
     /// The groups, of those of [`GROUPS`].
     pub(crate) groups: Vec<&'static str>,
     /// Whether a metrics API that is there already may be replaced while this one is served.
@@ -65,16 +65,16 @@ pub(crate) struct Options {
 
 /// Why it was not registered. Nothing of it is left then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum RegistrationError {
     /// Somebody else serves it.
     #[error("the cluster has {} already", told(.0))]
-    Taken(Vec<Foreign>),
+    Taken(Vec<ForeignApiService>),
     /// Another kube-lockstep does.
     #[error("{0} is served by another kube-lockstep: {told}", told = .1.told())]
-    Served(String, Owner),
+    OtherInstance(String, Owner),
     /// The API server reaches it by none of the ways.
     #[error("the API server does not reach the metrics API: {0}")]
-    Unreached(String),
+    Unreachable(String),
     /// The API server refuses something.
     #[error("{0}")]
     Other(String),
@@ -82,15 +82,15 @@ pub(crate) enum Refusal {
 
 /// An APIService of somebody else's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Foreign {
+pub(crate) struct ForeignApiService {
     /// Its name.
     pub(crate) name: String,
     /// Namespace and name of the Service behind it.
     pub(crate) service: String,
 }
 
-fn told(foreign: &[Foreign]) -> String {
-    let one = |it: &Foreign| format!("APIService {} (of {})", it.name, it.service);
+fn told(foreign: &[ForeignApiService]) -> String {
+    let one = |it: &ForeignApiService| format!("APIService {} (of {})", it.name, it.service);
     foreign.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -98,7 +98,7 @@ fn told(foreign: &[Foreign]) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registration {
     /// By which way it is reached.
-    pub(crate) route: Route,
+    pub(crate) route: ServiceRoute,
 }
 
 impl Registration {
@@ -112,8 +112,8 @@ impl Registration {
         client: &Client,
         server: &Server,
         options: &Options,
-    ) -> Result<Registration, Refusal> {
-        clear(client).await.map_err(Refusal::Other)?;
+    ) -> Result<Registration, RegistrationError> {
+        remove_leftovers(client).await.map_err(RegistrationError::Other)?;
         let registered = Registering { client, server, options }.register().await;
         if registered.is_err() {
             // What could not be made is the news, not what then can't be removed either.
@@ -127,7 +127,10 @@ impl Registration {
 ///
 /// # Errors
 /// If another kube-lockstep serves one of them, or the API server refuses.
-pub(crate) async fn foreign(client: &Client, groups: &[&str]) -> Result<Vec<Foreign>, Refusal> {
+pub(crate) async fn foreign(
+    client: &Client,
+    groups: &[&str],
+) -> Result<Vec<ForeignApiService>, RegistrationError> {
     let apis: Api<APIService> = Api::all(client.clone());
     let mut found = Vec::new();
     for (name, ..) in api_services(groups) {
@@ -135,9 +138,9 @@ pub(crate) async fn foreign(client: &Client, groups: &[&str]) -> Result<Vec<Fore
         let there = there.map_err(|error| refused(&format!("APIService {name}"), &error))?;
         let Some(api) = there else { continue };
         if let Some(owner) = owner(&api.metadata) {
-            return Err(Refusal::Served(format!("APIService {name}"), owner));
+            return Err(RegistrationError::OtherInstance(format!("APIService {name}"), owner));
         }
-        found.push(Foreign { name, service: service(api) });
+        found.push(ForeignApiService { name, service: service(api) });
     }
     Ok(found)
 }
@@ -151,7 +154,7 @@ fn service(api: APIService) -> String {
 }
 
 /// Which of ours somebody else has removed or changed since they were registered.
-pub(crate) async fn displaced(client: &Client, groups: &[&str]) -> Option<String> {
+pub(crate) async fn registration_lost(client: &Client, groups: &[&str]) -> Option<String> {
     let apis: Api<APIService> = Api::all(client.clone());
     for (name, ..) in api_services(groups) {
         // An API server that does not answer is seen by others.
@@ -167,8 +170,8 @@ pub(crate) async fn displaced(client: &Client, groups: &[&str]) -> Option<String
     None
 }
 
-fn refused(what: &str, error: &Error) -> Refusal {
-    Refusal::Other(format!("{what}: {error}"))
+fn refused(what: &str, error: &Error) -> RegistrationError {
+    RegistrationError::Other(format!("{what}: {error}"))
 }
 
 fn owner(metadata: &ObjectMeta) -> Option<Owner> {
@@ -187,10 +190,10 @@ struct Registering<'a> {
 }
 
 impl Registering<'_> {
-    async fn register(&self) -> Result<Route, Refusal> {
+    async fn register(&self) -> Result<ServiceRoute, RegistrationError> {
         let foreign = foreign(self.client, &self.options.groups).await?;
         if !foreign.is_empty() && !self.options.replace {
-            return Err(Refusal::Taken(foreign));
+            return Err(RegistrationError::Taken(foreign));
         }
         self.namespace().await?;
         let (number, route) = self.route(!foreign.is_empty()).await?;
@@ -205,19 +208,20 @@ impl Registering<'_> {
         }
         let limit = Instant::now() + LIMIT;
         for (name, group, version, _) in &names {
-            self.reach(name, group, version, limit)
-                .await
-                .map_err(|why| Refusal::Unreached(format!("{name}, by {route}: {why}")))?;
+            self.reach(name, group, version, limit).await.map_err(|why| {
+                RegistrationError::Unreachable(format!("{name}, by {route}: {why}"))
+            })?;
         }
         Ok(route)
     }
 
-    async fn namespace(&self) -> Result<(), Refusal> {
+    async fn namespace(&self) -> Result<(), RegistrationError> {
         let what = format!("namespace {NAMESPACE}");
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let (labels, annotations) = marks();
         let metadata = json!({ "name": NAMESPACE, "labels": labels, "annotations": annotations });
-        let namespace = object(json!({ "metadata": metadata })).map_err(Refusal::Other)?;
+        let namespace =
+            object(json!({ "metadata": metadata })).map_err(RegistrationError::Other)?;
         let limit = Instant::now() + LIMIT;
         loop {
             match namespaces.create(&PostParams::default(), &namespace).await {
@@ -230,12 +234,14 @@ impl Registering<'_> {
             // One that is going was removed a moment ago.
             if let Some(there) = there.filter(|it| it.metadata.deletion_timestamp.is_none()) {
                 return Err(match owner(&there.metadata) {
-                    Some(owner) => Refusal::Served(what, owner),
-                    None => Refusal::Other(format!("{what} is there, and somebody else's")),
+                    Some(owner) => RegistrationError::OtherInstance(what, owner),
+                    None => {
+                        RegistrationError::Other(format!("{what} is there, and somebody else's"))
+                    }
                 });
             }
             if Instant::now() > limit {
-                return Err(Refusal::Other(format!("{what} is still being deleted")));
+                return Err(RegistrationError::Other(format!("{what} is still being deleted")));
             }
             sleep(GLANCE).await;
         }
@@ -243,13 +249,13 @@ impl Registering<'_> {
 
     /// The first way that works. With only one, and nothing at stake, it is seen with the groups
     /// themselves.
-    async fn route(&self, at_stake: bool) -> Result<(usize, Route), Refusal> {
+    async fn route(&self, at_stake: bool) -> Result<(usize, ServiceRoute), RegistrationError> {
         let routes = &self.options.routes;
         let mut tried = Vec::new();
         for (number, route) in routes.iter().enumerate() {
             route::create(self.client, route, (number, self.server.address.port()))
                 .await
-                .map_err(Refusal::Other)?;
+                .map_err(RegistrationError::Other)?;
             if routes.len() == 1 && !at_stake {
                 return Ok((number, route.clone()));
             }
@@ -258,14 +264,14 @@ impl Registering<'_> {
                 Some(why) => tried.push(format!("by {route}: {why}")),
             }
         }
-        Err(Refusal::Unreached(match tried.is_empty() {
+        Err(RegistrationError::Unreachable(match tried.is_empty() {
             true => "no way is known by which it could".to_owned(),
             false => tried.join("; "),
         }))
     }
 
     /// Whether a way works; if not, why.
-    async fn probe(&self, number: usize) -> Result<Option<String>, Refusal> {
+    async fn probe(&self, number: usize) -> Result<Option<String>, RegistrationError> {
         let (group, version) = PROBE;
         let name = format!("{version}.{group}");
         let api = self.api_service((&name, group, version), &route::service_name(number), 1);
@@ -302,16 +308,16 @@ impl Registering<'_> {
         })
     }
 
-    async fn create(&self, name: &str, api: Value) -> Result<(), Refusal> {
+    async fn create(&self, name: &str, api: Value) -> Result<(), RegistrationError> {
         let apis: Api<APIService> = Api::all(self.client.clone());
-        let api = object(api).map_err(Refusal::Other)?;
+        let api = object(api).map_err(RegistrationError::Other)?;
         let created = apis.create(&PostParams::default(), &api).await;
         created.map(|_| ()).map_err(|error| refused(&format!("APIService {name}"), &error))
     }
 
     /// Puts ours in the place of an APIService that is somebody else's, and keeps what it was.
-    async fn replace(&self, name: &str, ours: &Value) -> Result<(), Refusal> {
-        let spec = object(ours["spec"].clone()).map_err(Refusal::Other)?;
+    async fn replace(&self, name: &str, ours: &Value) -> Result<(), RegistrationError> {
+        let spec = object(ours["spec"].clone()).map_err(RegistrationError::Other)?;
         let done = update(self.client, name, |api| {
             let was = serde_json::to_string(&api.spec).unwrap_or_default();
             let annotations = api.metadata.annotations.get_or_insert_default();
@@ -321,7 +327,7 @@ impl Registering<'_> {
             labels.insert(METRICS_API.to_owned(), "true".to_owned());
             api.spec.clone_from(&spec);
         });
-        done.await.map_err(Refusal::Other)
+        done.await.map_err(RegistrationError::Other)
     }
 
     /// Waits until the API server reaches the server by an APIService: until it says so, and hands
@@ -420,7 +426,7 @@ fn restore(api: &mut APIService) {
 
 /// What a process has made.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Left {
+pub(crate) struct Leftovers {
     /// The process.
     pub(crate) owner: Owner,
     /// Whether it lives, as far as can be told from here.
@@ -433,7 +439,7 @@ pub(crate) struct Left {
 ///
 /// # Errors
 /// If the API server refuses.
-pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Left>, String> {
+pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String> {
     let apis: Api<APIService> = Api::all(client.clone());
     let list = apis.list(&ListParams::default().labels(METRICS_API)).await;
     let list = list.map_err(|error| format!("APIServices: {error}"))?;
@@ -449,7 +455,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Left>, String> {
         (format!("APIService {}", api.name_any()), api.metadata, serves)
     });
     let of_namespace = namespace.map(|it| (format!("namespace {NAMESPACE}"), it.metadata, false));
-    let mut left: Vec<(Left, bool)> = Vec::new();
+    let mut left: Vec<(Leftovers, bool)> = Vec::new();
     for (name, metadata, serves) in of_apis.chain(of_namespace) {
         let Some(owner) = owner(&metadata) else { continue };
         let replaced = metadata.annotations.iter().any(|it| it.contains_key(REPLACED));
@@ -461,12 +467,12 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Left>, String> {
                 left.what.push(name);
                 *alive |= seems_alive;
             }
-            None => left.push((Left { owner, lives: false, what: vec![name] }, seems_alive)),
+            None => left.push((Leftovers { owner, lives: false, what: vec![name] }, seems_alive)),
         }
     }
     let told = left.into_iter().map(|(left, seems_alive)| {
         let lives = left.owner.lives().unwrap_or(seems_alive);
-        Left { lives, ..left }
+        Leftovers { lives, ..left }
     });
     Ok(told.collect())
 }
@@ -475,7 +481,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Left>, String> {
 ///
 /// # Errors
 /// If the API server refuses.
-pub(crate) async fn clear(client: &Client) -> Result<Vec<String>, String> {
+pub(crate) async fn remove_leftovers(client: &Client) -> Result<Vec<String>, String> {
     let mut done = Vec::new();
     for left in leftovers(client).await?.into_iter().filter(|left| !left.lives) {
         done.extend(remove_of(client, &left.owner).await?);

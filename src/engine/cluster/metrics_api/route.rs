@@ -20,30 +20,30 @@ use crate::engine::cluster::metrics_api::groups::{NAMESPACE, SERVICE};
 
 /// A way by which the API server may reach the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Route {
+pub(crate) enum ServiceRoute {
     /// A Service of the type ExternalName, by this name or address.
     Name(String),
     /// A Service without selector, with endpoints at this address.
     Endpoints(IpAddr),
 }
 
-impl fmt::Display for Route {
+impl fmt::Display for ServiceRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Route::Name(name) => write!(f, "a Service of type ExternalName to {name}"),
-            Route::Endpoints(address) => write!(f, "a Service with the endpoint {address}"),
+            ServiceRoute::Name(name) => write!(f, "a Service of type ExternalName to {name}"),
+            ServiceRoute::Endpoints(address) => write!(f, "a Service with the endpoint {address}"),
         }
     }
 }
 
-impl Route {
+impl ServiceRoute {
     /// All ways to a host, the first one to be tried first.
-    pub(crate) fn to(host: &str) -> Vec<Route> {
-        let mut routes = vec![Route::Name(host.to_owned())];
+    pub(crate) fn to(host: &str) -> Vec<ServiceRoute> {
+        let mut routes = vec![ServiceRoute::Name(host.to_owned())];
         let address = host.parse().ok();
         // The API server refuses others as endpoints.
         let fit = |it: &IpAddr| !it.is_loopback() && !it.is_unspecified() && !it.is_multicast();
-        routes.extend(address.filter(fit).map(Route::Endpoints));
+        routes.extend(address.filter(fit).map(ServiceRoute::Endpoints));
         routes
     }
 }
@@ -60,7 +60,7 @@ pub(crate) fn service_name(number: usize) -> String {
 /// Makes what a way needs, in the namespace of the metrics API.
 pub(crate) async fn create(
     client: &Client,
-    route: &Route,
+    route: &ServiceRoute,
     (number, port): (usize, u16),
 ) -> Result<(), String> {
     let name = service_name(number);
@@ -69,7 +69,7 @@ pub(crate) async fn create(
     let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
     let service = object(service(&name, route, port))?;
     services.create(&post, &service).await.map_err(|error| failed("service", error))?;
-    let Route::Endpoints(address) = route else { return Ok(()) };
+    let ServiceRoute::Endpoints(address) = route else { return Ok(()) };
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);
     let slice = object(slice(&name, *address, port))?;
     slices.create(&post, &slice).await.map_err(|error| failed("endpoint slice", error))?;
@@ -80,12 +80,14 @@ pub(crate) async fn create(
     Ok(())
 }
 
-fn service(name: &str, route: &Route, port: u16) -> Value {
+fn service(name: &str, route: &ServiceRoute, port: u16) -> Value {
     let ports = json!([{ "name": "https", "port": port, "protocol": "TCP" }]);
     let spec = match route {
-        Route::Name(to) => json!({ "type": "ExternalName", "externalName": to, "ports": ports }),
+        ServiceRoute::Name(to) => {
+            json!({ "type": "ExternalName", "externalName": to, "ports": ports })
+        }
         // Without an address in the cluster: an API server that would use it says so at once.
-        Route::Endpoints(_) => json!({ "clusterIP": "None", "ports": ports }),
+        ServiceRoute::Endpoints(_) => json!({ "clusterIP": "None", "ports": ports }),
     };
     json!({ "metadata": { "name": name }, "spec": spec })
 }
@@ -126,23 +128,26 @@ mod tests {
 
     #[test]
     fn endpoints_are_never_at_loopback() {
-        let name = |host: &str| Route::Name(host.to_owned());
-        assert_eq!(Route::to("localhost"), [name("localhost")]);
-        assert_eq!(Route::to("127.0.0.1"), [name("127.0.0.1")]);
-        assert_eq!(Route::to("::1"), [name("::1")]);
-        assert_eq!(Route::to("0.0.0.0"), [name("0.0.0.0")]);
+        let name = |host: &str| ServiceRoute::Name(host.to_owned());
+        assert_eq!(ServiceRoute::to("localhost"), [name("localhost")]);
+        assert_eq!(ServiceRoute::to("127.0.0.1"), [name("127.0.0.1")]);
+        assert_eq!(ServiceRoute::to("::1"), [name("::1")]);
+        assert_eq!(ServiceRoute::to("0.0.0.0"), [name("0.0.0.0")]);
         let address = IpAddr::from([172, 17, 0, 1]);
-        assert_eq!(Route::to("172.17.0.1"), [name("172.17.0.1"), Route::Endpoints(address)]);
-        assert_eq!(Route::to("host.docker.internal"), [name("host.docker.internal")]);
+        assert_eq!(
+            ServiceRoute::to("172.17.0.1"),
+            [name("172.17.0.1"), ServiceRoute::Endpoints(address)]
+        );
+        assert_eq!(ServiceRoute::to("host.docker.internal"), [name("host.docker.internal")]);
     }
 
     #[test]
     fn no_service_has_an_address_in_the_cluster() {
         let address = IpAddr::from([172, 17, 0, 1]);
-        let by_name = service("metrics", &Route::Name("localhost".to_owned()), 4443);
+        let by_name = service("metrics", &ServiceRoute::Name("localhost".to_owned()), 4443);
         assert_eq!(by_name["spec"]["type"], "ExternalName");
         assert_eq!(by_name["spec"]["externalName"], "localhost");
-        let by_endpoints = service("metrics", &Route::Endpoints(address), 4443);
+        let by_endpoints = service("metrics", &ServiceRoute::Endpoints(address), 4443);
         assert_eq!(by_endpoints["spec"]["clusterIP"], "None");
         assert_eq!(by_endpoints["spec"].get("selector"), None);
         let slice = slice("metrics-1", address, 4443);

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::cluster::metrics_api::query::{Query, asking};
-use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::observe::action::ObservedAction;
 use crate::model::time::{Span, Time};
 use crate::world::{Change, Cluster, Mirror, RealPod};
 
 /// What is served in one namespace.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedNamespace {
     pub(crate) cluster: Cluster,
     /// What the scenario calls it.
     pub(crate) called: Arc<str>,
@@ -23,14 +23,14 @@ pub(crate) struct Served {
     names: HashMap<Arc<str>, Arc<str>>,
     /// What goes on of itself, with the cluster's own pods.
     mirror: Option<Mirror>,
-    log: Option<UnboundedSender<Did>>,
+    log: Option<UnboundedSender<ObservedAction>>,
     /// Whose queries alone are told, where that is known.
     controller: Option<Arc<str>>,
 }
 
-impl Served {
-    fn new(called: &Arc<str>, epoch: Timestamp) -> Served {
-        Served {
+impl ServedNamespace {
+    fn new(called: &Arc<str>, epoch: Timestamp) -> ServedNamespace {
+        ServedNamespace {
             cluster: Cluster::default(),
             called: called.clone(),
             epoch,
@@ -42,7 +42,7 @@ impl Served {
     }
 
     /// As it is now.
-    pub(crate) fn now(&mut self) -> &Served {
+    pub(crate) fn now(&mut self) -> &ServedNamespace {
         let now = self.time(Timestamp::now());
         let changes = self.mirror.as_mut().map(|mirror| mirror.advance(now));
         for change in changes.into_iter().flatten() {
@@ -70,14 +70,14 @@ impl Served {
     }
 
     /// Tells of a query. Others than the controller may look, too.
-    pub(crate) fn tell(&self, did: Did) {
+    pub(crate) fn tell(&self, did: ObservedAction) {
         let by = asking();
         if self.controller.as_ref().is_some_and(|it| **it != *by) {
             return;
         }
         if let Some(log) = &self.log {
             // Nobody listens any more when a scenario is over.
-            let _ = log.send(Did { by, ..did });
+            let _ = log.send(ObservedAction { by, ..did });
         }
     }
 }
@@ -85,7 +85,7 @@ impl Served {
 /// What the server and those who tell it of changes share.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    namespaces: Mutex<HashMap<String, Served>>,
+    namespaces: Mutex<HashMap<String, ServedNamespace>>,
     /// Who asks as the HPA controller, once that is known.
     controller: OnceLock<Arc<str>>,
     /// Who is told of all queries.
@@ -109,7 +109,7 @@ impl Metrics {
         self.is_private
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<String, Served>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<String, ServedNamespace>> {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,10 +119,11 @@ impl Metrics {
         namespace: &str,
         called: &Arc<str>,
         epoch: Timestamp,
-        log: UnboundedSender<Did>,
+        log: UnboundedSender<ObservedAction>,
     ) {
         let controller = self.controller.get().cloned();
-        let served = Served { log: Some(log), controller, ..Served::new(called, epoch) };
+        let served =
+            ServedNamespace { log: Some(log), controller, ..ServedNamespace::new(called, epoch) };
         self.lock().insert(namespace.to_owned(), served);
     }
 
@@ -137,7 +138,8 @@ impl Metrics {
         let epoch = Timestamp::now();
         // What happens at t=0 happens to them.
         mirror.see(Time(-1), &pods(epoch));
-        let served = Served { mirror: Some(mirror), ..Served::new(called, epoch) };
+        let served =
+            ServedNamespace { mirror: Some(mirror), ..ServedNamespace::new(called, epoch) };
         self.lock().insert(namespace.to_owned(), served);
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Something that the controller did, as the protocol writes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Did {
+pub(crate) struct ObservedAction {
     /// When its request came.
     pub(crate) at: Timestamp,
     /// When it was answered.

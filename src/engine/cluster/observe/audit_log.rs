@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::compare::Scope;
-use crate::engine::cluster::observe::action::{DIRECT, Did};
-use crate::engine::cluster::observe::dispatch::Routes;
-use crate::engine::cluster::observe::observability::Sight;
+use crate::engine::cluster::observe::action::{DIRECT, ObservedAction};
+use crate::engine::cluster::observe::dispatch::Dispatcher;
+use crate::engine::cluster::observe::observability::Observability;
 use crate::model::time::Span;
 
 /// What is seen so. The controller's error log is not told by any API, and events are written
 /// later: they are compared when all is over.
-pub(crate) const SIGHT: Sight = Sight {
+pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { events: false, errors: false, ..Scope::ALL },
     // Clocks of two processes of one machine, and the time from a clock's reading to a request.
     uncertainty: Span::from_millis(4),
@@ -25,7 +25,7 @@ pub(crate) const SIGHT: Sight = Sight {
 };
 
 /// Reads the log to its end, and dispatches what the controller did.
-pub(crate) async fn read(routes: Arc<Routes>, log: impl AsyncRead + Unpin) {
+pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpin) {
     let mut lines = BufReader::new(log).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let event = match serde_json::from_str::<Event>(&line) {
@@ -33,7 +33,7 @@ pub(crate) async fn read(routes: Arc<Routes>, log: impl AsyncRead + Unpin) {
             Err(error) if line.starts_with('{') => {
                 // Without it a reconcile can't be told from another one.
                 let start: String = line.chars().take(200).collect();
-                routes.lose(format!(
+                dispatcher.mark_incomplete(format!(
                     "a line of the API server's audit log makes no sense: {error}: {start}"
                 ));
                 continue;
@@ -41,19 +41,19 @@ pub(crate) async fn read(routes: Arc<Routes>, log: impl AsyncRead + Unpin) {
             // What the API server prints besides is not for us.
             Err(_) => continue,
         };
-        keep_refusal(&routes, &event);
+        keep_refusal(&dispatcher, &event);
         let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
         if let (Some(namespace), Some(did)) = (namespace, did(event)) {
-            routes.hand(&namespace, did);
+            dispatcher.dispatch(&namespace, did);
         }
     }
 }
 
-fn keep_refusal(routes: &Routes, event: &Event) {
+fn keep_refusal(dispatcher: &Dispatcher, event: &Event) {
     let Some(status) = event.response_status.as_ref().filter(|it| it.code == 403) else { return };
     let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
     let message = status.message.clone().unwrap_or_else(|| event.verb.clone());
-    routes.keep_refusal(namespace, message);
+    dispatcher.keep_refusal(namespace, message);
 }
 
 #[derive(Deserialize, Debug)]
@@ -86,7 +86,7 @@ struct Status {
     message: Option<String>,
 }
 
-fn did(event: Event) -> Option<Did> {
+fn did(event: Event) -> Option<ObservedAction> {
     let of = event.object_ref?;
     let status = event.response_status.unwrap_or_default();
     let failed = (status.code >= 400).then(|| {
@@ -130,7 +130,7 @@ fn did(event: Event) -> Option<Did> {
         _ => return None,
     };
     let (at, done) = (event.request_received_timestamp, event.stage_timestamp);
-    Some(Did { at, done, what, entry, by: String::new() })
+    Some(ObservedAction { at, done, what, entry, by: String::new() })
 }
 
 /// What has `spec.replicas`, and a scale besides.
@@ -176,7 +176,12 @@ mod tests {
     use super::*;
 
     /// An event of the log, and what it says.
-    fn heard(verb: &str, of: Value, (asked, answer): (Value, Value), code: u16) -> Option<Did> {
+    fn heard(
+        verb: &str,
+        of: Value,
+        (asked, answer): (Value, Value),
+        code: u16,
+    ) -> Option<ObservedAction> {
         let mut of_all = json!({ "namespace": "shop", "name": "web" });
         for (key, value) in of.as_object().expect("an object") {
             of_all[key] = value.clone();
@@ -252,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_the_controller_has_no_right_to_is_kept() {
-        let routes = Routes::default();
+        let dispatcher = Dispatcher::default();
         let refused = |namespace: Option<&str>, code: u16| {
             let event = json!({
                 "verb": "list",
@@ -261,15 +266,15 @@ mod tests {
                 "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
                 "stageTimestamp": "2026-01-02T03:04:05.000002Z",
             });
-            keep_refusal(&routes, &serde_json::from_value(event).expect("an event"));
+            keep_refusal(&dispatcher, &serde_json::from_value(event).expect("an event"));
         };
         refused(Some("shop"), 404);
-        assert_eq!(routes.refused("shop"), Vec::<String>::new());
+        assert_eq!(dispatcher.refused("shop"), Vec::<String>::new());
         refused(Some("shop"), 403);
         refused(Some("shop"), 403);
-        assert_eq!(routes.refused("shop").len(), 1);
-        assert_eq!(routes.refused("other").len(), 0);
+        assert_eq!(dispatcher.refused("shop").len(), 1);
+        assert_eq!(dispatcher.refused("other").len(), 0);
         refused(None, 403);
-        assert_eq!(routes.refused("other").len(), 1);
+        assert_eq!(dispatcher.refused("other").len(), 1);
     }
 }

@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::observe::action::ObservedAction;
 
 /// Hands on what is done in each namespace to the one who plays there.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
-    by_namespace: Mutex<HashMap<String, UnboundedSender<Did>>>,
+pub(crate) struct Dispatcher {
+    by_namespace: Mutex<HashMap<String, UnboundedSender<ObservedAction>>>,
     /// Why not all can be seen.
     lost: Mutex<Option<String>>,
     /// What the controller had no right to: the namespace, if it was of one, and what was said.
@@ -20,29 +20,29 @@ pub(crate) struct Routes {
 /// So much of what was refused is kept: a controller may ask for it again and again.
 const REFUSED: usize = 100;
 
-impl Routes {
-    pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<Did>) {
-        let mut routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.insert(namespace.to_owned(), to);
+impl Dispatcher {
+    pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<ObservedAction>) {
+        let mut dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        dispatcher.insert(namespace.to_owned(), to);
     }
 
     pub(crate) fn close(&self, namespace: &str) {
-        let mut routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.remove(namespace);
+        let mut dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        dispatcher.remove(namespace);
     }
 
-    pub(crate) fn hand(&self, namespace: &str, did: Did) {
-        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(to) = routes.get(namespace) {
+    pub(crate) fn dispatch(&self, namespace: &str, did: ObservedAction) {
+        let dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(to) = dispatcher.get(namespace) {
             // Nobody listens any more when a scenario is over.
             let _ = to.send(did);
         }
     }
 
     /// Tells all of them.
-    pub(crate) fn hand_all(&self, did: &Did) {
-        let routes = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.values().for_each(|to| drop(to.send(did.clone())));
+    pub(crate) fn dispatch_to_all(&self, did: &ObservedAction) {
+        let dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        dispatcher.values().for_each(|to| drop(to.send(did.clone())));
     }
 
     fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
@@ -50,12 +50,12 @@ impl Routes {
     }
 
     /// From now on not all can be seen.
-    pub(crate) fn lose(&self, why: String) {
+    pub(crate) fn mark_incomplete(&self, why: String) {
         self.lock_lost().get_or_insert(why);
     }
 
     /// Why something that was done may not have been handed on.
-    pub(crate) fn lost(&self) -> Option<String> {
+    pub(crate) fn incomplete(&self) -> Option<String> {
         self.lock_lost().clone()
     }
 

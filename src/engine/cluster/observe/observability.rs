@@ -5,7 +5,7 @@ use crate::model::time::Span;
 
 /// What can be seen of a cluster's controller, and how exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Observability {
     /// What can be seen at all.
     pub(crate) scope: Scope,
     /// How far from its time something may seem to be.

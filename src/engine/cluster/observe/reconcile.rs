@@ -9,9 +9,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use crate::engine::cluster::clock::ScenarioClock;
-use crate::engine::cluster::load::probe::{Pulse, Stall};
-use crate::engine::cluster::observe::action::{Did, GAP};
-use crate::engine::cluster::observe::observability::Sight;
+use crate::engine::cluster::load::probe::{LatencyProbe, Stall};
+use crate::engine::cluster::observe::action::{GAP, ObservedAction};
+use crate::engine::cluster::observe::observability::Observability;
 use crate::model::time::{Span, Time};
 
 /// How long it is looked whether there are more events than there should be.
@@ -19,12 +19,12 @@ const AFTER_EVENTS: Duration = Duration::from_millis(200);
 
 /// A reconcile as it was seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Tick {
+pub(crate) struct ObservedReconcile {
     /// When its first request came, and when its last one was answered.
     pub(crate) began: Time,
     pub(crate) ended: Time,
     /// What it did, in the protocol's words, in order.
-    pub(crate) did: Vec<Did>,
+    pub(crate) did: Vec<ObservedAction>,
 }
 
 /// The scale target of a scenario, by its name and its resource with the group.
@@ -35,7 +35,7 @@ pub(crate) struct TargetName {
 }
 
 impl TargetName {
-    fn is_of(&self, did: &Did) -> bool {
+    fn is_of(&self, did: &ObservedAction) -> bool {
         did.entry["name"] == *self.name && did.entry["resource"] == *self.resource
     }
 }
@@ -44,9 +44,9 @@ impl TargetName {
 pub(crate) struct RequestStream {
     clock: ScenarioClock,
     target: TargetName,
-    sight: Sight,
-    pulse: Arc<Pulse>,
-    requests: UnboundedReceiver<Did>,
+    observability: Observability,
+    probe: Arc<LatencyProbe>,
+    requests: UnboundedReceiver<ObservedAction>,
     /// A reconcile without a request for this long counts as over.
     quiet: Duration,
     /// Requests of one reconcile are closer than this, and requests of two reconciles are not.
@@ -54,27 +54,27 @@ pub(crate) struct RequestStream {
     /// Whether requests may have been missed.
     gap: bool,
     /// Requests that arrived before their reconcile was looked for.
-    ahead: VecDeque<Did>,
+    ahead: VecDeque<ObservedAction>,
     /// All events so far.
-    events: Vec<Did>,
+    events: Vec<ObservedAction>,
 }
 
 impl RequestStream {
     /// The requests of a controller that reconciles once each `period`.
     pub(crate) fn new(
-        requests: UnboundedReceiver<Did>,
+        requests: UnboundedReceiver<ObservedAction>,
         target: TargetName,
         clock: ScenarioClock,
         period: Span,
-        sight: Sight,
-        pulse: Arc<Pulse>,
+        observability: Observability,
+        probe: Arc<LatencyProbe>,
     ) -> RequestStream {
         let fifth = Duration::from_nanos(period.0.unsigned_abs()) / 5;
         RequestStream {
             clock,
             target,
-            sight,
-            pulse,
+            observability,
+            probe,
             requests,
             quiet: fifth.clamp(Duration::from_millis(50), Duration::from_millis(500)),
             apart: Span(period.0 / 2),
@@ -92,16 +92,16 @@ impl RequestStream {
     /// The longest time since `since` in which a component of the cluster did not respond.
     pub(crate) fn stall(&self, since: Time) -> Option<(&'static str, Span)> {
         let now = Timestamp::now();
-        let stall: Stall = self.pulse.longest(self.clock.instant(since), now)?;
+        let stall: Stall = self.probe.longest(self.clock.instant(since), now)?;
         let length = i64::try_from(stall.length(now).as_nanos()).unwrap_or(i64::MAX);
         Some((stall.of, Span(length)))
     }
 
     /// Waits for the next reconcile to begin, until an instant. Nothing if none began by then.
-    pub(crate) async fn next_tick(&mut self, until: Time) -> Option<Tick> {
+    pub(crate) async fn next_tick(&mut self, until: Time) -> Option<ObservedReconcile> {
         let next = self.next_by(until).await?;
         let (began, ended) = (self.clock.time(next.at), self.clock.time(next.done));
-        Some(Tick { began, ended, did: vec![next] })
+        Some(ObservedReconcile { began, ended, did: vec![next] })
     }
 
     /// Waits until something of a reconcile is told, until an instant. Whether something was.
@@ -114,7 +114,7 @@ impl RequestStream {
 
     /// What is told next, until an instant. Events are put aside: they are written by the way, and
     /// may come much later than their reconcile.
-    async fn next_by(&mut self, until: Time) -> Option<Did> {
+    async fn next_by(&mut self, until: Time) -> Option<ObservedAction> {
         if let Some(next) = self.ahead.pop_front() {
             return Some(next);
         }
@@ -128,7 +128,7 @@ impl RequestStream {
     }
 
     /// Gives what is told if it is of a reconcile, and no event.
-    fn put_aside(&mut self, next: Did) -> Option<Did> {
+    fn put_aside(&mut self, next: ObservedAction) -> Option<ObservedAction> {
         match next.what {
             GAP => self.gap = true,
             "event" => self.events.push(next),
@@ -162,10 +162,16 @@ impl RequestStream {
     /// all if it has more than that, no longer than until an instant; for still more, but not long;
     /// and then for its silence. What it writes last is the status, if it is upstream's; of another
     /// nobody knows how many there are.
-    pub(crate) async fn rest_of(&mut self, tick: &mut Tick, many: &BTreeSet<usize>, until: Time) {
+    pub(crate) async fn rest_of(
+        &mut self,
+        tick: &mut ObservedReconcile,
+        many: &BTreeSet<usize>,
+        until: Time,
+    ) {
         let upstreams = !many.is_empty();
-        let is_last = |it: &Did| it.what == "updateStatus" && it.entry["error"].is_null();
-        let linger = self.sight.linger;
+        let is_last =
+            |it: &ObservedAction| it.what == "updateStatus" && it.entry["error"].is_null();
+        let linger = self.observability.linger;
         let mut last = tick.did.iter().any(is_last);
         let quiet = Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
         let mut held = Span(quiet.0 / 2);
@@ -222,10 +228,10 @@ impl RequestStream {
 
     /// What tells that this is what was left of the reconcile before: upstream's begins by reading
     /// the scale. Whether it does is for the model to say.
-    pub(crate) fn is_rest(&self, tick: &Tick, reads: bool) -> Option<String> {
+    pub(crate) fn is_rest(&self, tick: &ObservedReconcile, reads: bool) -> Option<String> {
         let first = tick.did.first()?;
         let writes = first.what == "updateScale" || reads && first.what == "updateStatus";
-        let is_rest = self.sight.scope.scale_reads && writes;
+        let is_rest = self.observability.scope.scale_reads && writes;
         is_rest.then(|| {
             let at = self.clock.time(first.at);
             format!("what was done at {at} seems to be of the reconcile before, which was held up")
@@ -236,7 +242,7 @@ impl RequestStream {
     /// target's status had become `status_replicas`.
     pub(crate) fn is_torn(
         &self,
-        tick: &Tick,
+        tick: &ObservedReconcile,
         settled: Time,
         status_replicas: i32,
     ) -> Option<String> {
@@ -252,7 +258,7 @@ impl RequestStream {
 
     /// The target's own controller may write its status once more after the pods are as they should
     /// be, if pods were replaced at once.
-    fn is_in_motion(&self, tick: &Tick, was: i32) -> Option<String> {
+    fn is_in_motion(&self, tick: &ObservedReconcile, was: i32) -> Option<String> {
         let read = tick.did.iter().find(|did| did.what == "getScale")?;
         let told = read.entry["statusReplicas"].as_i64()?;
         (self.target.is_of(read) && told != i64::from(was)).then(|| {
@@ -263,20 +269,21 @@ impl RequestStream {
 
     /// Whether that is of a reconcile after this one. Upstream's begins by reading the scale, and
     /// reads it again only if it has changed: all else is of this one, however long that takes.
-    fn is_of_next(&self, next: &Did, tick: &Tick, upstreams: bool) -> bool {
+    fn is_of_next(&self, next: &ObservedAction, tick: &ObservedReconcile, upstreams: bool) -> bool {
         let apart = self.clock.time(next.at) - tick.ended;
-        if !upstreams || !self.sight.scope.scale_reads {
+        if !upstreams || !self.observability.scope.scale_reads {
             return apart > self.apart;
         }
-        let reads = |did: &Did| did.what == "getScale";
-        let conflict = |did: &Did| did.what == "updateScale" && !did.entry["error"].is_null();
+        let reads = |did: &ObservedAction| did.what == "getScale";
+        let conflict =
+            |did: &ObservedAction| did.what == "updateScale" && !did.entry["error"].is_null();
         let asks = tick.did.iter().any(|did| !reads(did)) && !tick.did.last().is_some_and(conflict);
         reads(next) && (apart > self.apart || asks && apart > Span::ZERO)
     }
 
     /// Waits until so many events were written since t=0, no longer than until an instant, and
     /// whether there are more. Gives all that were, in order.
-    pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[Did] {
+    pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[ObservedAction] {
         let mut goes_on = !self.ahead.is_empty();
         loop {
             let left = match self.events.len() < many {
@@ -298,36 +305,37 @@ impl RequestStream {
 
 /// The size that was written last of a target, if one was.
 fn last_size<'a>(
-    did: impl DoubleEndedIterator<Item = &'a Did>,
+    did: impl DoubleEndedIterator<Item = &'a ObservedAction>,
     target: &TargetName,
 ) -> Option<i64> {
-    let scaled = |it: &&Did| it.what == "updateScale" && it.entry["error"].is_null();
+    let scaled = |it: &&ObservedAction| it.what == "updateScale" && it.entry["error"].is_null();
     did.filter(|it| target.is_of(it)).rfind(scaled)?.entry["replicas"].as_i64()
 }
 
 /// Whether a scale was written, and the status that tells of it was not: upstream's always does
 /// that, since the time of the last change is in it. After a conflict it is tried again first.
-fn owes_status(did: &[Did]) -> bool {
-    let scaled =
-        |it: &&Did| it.what == "updateScale" && (it.entry["error"].is_null() || is_conflict(it));
+fn owes_status(did: &[ObservedAction]) -> bool {
+    let scaled = |it: &&ObservedAction| {
+        it.what == "updateScale" && (it.entry["error"].is_null() || is_conflict(it))
+    };
     let scale = did.iter().filter(scaled).map(|it| it.at).max();
     scale.is_some_and(|at| !did.iter().any(|it| it.what == "updateStatus" && it.at >= at))
 }
 
 /// Whether a scale was written that somebody else had changed since it was read.
-fn is_conflict(did: &Did) -> bool {
+fn is_conflict(did: &ObservedAction) -> bool {
     let error = did.entry["error"].as_str().unwrap_or_default();
     did.what == "updateScale" && error.contains("the object has been modified")
 }
 
-impl Tick {
+impl ObservedReconcile {
     /// Leaves out each attempt that met a conflict, and the read after it, where the next attempt
     /// was to write the same: whether somebody comes between is chance, and nothing else comes of
     /// it.
     ///
     /// Upstream: pkg/controller/podautoscaler/horizontal.go, and client-go, util/retry
     pub(crate) fn forget_retries(&mut self) {
-        let is_retried = |three: &[Did]| match three {
+        let is_retried = |three: &[ObservedAction]| match three {
             [lost, read, next] => {
                 let same = ["name", "resource", "replicas"];
                 is_conflict(lost)
@@ -348,10 +356,10 @@ mod tests {
 
     use super::*;
 
-    fn did(all: &[(&'static str, Value)]) -> Vec<Did> {
+    fn did(all: &[(&'static str, Value)]) -> Vec<ObservedAction> {
         let did = (0..).zip(all).map(|(second, (what, entry))| {
             let at = Timestamp::from_second(second).unwrap();
-            Did { at, done: at, what, by: String::new(), entry: entry.clone() }
+            ObservedAction { at, done: at, what, by: String::new(), entry: entry.clone() }
         });
         did.collect()
     }
@@ -371,7 +379,7 @@ mod tests {
             all.push(("getScale", json!({})));
         }
         all.push(("updateScale", json!({ "replicas": last })));
-        let mut tick = Tick { began: Time::ZERO, ended: Time::ZERO, did: did(&all) };
+        let mut tick = ObservedReconcile { began: Time::ZERO, ended: Time::ZERO, did: did(&all) };
         tick.forget_retries();
         tick.did.into_iter().map(|it| it.what).collect()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::runtime::watcher;
 use tokio::time::sleep;
 
-use crate::engine::cluster::observe::dispatch::Routes;
+use crate::engine::cluster::observe::dispatch::Dispatcher;
 
 /// Before a watch that has failed is begun again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -20,11 +20,16 @@ pub(crate) struct Refusals(u32);
 impl Refusals {
     /// Waits before a watch that has failed is begun again. One that is refused again and again
     /// will not be any better; a cluster that is gone is told by others.
-    pub(crate) async fn wait_after(&mut self, error: &watcher::Error, of: &str, routes: &Routes) {
+    pub(crate) async fn wait_after(
+        &mut self,
+        error: &watcher::Error,
+        of: &str,
+        dispatcher: &Dispatcher,
+    ) {
         if let Some(why) = refused(error) {
             self.0 += 1;
             if self.0 >= PATIENCE {
-                routes.lose(format!("{of} can't be watched: {why}"));
+                dispatcher.mark_incomplete(format!("{of} can't be watched: {why}"));
             }
         }
         sleep(PAUSE).await;

@@ -20,16 +20,16 @@ use tokio::task::JoinSet;
 
 use crate::compare::Scope;
 use crate::engine::cluster::labels::{PLAYED, WRITER};
-use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::observe::audit_log::event_entry;
-use crate::engine::cluster::observe::dispatch::Routes;
-use crate::engine::cluster::observe::observability::Sight;
+use crate::engine::cluster::observe::dispatch::Dispatcher;
+use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::observe::watch_retry::Refusals;
 use crate::model::api::with_group;
 use crate::model::time::Span;
 
 /// What is seen so.
-pub(crate) const SIGHT: Sight = Sight {
+pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { scale_reads: false, events: false, errors: false, ..Scope::ALL },
     // So much later than it was made a write is told of.
     uncertainty: Span::from_millis(25),
@@ -42,19 +42,19 @@ pub(crate) const SIGHT: Sight = Sight {
 const OF_HPAS: &str = "involvedObject.kind=HorizontalPodAutoscaler";
 
 /// Begins to watch. Ends with the set.
-pub(crate) fn watch(client: &Client, routes: &Arc<Routes>, tasks: &mut JoinSet<()>) {
+pub(crate) fn watch(client: &Client, dispatcher: &Arc<Dispatcher>, tasks: &mut JoinSet<()>) {
     let any = watcher::Config::default();
     let hpas = GroupVersionKind::gvk("autoscaling", "v2", "HorizontalPodAutoscaler");
-    tasks.spawn(follow(client, &hpas, any.clone(), routes.clone(), status_write));
+    tasks.spawn(follow(client, &hpas, any.clone(), dispatcher.clone(), status_write));
     let apps = ["Deployment", "ReplicaSet", "StatefulSet"];
     let apps = apps.map(|kind| GroupVersionKind::gvk("apps", "v1", kind));
     let core = GroupVersionKind::gvk("", "v1", "ReplicationController");
     for kind in apps.into_iter().chain([core]) {
         let config = any.clone().labels(PLAYED);
-        tasks.spawn(follow(client, &kind, config, routes.clone(), scale_write));
+        tasks.spawn(follow(client, &kind, config, dispatcher.clone(), scale_write));
     }
     let events = GroupVersionKind::gvk("", "v1", "Event");
-    tasks.spawn(follow(client, &events, any.fields(OF_HPAS), routes.clone(), event));
+    tasks.spawn(follow(client, &events, any.fields(OF_HPAS), dispatcher.clone(), event));
 }
 
 /// What a version says that was done, beside the one before it (nothing of the first one); by the
@@ -66,7 +66,7 @@ fn follow(
     client: &Client,
     kind: &GroupVersionKind,
     config: watcher::Config,
-    routes: Arc<Routes>,
+    dispatcher: Arc<Dispatcher>,
     says: Says,
 ) -> impl Future<Output = ()> + 'static {
     let resource = ApiResource::from_gvk(kind);
@@ -83,7 +83,7 @@ fn follow(
                     let namespace = object.metadata.namespace.clone().unwrap_or_default();
                     let object = serde_json::to_value(object).unwrap_or_default();
                     if let Some((what, entry)) = versions.next(object, &named, says) {
-                        routes.hand(&namespace, seen(what, entry));
+                        dispatcher.dispatch(&namespace, seen(what, entry));
                     }
                 }
                 Ok(Some(Event::Delete(object))) => {
@@ -92,21 +92,21 @@ fn follow(
                 // All is listed anew: the first time, and when the API server forgot where we were.
                 Ok(Some(Event::Init)) => {
                     if std::mem::replace(&mut begun, true) {
-                        routes.hand_all(&seen(GAP, Value::Null));
+                        dispatcher.dispatch_to_all(&seen(GAP, Value::Null));
                     }
                 }
                 Ok(Some(Event::InitDone)) => {}
                 Ok(None) => return,
-                Err(error) => refusals.wait_after(&error, &named, &routes).await,
+                Err(error) => refusals.wait_after(&error, &named, &dispatcher).await,
             }
         }
     }
 }
 
 /// Something that is seen now.
-fn seen(what: &'static str, entry: Value) -> Did {
+fn seen(what: &'static str, entry: Value) -> ObservedAction {
     let now = Timestamp::now();
-    Did { at: now, done: now, what, entry, by: String::new() }
+    ObservedAction { at: now, done: now, what, entry, by: String::new() }
 }
 
 /// The last version of each object.

@@ -15,10 +15,10 @@ use crate::engine::cluster::access::error::chain;
 use crate::engine::cluster::access::local_address::own_address;
 use crate::engine::cluster::access::ownership::Owner;
 use crate::engine::cluster::access::{connect, namespaces};
-use crate::engine::cluster::metrics_api::expose::{Reach, Way};
+use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::register;
-use crate::engine::cluster::metrics_api::register::{Foreign, Refusal};
+use crate::engine::cluster::metrics_api::register::{ForeignApiService, RegistrationError};
 use crate::engine::options::{ClusterInfo, ExistingCluster, HostPort};
 use crate::model::rules::Release;
 use crate::model::time::Span;
@@ -47,13 +47,13 @@ pub(crate) async fn reach(given: &ExistingCluster) -> Result<Reached, String> {
 }
 
 /// Asks a cluster what it is and has, after removing what dead runs have left there.
-pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, Refusal> {
+pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, RegistrationError> {
     let client = &reached.client;
     // Also of what a dead run has replaced it is then known whose it is.
-    let cleaned = clean(client).await.map_err(Refusal::Other)?;
-    let other = |error: kube::Error| Refusal::Other(chain(&error));
+    let cleaned = clean(client).await.map_err(RegistrationError::Other)?;
+    let other = |error: kube::Error| RegistrationError::Other(chain(&error));
     let info = client.apiserver_version().await.map_err(other)?;
-    let release = release(&info.git_version).map_err(Refusal::Other)?;
+    let release = release(&info.git_version).map_err(RegistrationError::Other)?;
     let hpas: Api<HorizontalPodAutoscaler> = Api::all(client.clone());
     let hpas = hpas.list_metadata(&ListParams::default()).await.map_err(other)?;
     let theirs = |namespace: Option<&String>| {
@@ -62,7 +62,8 @@ pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, Refusal> {
     let hpas = hpas.iter().filter(|it| theirs(it.metadata.namespace.as_ref())).count();
     let groups = GROUPS.map(|(group, _)| group);
     let foreign = register::foreign(client, &groups).await?;
-    let metrics_apis = foreign.into_iter().map(|Foreign { name, service }| (name, service));
+    let metrics_apis =
+        foreign.into_iter().map(|ForeignApiService { name, service }| (name, service));
     Ok(ClusterInfo {
         server: reached.server(),
         version: info.git_version,
@@ -90,9 +91,10 @@ pub(crate) async fn ways(
     given: &ExistingCluster,
     reached: &Reached,
     groups: &[&'static str],
-) -> Result<Reach, String> {
-    let ways = Way::all(given.metrics_address.as_ref(), reached.address().await?, own_address);
-    Ok(Reach { ways, groups: groups.to_vec(), replace: given.replaces })
+) -> Result<Exposure, String> {
+    let ways =
+        ListenRoute::all(given.metrics_address.as_ref(), reached.address().await?, own_address);
+    Ok(Exposure { ways, groups: groups.to_vec(), replace: given.replaces })
 }
 
 /// How much later than here something may seem to be there: as far as the clocks are apart.
@@ -108,23 +110,27 @@ pub(crate) fn late(apart: SignedDuration) -> Result<Span, String> {
 }
 
 /// Why a cluster can't be used, and what to do about it.
-pub(crate) fn explain(name: &Arc<str>, given: &ExistingCluster, refusal: Refusal) -> EngineError {
+pub(crate) fn explain(
+    name: &Arc<str>,
+    given: &ExistingCluster,
+    refusal: RegistrationError,
+) -> EngineError {
     let hint = match &refusal {
-        Refusal::Taken(_) => {
+        RegistrationError::Taken(_) => {
             "--replace-metrics-api puts this one in its place meanwhile, and restores it at the end"
                 .to_owned()
         }
-        Refusal::Served(..) => format!(
+        RegistrationError::OtherInstance(..) => format!(
             "wait until that run has ended; if its machine is gone, `{}` removes what it left",
             given.cleaning()
         ),
-        Refusal::Unreached(_) => {
+        RegistrationError::Unreachable(_) => {
             "the API server must be able to connect to this machine: --metrics-address HOST[:PORT] \
              says where, for instance the gateway of the network of a cluster in containers; or \
              run it on a machine that the API server reaches"
                 .to_owned()
         }
-        Refusal::Other(why) => match port_hint(why) {
+        RegistrationError::Other(why) => match port_hint(why) {
             Some(hint) => hint.to_owned(),
             None => {
                 let (why, output) = (refusal.to_string(), String::new());
@@ -146,7 +152,7 @@ pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
     let served = register::leftovers(client).await?;
     let serves = |owner: &Owner| served.iter().any(|it| it.lives && it.owner == *owner);
     let left = namespaces::left(client, serves).await?;
-    let mut done = register::clear(client).await?;
+    let mut done = register::remove_leftovers(client).await?;
     namespaces::remove(client, &left).await?;
     done.extend(left.into_iter().map(|name| format!("namespace {name} is deleted")));
     Ok(done)
@@ -178,7 +184,7 @@ mod tests {
         let command = r"kube-lockstep cluster clean --context 'a b' --kubeconfig 'it'\''s/x'";
         assert_eq!(given.cleaning(), command);
         assert!(not_removed(&given, "a namespace").contains(command));
-        let served = Refusal::Served("APIService x".to_owned(), Owner::here());
+        let served = RegistrationError::OtherInstance("APIService x".to_owned(), Owner::here());
         let error = explain(&"kubeconfig".into(), &given, served);
         let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
         assert!(hint.contains(&format!("`{command}`")), "{hint}");
@@ -188,8 +194,11 @@ mod tests {
     fn a_port_that_others_have_has_a_hint() {
         let taken =
             "the metrics API can't listen at 127.0.0.1:1: Address already in use".to_owned();
-        let error =
-            explain(&"kubeconfig".into(), &ExistingCluster::default(), Refusal::Other(taken));
+        let error = explain(
+            &"kubeconfig".into(),
+            &ExistingCluster::default(),
+            RegistrationError::Other(taken),
+        );
         let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
         assert!(hint.contains("--metrics-address HOST"), "{hint}");
     }

@@ -8,11 +8,11 @@ use kube::Client;
 use tokio::time::{Instant, sleep};
 
 use crate::engine::EngineError;
-use crate::engine::cluster::load::probe::Pulse;
-use crate::engine::cluster::load::setup_queue::{Opening, Openings};
+use crate::engine::cluster::load::probe::LatencyProbe;
+use crate::engine::cluster::load::setup_queue::{SetupPermit, SetupQueue};
 use crate::engine::cluster::metrics_api::state::Metrics;
-use crate::engine::cluster::observe::dispatch::Routes;
-use crate::engine::cluster::observe::observability::Sight;
+use crate::engine::cluster::observe::dispatch::Dispatcher;
+use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::provision::custom_controller::Said;
 use crate::engine::cluster::session::pod_cache::Seen;
 use crate::model::time::Time;
@@ -31,14 +31,14 @@ pub(crate) struct Stage {
     pub(crate) name: Arc<str>,
     pub(crate) client: Client,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) routes: Arc<Routes>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) seen: Arc<Seen>,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) probe: Arc<LatencyProbe>,
     /// The controller, where it is not upstream's, and what it says.
     pub(crate) said: Option<Said>,
-    pub(crate) sight: Sight,
+    pub(crate) observability: Observability,
     /// Whose objects are made: where all are made at once, none is done in time.
-    pub(crate) opening: Openings,
+    pub(crate) setup_queue: SetupQueue,
     /// Each that is there has one of it.
     pub(crate) scenes: Arc<()>,
     /// The cluster does not outlive the run.
@@ -52,11 +52,11 @@ impl Stage {
 
     /// Waits until another scenario's objects can be made without making those late that are being
     /// played. What comes of it is held until they are made.
-    pub(crate) async fn turn(&self, length: Time) -> Option<Opening> {
-        let turn = self.opening.turn(length).await;
+    pub(crate) async fn turn(&self, length: Time) -> Option<SetupPermit> {
+        let turn = self.setup_queue.acquire(length).await;
         let begin = Instant::now();
         let are_many = || Arc::strong_count(&self.scenes) > FEW;
-        while are_many() && !self.pulse.is_calm(Timestamp::now()) && begin.elapsed() < MERCY {
+        while are_many() && !self.probe.is_idle(Timestamp::now()) && begin.elapsed() < MERCY {
             sleep(GLANCE).await;
         }
         turn

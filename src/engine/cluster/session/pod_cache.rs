@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::engine::cluster::observe::dispatch::Routes;
+use crate::engine::cluster::observe::dispatch::Dispatcher;
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -84,12 +84,12 @@ impl Seen {
     pub(crate) fn watch(
         self: &Arc<Seen>,
         client: &Client,
-        routes: &Arc<Routes>,
+        dispatcher: &Arc<Dispatcher>,
         tasks: &mut JoinSet<()>,
     ) {
-        let with = (client, routes);
+        let with = (client, dispatcher);
         let (pods, seen) = (events::<Pod>(client, Some(PLAYED)), self.clone());
-        tasks.spawn(follow(pods, routes.clone(), move |pod, there| {
+        tasks.spawn(follow(pods, dispatcher.clone(), move |pod, there| {
             let status = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let real = RealPod {
                 deleting: pod.metadata.deletion_timestamp.is_some(),
@@ -130,14 +130,14 @@ impl Seen {
     /// Watches targets of a kind, whose `status.replicas` is what is given of each.
     fn watch_targets<K>(
         self: &Arc<Seen>,
-        (client, routes): (&Client, &Arc<Routes>),
+        (client, dispatcher): (&Client, &Arc<Dispatcher>),
         tasks: &mut JoinSet<()>,
         (kind, replicas): (&'static str, impl Fn(&K) -> i32 + Send + 'static),
     ) where
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
     {
         let (objects, seen) = (events::<K>(client, None), self.clone());
-        tasks.spawn(follow(objects, routes.clone(), move |object, there| {
+        tasks.spawn(follow(objects, dispatcher.clone(), move |object, there| {
             let key = (kind, object.name_any());
             let replicas = replicas(&object);
             seen.change(object.namespace(), |namespace| {
@@ -165,8 +165,11 @@ where
 }
 
 /// Hands on each object, and whether it is there.
-async fn follow<K>(mut events: Events<K>, routes: Arc<Routes>, mut hand: impl FnMut(K, bool))
-where
+async fn follow<K>(
+    mut events: Events<K>,
+    dispatcher: Arc<Dispatcher>,
+    mut hand: impl FnMut(K, bool),
+) where
     K: Resource<DynamicType = ()>,
 {
     let mut refusals = Refusals::default();
@@ -176,7 +179,7 @@ where
             Ok(Some(Event::Delete(object))) => hand(object, false),
             Ok(Some(Event::Init | Event::InitDone)) => {}
             Ok(None) => return,
-            Err(error) => refusals.wait_after(&error, &K::plural(&()), &routes).await,
+            Err(error) => refusals.wait_after(&error, &K::plural(&()), &dispatcher).await,
         }
     }
 }

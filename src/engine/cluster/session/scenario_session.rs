@@ -5,8 +5,8 @@
 //! another than the world did: a pod is what its status says, and that is written here.
 
 use crate::engine::cluster::clock::ScenarioClock;
+use crate::engine::cluster::observe::reconcile::ObservedReconcile;
 use crate::engine::cluster::observe::reconcile::RequestStream;
-use crate::engine::cluster::observe::reconcile::Tick;
 use crate::engine::cluster::session::context::Stage;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::engine::EngineError;
 use crate::engine::cluster::access::client::at_once;
 use crate::engine::cluster::access::error::told;
 use crate::engine::cluster::access::namespaces;
-use crate::engine::cluster::load::setup_queue::Opening;
+use crate::engine::cluster::load::setup_queue::SetupPermit;
 use crate::engine::cluster::session::pods::PodDriver;
 use crate::model::api::HpaSpec;
 use crate::model::time::{Span, Time};
@@ -52,7 +52,7 @@ pub(crate) struct Scene {
     requests: RequestStream,
     pods: PodDriver,
     /// While its objects are created.
-    opening: Option<Opening>,
+    permit: Option<SetupPermit>,
     /// One of [`Stage::scenes`].
     _present: Arc<()>,
 }
@@ -66,20 +66,20 @@ impl Scene {
         stage: &Arc<Stage>,
         namespace: String,
         scenario: &Scenario,
-        opening: Option<Opening>,
+        permit: Option<SetupPermit>,
     ) -> Result<Scene, EngineError> {
         let (to, requests) = unbounded_channel();
         let clock = ScenarioClock::after(LEAD);
         stage.metrics.open(&namespace, &scenario.namespace, clock.epoch(), to.clone());
-        stage.routes.open(&namespace, to);
+        stage.dispatcher.open(&namespace, to);
         let pods = PodDriver::new(stage, &namespace, scenario, clock);
         let requests = RequestStream::new(
             requests,
             pods.target(),
             clock,
             scenario.flags.sync_period,
-            stage.sight,
-            stage.pulse.clone(),
+            stage.observability,
+            stage.probe.clone(),
         );
         let scene = Scene {
             stage: stage.clone(),
@@ -89,7 +89,7 @@ impl Scene {
             clock,
             requests,
             pods,
-            opening,
+            permit,
             _present: stage.scenes.clone(),
         };
         let object = namespaces::namespace(&scene.namespace).map_err(|why| stage.broken(why))?;
@@ -139,7 +139,7 @@ impl Scene {
     }
 
     /// Why a reconcile of upstream's controller can't be compared, if it can't.
-    pub(crate) fn is_torn(&self, tick: &Tick) -> Option<String> {
+    pub(crate) fn is_torn(&self, tick: &ObservedReconcile) -> Option<String> {
         self.requests.is_torn(tick, self.pods.settled(), self.pods.status_replicas())
     }
 
@@ -160,7 +160,7 @@ impl Scene {
 
     /// What the controller had no right to.
     pub(crate) fn forbidden(&self) -> Vec<String> {
-        self.stage.routes.refused(&self.namespace)
+        self.stage.dispatcher.refused(&self.namespace)
     }
 
     /// The longest time since `since` in which a component of the cluster did not respond.
@@ -193,7 +193,7 @@ impl Scene {
             self.pods.set_clock(self.clock);
             self.pods.settle(&mut self.requests).await?;
         }
-        self.opening = None;
+        self.permit = None;
         self.wait_until(Time::ZERO).await;
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Scene {
     /// soon, only what would go on working there.
     pub(crate) async fn close(mut self) {
         self.stage.metrics.close(&self.namespace);
-        self.stage.routes.close(&self.namespace);
+        self.stage.dispatcher.close(&self.namespace);
         if self.stage.is_disposable {
             let client = self.stage.client.clone();
             let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client, &self.namespace);

@@ -19,7 +19,7 @@ use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::handlers::is_query;
-use crate::engine::cluster::observe::action::Did;
+use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::settings::UPSTREAM_USER;
 use crate::model::time::Span;
@@ -91,7 +91,7 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
     let mut askers: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     let controller = loop {
         let next = timeout(LONGEST_PERIOD, did.recv()).await;
-        let Ok(Some(Did { at, what, by, .. })) = next else { break None };
+        let Ok(Some(ObservedAction { at, what, by, .. })) = next else { break None };
         // Watches tell of writes, too.
         if !is_query(what) {
             continue;
@@ -163,7 +163,10 @@ fn nominal(measured: Span) -> Result<Span, String> {
 }
 
 /// Makes the HPA, and gives what is asked for it.
-async fn begin(stage: &Stage, groups: &[&str]) -> Result<UnboundedReceiver<Did>, String> {
+async fn begin(
+    stage: &Stage,
+    groups: &[&str],
+) -> Result<UnboundedReceiver<ObservedAction>, String> {
     let (to, did) = unbounded_channel();
     stage.metrics.open(NAMESPACE, &NAMESPACE.into(), Timestamp::now(), to);
     let post = PostParams::default();
