@@ -98,12 +98,12 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
     let mut steps = Vec::new();
     for (ticks, answer) in &run.trace.api {
         let what = match &answer.outcome {
-            ApiOutcome::Stored { generation, spec } => {
+            ApiOutcome::Stored { generation, spec, .. } => {
                 let spec = serde_json::to_string(&**spec).expect("a spec can be written");
                 format!("stores generation {generation}: {spec}")
             }
-            ApiOutcome::Refused(message) => format!("refuses: {message}"),
-            ApiOutcome::Deleted => "deletes it".to_owned(),
+            ApiOutcome::Refused { message, .. } => format!("refuses: {message}"),
+            ApiOutcome::Deleted { .. } => "deletes it".to_owned(),
         };
         steps.push((*ticks, format!("the API server {what}, t={}", answer.at)));
     }

@@ -133,17 +133,19 @@ pub fn unmatched(model: Option<&Observation>, seen: Option<&Observation>) -> Vec
 pub fn api_answers(model: &ApiAnswer, seen: &ApiAnswer) -> Vec<FieldDifference> {
     let mut differences = Differences::default();
     differences.field("api.at", &model.at, &seen.at);
-    differences.field("metadata.name", &model.name, &seen.name);
+    differences.field("metadata.name", model.outcome.name(), seen.outcome.name());
     match (&model.outcome, &seen.outcome) {
         (
-            ApiOutcome::Stored { generation, spec },
-            ApiOutcome::Stored { generation: seen_generation, spec: seen_spec },
+            ApiOutcome::Stored { generation, spec, .. },
+            ApiOutcome::Stored { generation: seen_generation, spec: seen_spec, .. },
         ) => {
             differences.field("metadata.generation", generation, seen_generation);
             // Compared as JSON, so that the notation of quantities counts.
             differences.field("spec", &json(spec), &json(seen_spec));
         }
-        (model, seen) if model == seen => {}
+        (ApiOutcome::Deleted { .. }, ApiOutcome::Deleted { .. }) => {}
+        (ApiOutcome::Refused { message, .. }, ApiOutcome::Refused { message: seen, .. })
+            if message == seen => {}
         (model, seen) => differences.field("api", &outcome(model), &outcome(seen)),
     }
     differences.found
@@ -156,8 +158,8 @@ fn json(spec: &crate::model::api::HpaSpec) -> String {
 fn outcome(outcome: &ApiOutcome) -> String {
     match outcome {
         ApiOutcome::Stored { spec, .. } => format!("stored {}", json(spec)),
-        ApiOutcome::Refused(message) => format!("refused: {message}"),
-        ApiOutcome::Deleted => "deleted".to_owned(),
+        ApiOutcome::Refused { message, .. } => format!("refused: {message}"),
+        ApiOutcome::Deleted { .. } => "deleted".to_owned(),
     }
 }
 

@@ -15,8 +15,8 @@ use crate::model::rules::{MissingScale, Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::ScalableKind;
-use crate::trace::{ApiAnswer, ApiOutcome, Stepped};
-use crate::world::{Change, Cluster, HpaAnswer, HpaOutcome};
+use crate::trace::{ApiAnswer, Stepped};
+use crate::world::{Change, Cluster};
 
 /// The engine's name.
 pub const NAME: &str = "model";
@@ -189,7 +189,7 @@ impl Simulation {
             let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
             self.controller.restarted(&keys, now);
         }
-        answer.map(|answer| api_answer(answer, now))
+        answer.map(|outcome| ApiAnswer { at: now, outcome })
     }
 
     /// When the controller next starts a reconcile or resumes a blocked one.
@@ -452,17 +452,6 @@ fn missing_scale(names: MissingScale, asked: &str) -> String {
         _ => return asked.to_owned(),
     };
     with_group(&format!("{resource}/scale"), own_group)
-}
-
-fn api_answer(answer: HpaAnswer, at: Time) -> ApiAnswer {
-    let outcome = match answer.outcome {
-        HpaOutcome::Stored { generation, spec } => {
-            ApiOutcome::Stored { generation, spec: Box::new(Arc::unwrap_or_clone(spec)) }
-        }
-        HpaOutcome::Refused(message) => ApiOutcome::Refused(message),
-        HpaOutcome::Deleted => ApiOutcome::Deleted,
-    };
-    ApiAnswer { at, name: answer.name, outcome }
 }
 
 /// The reference model of one release.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::api::{HpaStatus, Text};
+use super::api::{HpaSpec, HpaStatus, Text};
 use super::time::{Span, Time};
 
 /// Everything observable of one reconcile ("tick") of one HPA.
@@ -179,6 +179,55 @@ pub enum EventType {
     Normal,
     /// Something that is not.
     Warning,
+}
+
+/// The API server's answer to a request to create, edit or delete an HPA.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ApiAnswer {
+    /// The time of the request.
+    pub at: Time,
+    /// The outcome of the request.
+    #[serde(flatten)]
+    pub outcome: ApiOutcome,
+}
+
+/// The outcome of a request to create, edit or delete an HPA, in the JSON of the engine protocol.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ApiOutcome {
+    /// The HPA is stored, with all defaults.
+    Stored {
+        /// The HPA's name.
+        name: Arc<str>,
+        /// `metadata.generation`.
+        generation: i64,
+        /// The complete spec.
+        spec: Arc<HpaSpec>,
+    },
+    /// The API server refused the request.
+    Refused {
+        /// The HPA's name.
+        name: Arc<str>,
+        /// The API server's message.
+        message: String,
+    },
+    /// The HPA is deleted.
+    Deleted {
+        /// The HPA's name.
+        name: Arc<str>,
+    },
+}
+
+impl ApiOutcome {
+    /// The HPA's name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            ApiOutcome::Stored { name, .. }
+            | ApiOutcome::Refused { name, .. }
+            | ApiOutcome::Deleted { name } => name,
+        }
+    }
 }
 
 /// The members of an answer, or `error` in their place.

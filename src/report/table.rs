@@ -185,7 +185,7 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     });
     let mut seen = BTreeSet::new();
     let answers = run.trace.api.iter().filter_map(|(after, answer)| {
-        let first = seen.insert(&answer.name);
+        let first = seen.insert(answer.outcome.name());
         let text = answered(answer, first)?;
         Some((*after, answer.at, text))
     });
@@ -216,14 +216,15 @@ fn has_own_row(action: &Action) -> bool {
 
 /// An answer of the API server, except the initial creation of the HPA.
 fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
-    let ApiAnswer { at, name, outcome } = answer;
+    let ApiAnswer { at, outcome } = answer;
+    let name = outcome.name();
     Some(match outcome {
         ApiOutcome::Stored { .. } if first => return None,
         ApiOutcome::Stored { generation, .. } => {
             format!("{at}: {name} is stored, generation {generation}")
         }
-        ApiOutcome::Refused(message) => format!("{at}: refused: {message}"),
-        ApiOutcome::Deleted => format!("{at}: {name} is deleted"),
+        ApiOutcome::Refused { message, .. } => format!("{at}: refused: {message}"),
+        ApiOutcome::Deleted { .. } => format!("{at}: {name} is deleted"),
     })
 }
 

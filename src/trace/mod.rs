@@ -7,11 +7,8 @@ pub mod text;
 mod text_metrics;
 pub mod wire;
 
-use std::sync::Arc;
+pub use crate::model::observation::{ApiAnswer, ApiOutcome, ControllerAction, Observation};
 
-pub use crate::model::observation::{ControllerAction, Observation};
-
-use crate::model::api::HpaSpec;
 use crate::model::time::Time;
 
 /// What was observed of one scenario on one engine.
@@ -25,8 +22,8 @@ pub struct Trace {
     pub scenario: String,
     /// The scenario's content hash.
     pub hash: String,
-    /// The API server's answers to what people did to the HPA, in order, each with the number of
-    /// ticks that preceded it (at one instant, only this tells which came first).
+    /// The API server's answers to changes of HPAs, in order, each with the number of ticks that
+    /// preceded it: times alone do not order an answer and a tick of the same instant.
     pub api: Vec<(usize, ApiAnswer)>,
     /// One a reconcile, in order of time.
     pub ticks: Vec<Observation>,
@@ -39,33 +36,6 @@ impl Trace {
         self.api.extend(stepped.api.into_iter().map(|answer| (before, answer)));
         self.ticks.extend(stepped.ticks);
     }
-}
-
-/// What the API server answered to somebody who created, edited or deleted the HPA.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ApiAnswer {
-    /// When.
-    pub at: Time,
-    /// The HPA's name.
-    pub name: Arc<str>,
-    /// What came of it.
-    pub outcome: ApiOutcome,
-}
-
-/// What came of a request to create, edit or delete the HPA.
-#[derive(Clone, PartialEq, Debug)]
-pub enum ApiOutcome {
-    /// Accepted; this is now stored, with all defaults.
-    Stored {
-        /// `metadata.generation`.
-        generation: i64,
-        /// The whole spec.
-        spec: Box<HpaSpec>,
-    },
-    /// Refused, with the API server's message.
-    Refused(String),
-    /// The object is gone.
-    Deleted,
 }
 
 /// What an engine observed in one step.

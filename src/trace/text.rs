@@ -64,7 +64,7 @@ struct ApiLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    spec: Option<Box<HpaSpec>>,
+    spec: Option<Arc<HpaSpec>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
@@ -269,18 +269,18 @@ fn repeats(ticks: &[Observation], before: Option<&Observation>) -> Option<(usize
 fn api_line(answer: &ApiAnswer) -> ApiLine {
     let mut line = ApiLine {
         api: answer.at.to_string(),
-        hpa: answer.name.clone(),
+        hpa: answer.outcome.name().clone(),
         generation: None,
         spec: None,
         refused: None,
     };
     match &answer.outcome {
-        ApiOutcome::Stored { generation, spec } => {
+        ApiOutcome::Stored { generation, spec, .. } => {
             line.generation = Some(*generation);
             line.spec = Some(spec.clone());
         }
-        ApiOutcome::Refused(message) => line.refused = Some(message.clone()),
-        ApiOutcome::Deleted => {}
+        ApiOutcome::Refused { message, .. } => line.refused = Some(message.clone()),
+        ApiOutcome::Deleted { .. } => {}
     }
     line
 }
@@ -475,15 +475,16 @@ fn time(text: &str) -> Result<Time, String> {
 }
 
 fn read_api(line: ApiLine) -> Result<ApiAnswer, String> {
+    let name = line.hpa;
     let outcome = match (line.spec, line.refused) {
         (Some(spec), None) => {
-            ApiOutcome::Stored { generation: line.generation.unwrap_or_default(), spec }
+            ApiOutcome::Stored { name, generation: line.generation.unwrap_or_default(), spec }
         }
-        (None, Some(message)) => ApiOutcome::Refused(message),
-        (None, None) => ApiOutcome::Deleted,
+        (None, Some(message)) => ApiOutcome::Refused { name, message },
+        (None, None) => ApiOutcome::Deleted { name },
         (Some(_), Some(_)) => return Err("both stored and refused".to_owned()),
     };
-    Ok(ApiAnswer { at: time(&line.api)?, name: line.hpa, outcome })
+    Ok(ApiAnswer { at: time(&line.api)?, outcome })
 }
 
 fn read_tick(

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
-use crate::model::api::HpaSpec;
 use crate::model::observation::{ControllerAction, Event, Observation, StatusWrite};
 use crate::model::time::{Time, rfc3339};
 
@@ -55,17 +54,9 @@ pub struct Hello {
 pub struct SteppedJson {
     now: Time,
     #[serde(default)]
-    api: Vec<ApiJson>,
+    api: Vec<ApiOutcome>,
     #[serde(default)]
     log: Vec<LogEntry>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum ApiJson {
-    Stored { name: Arc<str>, generation: i64, spec: Box<HpaSpec> },
-    Refused { name: Arc<str>, message: String },
-    Deleted { name: Arc<str> },
 }
 
 /// One entry of the log.
@@ -74,17 +65,6 @@ struct LogEntry {
     at: Time,
     #[serde(flatten)]
     action: ControllerAction,
-}
-
-fn api_answer(answer: ApiJson, at: Time) -> ApiAnswer {
-    let (name, outcome) = match answer {
-        ApiJson::Stored { name, generation, spec } => {
-            (name, ApiOutcome::Stored { generation, spec })
-        }
-        ApiJson::Refused { name, message } => (name, ApiOutcome::Refused(message)),
-        ApiJson::Deleted { name } => (name, ApiOutcome::Deleted),
-    };
-    ApiAnswer { at, name, outcome }
 }
 
 /// What the last entry was, as far as it decides where a reconcile begins.
@@ -132,7 +112,8 @@ impl Log {
     /// # Errors
     /// A message for people, if the answer has something that no known controller says.
     pub fn stepped(&mut self, answer: SteppedJson, applied: Time) -> Result<Stepped, String> {
-        let api = answer.api.into_iter().map(|api| api_answer(api, applied)).collect();
+        let api = answer.api.into_iter();
+        let api = api.map(|outcome| ApiAnswer { at: applied, outcome }).collect();
         self.last = None;
         for entry in answer.log {
             self.entry(entry)?;

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use super::change::{
     Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, ScaleTarget,
 };
-use super::hpas::{Admission, HpaAnswer, Hpas};
+use super::hpas::{Admission, Hpas};
 use crate::model::api::{
     ApiError, CustomMetrics, Hpa, HpaStatus, Labels, Pod, PodMetricValue, PodMetrics, PodSpec,
     PodsMetricAnswer, Scale, SeriesAnswer,
 };
+use crate::model::observation::ApiOutcome;
 use crate::model::time::{Span, Time};
 
 /// What the API server and the metrics API have.
@@ -56,7 +57,7 @@ impl Cluster {
         &mut self,
         change: &Change,
         admission: Admission<'_>,
-    ) -> Result<Option<HpaAnswer>, UnknownTemplate> {
+    ) -> Result<Option<ApiOutcome>, UnknownTemplate> {
         match change {
             Change::CreateHpa(manifest) => return Ok(Some(self.hpas.create(manifest, admission))),
             Change::PatchHpa { name, patch } => {

@@ -10,35 +10,11 @@ use serde_json::{Map, Value};
 
 use crate::model::api::{Hpa, HpaSpec, HpaStatus};
 use crate::model::hpa::{ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec};
+use crate::model::observation::ApiOutcome;
 
 /// What an API server does with the spec of a new or changed HPA before it is stored: it fills in
 /// defaults, and may refuse it with a message. It matters in which version it was given.
 pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), String>;
-
-/// The API server's answer to what somebody did to an HPA.
-#[derive(Clone, PartialEq, Debug)]
-pub struct HpaAnswer {
-    /// The HPA's name.
-    pub name: Arc<str>,
-    /// What came of it.
-    pub outcome: HpaOutcome,
-}
-
-/// What came of a request to create, edit or delete an HPA.
-#[derive(Clone, PartialEq, Debug)]
-pub enum HpaOutcome {
-    /// Accepted; this is now stored, with all defaults.
-    Stored {
-        /// `metadata.generation`.
-        generation: i64,
-        /// The whole spec.
-        spec: Arc<HpaSpec>,
-    },
-    /// Refused, with a message.
-    Refused(String),
-    /// The object is gone.
-    Deleted,
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Hpas {
@@ -79,7 +55,7 @@ impl Hpas {
     }
 
     /// Generation and status in the manifest count for nothing, as with the API server.
-    pub(super) fn create(&mut self, manifest: &Value, admission: Admission<'_>) -> HpaAnswer {
+    pub(super) fn create(&mut self, manifest: &Value, admission: Admission<'_>) -> ApiOutcome {
         let metadata = |field: &str| manifest["metadata"][field].as_str();
         let name: Arc<str> = metadata("name").unwrap_or_default().into();
         if self.stored.contains_key(&name) {
@@ -109,7 +85,7 @@ impl Hpas {
         name: &Arc<str>,
         patch: &Value,
         admission: Admission<'_>,
-    ) -> HpaAnswer {
+    ) -> ApiOutcome {
         let Some(hpa) = self.stored.get_mut(name) else {
             return refused(name, answer(name, "not found"));
         };
@@ -147,9 +123,9 @@ impl Hpas {
         self.edits
     }
 
-    pub(super) fn delete(&mut self, name: &Arc<str>) -> HpaAnswer {
+    pub(super) fn delete(&mut self, name: &Arc<str>) -> ApiOutcome {
         match self.stored.remove(name) {
-            Some(_) => HpaAnswer { name: name.clone(), outcome: HpaOutcome::Deleted },
+            Some(_) => ApiOutcome::Deleted { name: name.clone() },
             None => refused(name, answer(name, "not found")),
         }
     }
@@ -171,13 +147,13 @@ fn admit(object: &Value, admission: Admission<'_>) -> Result<HpaSpec, String> {
     Ok(spec)
 }
 
-fn stored(hpa: &Hpa) -> HpaAnswer {
-    let outcome = HpaOutcome::Stored { generation: hpa.generation, spec: hpa.spec.clone() };
-    HpaAnswer { name: hpa.name.clone(), outcome }
+fn stored(hpa: &Hpa) -> ApiOutcome {
+    let Hpa { name, generation, spec, .. } = hpa;
+    ApiOutcome::Stored { name: name.clone(), generation: *generation, spec: spec.clone() }
 }
 
-fn refused(name: &Arc<str>, message: String) -> HpaAnswer {
-    HpaAnswer { name: name.clone(), outcome: HpaOutcome::Refused(message) }
+fn refused(name: &Arc<str>, message: String) -> ApiOutcome {
+    ApiOutcome::Refused { name: name.clone(), message }
 }
 
 fn answer(name: &str, what: &str) -> String {
@@ -277,8 +253,8 @@ mod tests {
         let mut hpas = created();
         let before = hpas.get("web").cloned();
         let name: Arc<str> = "web".into();
-        let outcome = |answer: HpaAnswer| match answer.outcome {
-            HpaOutcome::Refused(message) => message,
+        let outcome = |answer: ApiOutcome| match answer {
+            ApiOutcome::Refused { message, .. } => message,
             other => panic!("{other:?}"),
         };
         assert_eq!(
@@ -292,7 +268,7 @@ mod tests {
         let patch = json!({"spec": {"minReplicas": 11}});
         assert_eq!(outcome(hpas.patch(&name, &patch, &defaulting)), "max < min");
         assert_eq!(hpas.get("web").cloned(), before);
-        assert_eq!(hpas.delete(&name).outcome, HpaOutcome::Deleted);
+        assert_eq!(hpas.delete(&name), ApiOutcome::Deleted { name: name.clone() });
         assert_eq!(
             outcome(hpas.delete(&name)),
             "horizontalpodautoscalers.autoscaling \"web\" not found"

@@ -30,6 +30,6 @@ pub use change::{
 };
 pub use cluster::{Cluster, UnknownTemplate};
 pub use driver::World;
-pub use hpas::{Admission, HpaAnswer, HpaOutcome};
+pub use hpas::Admission;
 pub use mirror::{Mirror, RealPod};
 pub use simulation::MAX_PODS;

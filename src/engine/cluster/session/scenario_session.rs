@@ -239,19 +239,19 @@ impl Scene {
             _ => return Ok(None),
         };
         let outcome = match done {
-            Ok(None) => ApiOutcome::Deleted,
+            Ok(None) => ApiOutcome::Deleted { name },
             Ok(Some(object)) => {
                 let spec: Result<HpaSpec, _> = serde_json::from_value(object["spec"].clone());
                 let spec = spec.map_err(|error| self.stage.broken(error.to_string()))?;
                 let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-                ApiOutcome::Stored { generation, spec: Box::new(spec) }
+                ApiOutcome::Stored { name, generation, spec: Arc::new(spec) }
             }
             Err(Error::Api(status)) if status.code < 500 => {
-                ApiOutcome::Refused(status.message.clone())
+                ApiOutcome::Refused { name, message: status.message.clone() }
             }
             Err(error) => return Err(self.refused("the HPA", &error)),
         };
-        Ok(Some(ApiAnswer { at, name, outcome }))
+        Ok(Some(ApiAnswer { at, outcome }))
     }
 
     /// Creates the HPA as it is given, and reads it as the controller does.
