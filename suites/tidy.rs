@@ -117,13 +117,6 @@ const KNOWN_CYCLES: &[&str] = &[
     "cli/run",
     "cli/schema",
     "cli/upstreams",
-    "model/flags",
-    "model/hpa/admission",
-    "model/hpa/controller",
-    "model/hpa/metrics",
-    "model/hpa/queue",
-    "model/hpa/reconcile",
-    "model/rules",
     "scenario/mod",
     "scenario/resolve",
 ];

@@ -14,7 +14,6 @@ use crate::model::api::{SelectPolicy, Text};
 use crate::model::derivation::{
     Branch, Derivation, Filled, MetricDerivation, Path, RateLimit, Source, Target,
 };
-use crate::model::flags::FeatureGates;
 use crate::model::hpa::Decision;
 use crate::model::rules::{Release, Rules};
 use crate::scenario::Scenario;
@@ -62,7 +61,7 @@ impl Coverage {
             self.count(VERSIONS, &hpa.api_version);
         }
         let rules = Rules::of(release);
-        let (possible, gates) = (FeatureGates::of(&rules), scenario.gates_by(&rules));
+        let (possible, gates) = (rules.default_gates(), scenario.gates_by(&rules));
         for (gate, _) in possible.iter() {
             for value in [true, false] {
                 if possible.clone().set(gate.name(), value).is_ok() {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::rules::{GateRule, Rules};
 use super::time::Span;
 
 /// Flags of the kube-controller-manager. `Default` gives upstream's defaults of today.
@@ -173,6 +172,31 @@ impl Gate {
     }
 }
 
+/// The state of a feature gate in one release.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GateRule {
+    /// Neither the gate nor its feature exists.
+    Absent,
+    /// It is on or off by default, and can be changed.
+    Default(bool),
+    /// It can no longer be changed.
+    Locked(bool),
+    /// The gate was removed: its feature is always on.
+    Gone,
+}
+
+impl GateRule {
+    /// Returns true if the gate is on by default.
+    #[must_use]
+    pub const fn default_value(self) -> bool {
+        match self {
+            GateRule::Absent => false,
+            GateRule::Default(on) | GateRule::Locked(on) => on,
+            GateRule::Gone => true,
+        }
+    }
+}
+
 /// Which feature gates are on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FeatureGates {
@@ -218,8 +242,7 @@ impl std::error::Error for GateError {}
 impl FeatureGates {
     /// The default values of the gates.
     #[must_use]
-    pub fn of(rules: &Rules) -> FeatureGates {
-        let rules = rules.feature_gates;
+    pub(super) fn new(rules: [GateRule; Gate::ALL.len()]) -> FeatureGates {
         FeatureGates { rules, on: rules.map(GateRule::default_value) }
     }
 
@@ -255,13 +278,6 @@ impl FeatureGates {
     /// The gates that differ from the release's defaults.
     pub fn changed(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
         self.iter().filter(|(gate, on)| self.rules[*gate as usize].default_value() != *on)
-    }
-}
-
-/// The default values of the gates in the newest release.
-impl Default for FeatureGates {
-    fn default() -> FeatureGates {
-        FeatureGates::of(&Rules::default())
     }
 }
 

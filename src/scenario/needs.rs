@@ -2,9 +2,10 @@
 
 use super::resolved::{Autoscaler, Scenario};
 use crate::model::api::{HpaSpec, MetricSpec};
+use crate::model::flags::GateRule;
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::hpa::{ApiVersion, set_defaults};
-use crate::model::rules::{Dependent, GateRule, Release, Rules};
+use crate::model::rules::{Dependent, Release, Rules};
 
 impl Scenario {
     /// The flags by these rules: the release's own defaults where none are given.
@@ -27,7 +28,7 @@ impl Scenario {
     /// The feature gates by these rules. Those that there are not are left out.
     #[must_use]
     pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
-        let mut gates = FeatureGates::of(rules);
+        let mut gates = rules.default_gates();
         for (name, on) in &self.gate_overrides {
             // What can't be set is told by `lacking`, and the scenario not run.
             let _ = gates.set(name, *on);
@@ -39,7 +40,7 @@ impl Scenario {
     #[must_use]
     pub fn unsupported_on(&self, release: Release) -> Option<String> {
         let rules = Rules::of(release);
-        let mut gates = FeatureGates::of(&rules);
+        let mut gates = rules.default_gates();
         let unknown = |(name, on): (&String, &bool)| match gates.set(name, *on) {
             // The controller does not look at those that depend on others.
             Err(GateError::Unknown(_)) if Dependent::of(release).any(|it| it.name == name) => None,

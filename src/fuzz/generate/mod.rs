@@ -301,7 +301,7 @@ fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
 
 /// The feature gates of the release, mostly with their defaults.
 fn gates(dice: &mut Dice, release: Release) -> (FeatureGates, BTreeMap<String, bool>) {
-    let mut gates = FeatureGates::of(&Rules::of(release));
+    let mut gates = Rules::of(release).default_gates();
     let mut overrides = BTreeMap::new();
     let known: Vec<Gate> = gates.iter().map(|(gate, _)| gate).collect();
     for gate in known {

@@ -8,12 +8,18 @@
 //! is never older than the last write. docs/fuzz.md explains why.
 
 mod admission;
+mod apimachinery;
 mod controller;
+mod decision;
 mod go;
+mod input;
+mod memory;
+mod metric_name;
 mod metrics;
 mod normalization;
 mod queue;
 mod reconcile;
+mod selector_store;
 
 #[cfg(test)]
 mod tests;
@@ -24,4 +30,6 @@ pub use admission::{
     metrics_through_v1, set_defaults, spec_through_v1, status_from_v2beta1, validate,
     validate_update,
 };
-pub use controller::{CACHE_SYNC_POLL, Controller, Decision, Input, WorkItemResult};
+pub use controller::{CACHE_SYNC_POLL, Controller};
+pub use decision::{Decision, WorkItemResult};
+pub use input::Input;

@@ -24,33 +24,8 @@ pub use scale::{AtZero, MissingScale, ScaleRules};
 pub use status::StatusRules;
 pub use texts::{AmbiguousHpas, MissingRequest, ObjectError, TextRules};
 
-use super::flags::{Flag, Flags, Gate};
+use super::flags::{FeatureGates, Flag, Flags, Gate, GateRule};
 use super::time::Span;
-
-/// A feature gate in one release.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GateRule {
-    /// Neither the gate nor its feature exists.
-    Absent,
-    /// It is on or off by default, and can be changed.
-    Default(bool),
-    /// It can no longer be changed.
-    Locked(bool),
-    /// The gate was removed: its feature is always on.
-    Gone,
-}
-
-impl GateRule {
-    /// Returns true if the gate is on by default.
-    #[must_use]
-    pub const fn default_value(self) -> bool {
-        match self {
-            GateRule::Absent => false,
-            GateRule::Default(on) | GateRule::Locked(on) => on,
-            GateRule::Gone => true,
-        }
-    }
-}
 
 /// The behaviour of one release, as far as releases differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -178,6 +153,12 @@ impl Rules {
         rules
     }
 
+    /// The default values of the feature gates.
+    #[must_use]
+    pub fn default_gates(&self) -> FeatureGates {
+        FeatureGates::new(self.feature_gates)
+    }
+
     fn gate(&mut self, gate: Gate, rule: GateRule) {
         self.feature_gates[gate as usize] = rule;
     }
@@ -191,6 +172,13 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Rules {
         Rules::of(Release::NEWEST)
+    }
+}
+
+/// The default values of the gates in the newest release.
+impl Default for FeatureGates {
+    fn default() -> FeatureGates {
+        Rules::default().default_gates()
     }
 }
 

@@ -4,11 +4,14 @@
 //! Upstream: apimachinery, `pkg/labels/selector.go`.
 
 mod label_selector;
+mod matcher;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+pub(crate) use matcher::{Matcher, is_same};
 
 /// A parsed label selector: all requirements hold.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -19,7 +19,7 @@ pub(super) fn resolve(
     // A gate must exist on the newest release on which the scenario holds.
     let newest = releases.to.unwrap_or(Release::NEWEST);
     let newest = newest.min(Release::NEWEST);
-    let mut gates = FeatureGates::of(&Rules::of(newest));
+    let mut gates = Rules::of(newest).default_gates();
     let mut overrides = BTreeMap::new();
     let Some(controller) = &file.controller else { return (Flags::default(), gates, overrides) };
     let at = at.key("controller");

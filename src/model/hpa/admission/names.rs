@@ -2,7 +2,7 @@
 
 use super::field_error::{FieldError, invalid, quoted, required};
 use crate::model::api::CrossVersionObjectReference;
-use crate::model::hpa::reconcile::parse_group_version;
+use crate::model::hpa::apimachinery::parse_group_version;
 use crate::model::selector::is_label_key;
 
 /// The prefix of a request in a quota.

@@ -14,7 +14,7 @@ use crate::model::api::{
     Behavior, CrossVersionObjectReference, HpaSpec, MetricSourceType, ScalingRules,
 };
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::reconcile::parse_group_version;
+use crate::model::hpa::apimachinery::parse_group_version;
 use crate::model::rules::{AtZero, InvalidQuantities, MaxReplicasError, Rules};
 use crate::model::selector::is_dns1123_subdomain;
 

@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::group_pods::Groups;
-use super::replica_calculator::Query;
+use super::query::Query;
 use crate::model::api::{
     CrossVersionObjectReference, PodMetrics, Series, SeriesAnswer, with_group,
 };
-use crate::model::hpa::reconcile::{Matcher, Reconcile, parse_group_version};
+use crate::model::hpa::apimachinery::parse_group_version;
+use crate::model::hpa::reconcile::Reconcile;
 use crate::model::observation::{ControllerAction, Items, SeriesValue};
 use crate::model::rules::MetricsFrom;
-use crate::model::selector::Selector;
+use crate::model::selector::{Matcher, Selector};
 
 /// The names of metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io in errors.
 const RESOURCE_API: &str = "resource metrics API";

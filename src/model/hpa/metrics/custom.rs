@@ -2,9 +2,7 @@
 //! a number of replicas and a status.
 
 use super::group_pods::Groups;
-use super::metric_name::GoSelector;
-use super::replica_calculator::{Proposal, Query};
-use super::{CurrentScale, MetricFailure};
+use super::query::{CurrentScale, MetricFailure, Proposal, Query};
 use crate::model::api::{
     ConditionStatus, CrossVersionObjectReference, ExternalMetricSource, ExternalMetricStatus,
     MetricIdentifier, MetricStatus, MetricTargetType, MetricValueStatus, ObjectMetricSource,
@@ -12,7 +10,9 @@ use crate::model::api::{
 };
 use crate::model::derivation::{Path, PodCounts, Source, Target, Usage};
 use crate::model::hpa::go::{go_i32, go_i64};
-use crate::model::hpa::reconcile::{ParsedSelector, Reconcile};
+use crate::model::hpa::metric_name::GoSelector;
+use crate::model::hpa::reconcile::Reconcile;
+use crate::model::hpa::selector_store::ParsedSelector;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::{MetricsFrom, ObjectAverage, ObjectError};
 use crate::model::selector::Selector;

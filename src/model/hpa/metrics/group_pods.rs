@@ -6,40 +6,20 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::query::Grouping;
 use super::requests::{NoRequest, Requests};
 use crate::model::api::{
     ConditionStatus, ContainerMetrics, Labels, Pod, PodMetricValue, PodMetrics, PodPhase,
 };
 use crate::model::derivation::PodCounts;
-use crate::model::hpa::reconcile::Matcher;
-use crate::model::rules::{PodRules, Unready};
-use crate::model::selector::Selector;
+use crate::model::rules::Unready;
+use crate::model::selector::Matcher;
 use crate::model::time::{Span, Time};
 
 /// The window of a custom metric whose API does not report one.
 ///
 /// Upstream: metrics/client.go, metricServerDefaultMetricWindow
 const DEFAULT_METRIC_WINDOW: Span = Span::from_secs(60);
-
-/// Pods, their metrics, and how they are grouped.
-pub(super) struct Grouping<'a, 'q, M> {
-    /// Empty for custom metrics.
-    pub(super) resource: &'q str,
-    /// The container that counts; absent: all containers.
-    pub(super) container: Option<&'q str>,
-    /// Whether pod-level requests count.
-    pub(super) pod_level_resources: bool,
-    pub(super) rules: &'q PodRules,
-    pub(super) selector: &'q Selector,
-    pub(super) pods: &'a [Arc<Pod>],
-    pub(super) metrics: &'q [M],
-    pub(super) now: Time,
-    pub(super) cpu_initialization_period: Span,
-    pub(super) delay_of_initial_readiness_status: Span,
-    /// The percentage of its request that a missing pod counts for scaling down; absent if requests
-    /// are not needed.
-    pub(super) fallback_utilization: Option<i64>,
-}
 
 /// A pod's item in the response of a metrics API.
 pub(super) trait Sample {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::group_pods::{Groups, Sample};
-use super::replica_calculator::Query;
+use super::query::Query;
 use crate::model::api::{Labels, PodMetricValue};
 use crate::model::hpa::go::go_i64;
 use crate::model::hpa::reconcile::Reconcile;

@@ -4,18 +4,17 @@ mod client;
 mod custom;
 mod group_pods;
 mod heapster;
-mod metric_name;
 mod pod_requests;
+mod query;
 mod replica_calculator;
 mod requests;
 
-pub(crate) use metric_name::MetricName;
-
 use std::sync::Arc;
 
-use replica_calculator::{Proposal, Query};
+use query::{CurrentScale, MetricFailure, Proposal, Query, Tolerances};
 
-use super::reconcile::{Computed, ParsedSelector, Reconcile};
+use super::metric_name::MetricName;
+use super::reconcile::{Computed, Reconcile};
 use crate::model::api::{
     ConditionType, ContainerResourceMetricSource, ContainerResourceMetricStatus, MetricSourceType,
     MetricSpec, MetricStatus, MetricTarget, MetricValueStatus, ResourceMetricSource,
@@ -25,67 +24,13 @@ use crate::model::derivation::{MetricDerivation, Path, PodCounts, Source, Target
 use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
-use crate::model::rules::{MetricErrors, TextRules, Within};
-
-/// How far a ratio may be from 1 without an effect.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tolerances {
-    pub(crate) scale_down: f64,
-    pub(crate) scale_up: f64,
-    pub(crate) within: Within,
-}
-
-impl Tolerances {
-    /// Both bounds are inclusive, up to rounding errors.
-    ///
-    /// Upstream: replica_calculator.go, Tolerances.isWithin
-    pub(crate) fn is_within(self, usage_ratio: f64) -> bool {
-        match self.within {
-            Within::Bounds => {
-                (1.0 - self.scale_down) <= usage_ratio && usage_ratio <= (1.0 + self.scale_up)
-            }
-            // These releases have a single tolerance.
-            Within::Distance => (1.0 - usage_ratio).abs() <= self.scale_up,
-        }
-    }
-
-    /// The same for the average of an object's or external metric. Older releases test there
-    /// whether the ratio is outside, which is never true of NaN.
-    ///
-    /// Upstream: replica_calculator.go, GetExternalPerPodMetricReplicas
-    pub(crate) fn is_not_beyond(self, usage_ratio: f64) -> bool {
-        match self.within {
-            Within::Bounds => self.is_within(usage_ratio),
-            Within::Distance => usage_ratio.is_nan() || self.is_within(usage_ratio),
-        }
-    }
-}
-
-/// The scale and its parsed selector.
-#[derive(Clone, Copy)]
-pub(crate) struct CurrentScale<'a> {
-    /// `spec.replicas` of the scale.
-    pub(crate) current_replicas: i32,
-    /// `status.replicas` of the scale.
-    pub(crate) status_replicas: i32,
-    pub(crate) selector: &'a ParsedSelector,
-}
+use crate::model::rules::{MetricErrors, TextRules};
 
 /// The usage of pods and the proposal for it.
 struct ResourceUsage {
     replicas: i32,
     average_utilization: Option<i32>,
     average_value: Option<Quantity>,
-}
-
-/// The failure of a metric.
-pub(crate) struct MetricFailure {
-    /// The reason of the condition and the event.
-    reason: &'static str,
-    /// The event's message.
-    error: Text,
-    /// The error that the reconcile reports.
-    wrapped: String,
 }
 
 impl Reconcile<'_> {

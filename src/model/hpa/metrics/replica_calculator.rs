@@ -1,34 +1,12 @@
 //! The step from the usage of pods to a number of replicas. See `custom` for metrics of objects and
 //! external metrics.
 
-use super::Tolerances;
-use super::group_pods::{Grouping, Groups, Sample};
+use super::group_pods::{Groups, Sample};
+use super::query::{Grouping, Proposal, Query};
 use crate::model::derivation::{Filled, Path, SecondRatio, Usage};
 use crate::model::flags::Gate;
 use crate::model::hpa::go::go_i32;
-use crate::model::hpa::reconcile::{ParsedSelector, Reconcile};
-
-/// The parameters of one metric.
-pub(super) struct Query<'a> {
-    /// Empty if it is not a resource metric.
-    pub(super) resource: &'a str,
-    /// The container that counts; absent: all containers.
-    pub(super) container: Option<&'a str>,
-    /// `spec.replicas` of the scale.
-    pub(super) current_replicas: i32,
-    /// `status.replicas` of the scale.
-    pub(super) status_replicas: i32,
-    pub(super) tolerances: Tolerances,
-    pub(super) selector: &'a ParsedSelector,
-}
-
-/// A number of replicas and its derivation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Proposal {
-    pub(super) replicas: i32,
-    pub(super) usage: Usage,
-    pub(super) path: Path,
-}
+use crate::model::hpa::reconcile::Reconcile;
 
 /// The sums of a ratio.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,11 @@
 //! Requests of pods: the sum over their containers, the request of one container, or pod-level
 //! requests.
 
-use super::group_pods::Grouping;
 use super::pod_requests::{is_pod_level_requests_set, pod_requests};
-use super::replica_calculator::Query;
+use super::query::{Grouping, Query};
 use crate::model::api::{Pod, PodSpec};
-use crate::model::hpa::reconcile::is_same;
 use crate::model::rules::{MissingRequest, Rules};
+use crate::model::selector::is_same;
 
 /// Why a pod has no request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

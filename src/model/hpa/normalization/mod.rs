@@ -3,11 +3,10 @@
 mod behavior;
 mod without_behavior;
 
-use super::controller::{Memory, TimestampedRecommendation, TimestampedScaleEvent};
+use super::memory::{Memory, TimestampedRecommendation, TimestampedScaleEvent};
 use super::reconcile::Reconcile;
 use crate::model::api::ConditionType;
-use crate::model::derivation::{HeldBy, Limits};
-use crate::model::time::Time;
+use crate::model::derivation::Limits;
 
 /// Reason and message of a condition.
 type Why = (&'static str, &'static str);
@@ -68,11 +67,5 @@ impl Reconcile<'_> {
             Some(old) => *old = new,
             None => recommendations.push(new),
         }
-    }
-}
-
-impl TimestampedRecommendation {
-    fn held(&self, now: Time, up: bool) -> HeldBy {
-        HeldBy { replicas: self.recommendation, at: self.timestamp, age: now - self.timestamp, up }
     }
 }

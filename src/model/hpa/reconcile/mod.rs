@@ -5,10 +5,12 @@ mod status;
 
 use std::sync::Arc;
 
-pub(crate) use selectors::{HpaSelectorStore, Matcher, ParsedSelector, is_same};
-
-use super::controller::{Decision, Input, Memory, TimestampedRecommendation};
-use super::metrics::MetricName;
+use super::apimachinery::{is_conflict, parse_group_version};
+use super::decision::Decision;
+use super::input::Input;
+use super::memory::{Memory, TimestampedRecommendation};
+use super::metric_name::MetricName;
+use super::selector_store::HpaSelectorStore;
 use crate::model::api::{ApiError, ConditionType, Hpa, HpaStatus, MetricSourceType, Scale, Text};
 use crate::model::derivation::{Branch, Derivation, MetricDerivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
@@ -508,42 +510,4 @@ impl<'a> Reconcile<'a> {
             self.wait(RETRY_WAIT);
         }
     }
-}
-
-/// Group and version of an apiVersion.
-///
-/// Upstream: apimachinery, pkg/runtime/schema, ParseGroupVersion
-pub(crate) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
-    match text.split_once('/') {
-        None => Ok(("", text)),
-        Some((_, version)) if version.contains('/') => {
-            Err(format!("unexpected GroupVersion string: {text}"))
-        }
-        Some(parts) => Ok(parts),
-    }
-}
-
-/// Upstream: apimachinery, pkg/api/errors, IsConflict
-pub(crate) fn is_conflict(error: &ApiError) -> bool {
-    const KNOWN: [&str; 18] = [
-        "NotFound",
-        "Unauthorized",
-        "Forbidden",
-        "AlreadyExists",
-        "Gone",
-        "Invalid",
-        "ServerTimeout",
-        "StoreReadError",
-        "Timeout",
-        "TooManyRequests",
-        "BadRequest",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "RequestEntityTooLarge",
-        "UnsupportedMediaType",
-        "InternalError",
-        "Expired",
-        "ServiceUnavailable",
-    ];
-    error.reason == "Conflict" || (error.code == 409 && !KNOWN.contains(&error.reason.as_str()))
 }

@@ -1,16 +1,17 @@
 //! The HPA controller: its queue, its memory, and the processing of one queued HPA.
 
+mod blocked;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::decision::Decision;
+use super::input::Input;
+use super::memory::Memory;
 use super::queue::{BlockedReconcile, Resync, WorkQueue};
-use super::reconcile::{
-    ControllerConfig, HpaSelectorStore, ParsedSelector, Reconcile, ReconcileResult, WorkItem,
-};
-use crate::model::api::{ApiError, CustomMetrics, Hpa, Pod, PodMetrics, Scale};
-use crate::model::derivation::Derivation;
+use super::reconcile::{ControllerConfig, Reconcile, ReconcileResult, WorkItem};
+use super::selector_store::HpaSelectorStore;
 use crate::model::flags::{FeatureGates, Flags, Gate};
-use crate::model::observation::Observation;
 use crate::model::rules::{FirstReconcile, Rules};
 use crate::model::time::{Span, Time};
 
@@ -32,103 +33,6 @@ pub struct Controller {
     pub(crate) selectors: HpaSelectorStore,
     /// Blocked reconciles, each with a worker of its own.
     pub(crate) blocked: Vec<BlockedReconcile>,
-}
-
-/// What the controller remembers of one HPA. It is lost when the controller restarts, and kept when
-/// the HPA is deleted and created again before its key is processed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Memory {
-    /// Proposals before normalization. Empty before the first one.
-    pub(crate) recommendations: Vec<TimestampedRecommendation>,
-    pub(crate) up_events: Vec<TimestampedScaleEvent>,
-    pub(crate) down_events: Vec<TimestampedScaleEvent>,
-    /// The selector that was parsed last. Upstream parses it each time.
-    pub(crate) selector: Option<Arc<ParsedSelector>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimestampedRecommendation {
-    pub(crate) recommendation: i32,
-    pub(crate) timestamp: Time,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimestampedScaleEvent {
-    /// Not negative.
-    pub(crate) replica_change: i32,
-    pub(crate) timestamp: Time,
-    pub(crate) outdated: bool,
-}
-
-/// What the controller sees when it reconciles an HPA.
-#[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    /// The present time. It stands still during a reconcile, except for its waits: for slow
-    /// responses, and between attempts to update the scale.
-    pub now: Time,
-    /// The stored HPA, if it exists.
-    pub hpa: Option<&'a Hpa>,
-    /// The response to a GET of the scale.
-    pub scale: Result<&'a Scale, &'a ApiError>,
-    /// The target's resource with its group: `deployments.apps`.
-    pub scale_resource: &'a Arc<str>,
-    /// Why the target's kind can't be mapped to a resource, if it can't.
-    pub mapping_error: Option<&'a str>,
-    /// All pods of the namespace, sorted by name.
-    pub pods: &'a [Arc<Pod>],
-    /// All pod metrics of the namespace, sorted by name. The model applies the selector.
-    pub pod_metrics: Result<&'a [PodMetrics], &'a ApiError>,
-    /// All custom and external metrics of the namespace. The model applies the selectors.
-    pub custom_metrics: &'a CustomMetrics,
-    /// The error of an update of the scale.
-    pub update_scale: Option<&'a ApiError>,
-    /// The error of an update of the status.
-    pub update_status: Option<&'a ApiError>,
-    /// How long the metrics APIs take to respond, if not immediately.
-    pub slow_metrics: Option<Span>,
-}
-
-/// The model's prediction of one reconcile.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Decision {
-    /// Everything that is observable.
-    pub observation: Observation,
-    /// Why.
-    pub derivation: Derivation,
-    /// The end of the reconcile. It is later than its begin if the reconcile waited.
-    pub end: Time,
-}
-
-impl Decision {
-    /// Empties the decision, but keeps its memory.
-    fn clear(&mut self) {
-        self.observation.clear();
-        let mut metrics = std::mem::take(&mut self.derivation.metrics);
-        metrics.clear();
-        self.derivation = Derivation { metrics, ..Derivation::default() };
-    }
-}
-
-/// The result of processing one item of the work queue.
-#[derive(Clone, PartialEq, Debug)]
-pub enum WorkItemResult {
-    /// There was no item, or its HPA does not exist.
-    Skipped,
-    /// The reconcile is blocked until a response arrives or its next attempt is due.
-    Blocked,
-    /// The reconcile ended.
-    Reconciled(Box<Decision>),
-}
-
-impl WorkItemResult {
-    /// The decision of a reconcile that ended.
-    #[must_use]
-    pub fn decision(self) -> Option<Decision> {
-        match self {
-            WorkItemResult::Skipped | WorkItemResult::Blocked => None,
-            WorkItemResult::Reconciled(decision) => Some(*decision),
-        }
-    }
 }
 
 impl Controller {

@@ -1,0 +1,88 @@
+//! Blocked reconciles are put aside and worked out again when their wait is over.
+
+use super::Controller;
+use crate::model::hpa::apimachinery::is_conflict;
+use crate::model::hpa::decision::WorkItemResult;
+use crate::model::hpa::input::{Input, OwnedInput};
+use crate::model::hpa::queue::BlockedReconcile;
+use crate::model::time::Time;
+use std::sync::Arc;
+
+impl Controller {
+    /// Processes the key that is due at `input.now`. A reconcile that waits is blocked until
+    /// [`Controller::resume`].
+    pub fn process(&mut self, input: &Input<'_>) -> WorkItemResult {
+        self.resync_until(input.now);
+        let Some(key) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
+        let may_wait = input.slow_metrics.is_some() || input.update_scale.is_some_and(is_conflict);
+        if let Some(hpa) = input.hpa.filter(|_| may_wait) {
+            let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
+            let seen = vec![OwnedInput::of(input)];
+            return self.advance(BlockedReconcile { key, hpa, selectors, seen, until: input.now });
+        }
+        let mut decision = Box::default();
+        match self.reconcile_key(key, input, &mut decision) {
+            true => WorkItemResult::Reconciled(decision),
+            false => WorkItemResult::Skipped,
+        }
+    }
+
+    /// Resumes the reconcile whose wait is over, see [`Controller::next_to_resume`].
+    pub fn resume(&mut self, input: &Input<'_>) -> WorkItemResult {
+        self.resync_until(input.now);
+        let Some(index) = self.first_to_resume() else { return WorkItemResult::Skipped };
+        let mut blocked = self.blocked.remove(index);
+        blocked.seen.push(OwnedInput::of(input));
+        self.advance(blocked)
+    }
+
+    /// The blocked reconcile that resumes next, and when. Of several at the same time, the first
+    /// one by key.
+    #[must_use]
+    pub fn next_to_resume(&self) -> Option<(Time, &Arc<str>)> {
+        let blocked = &self.blocked[self.first_to_resume()?];
+        Some((blocked.until, &blocked.key))
+    }
+
+    /// Returns true if the reconcile of this HPA is blocked; without a key, if any is.
+    #[must_use]
+    pub fn is_blocked(&self, key: Option<&str>) -> bool {
+        self.blocked.iter().any(|blocked| key.is_none_or(|key| *blocked.key == *key))
+    }
+
+    fn first_to_resume(&self) -> Option<usize> {
+        let order = |index: &usize| (self.blocked[*index].until, &self.blocked[*index].key);
+        (0..self.blocked.len()).min_by(|a, b| order(a).cmp(&order(b)))
+    }
+
+    /// Works out a reconcile up to its next wait, or to its end.
+    fn advance(&mut self, mut blocked: BlockedReconcile) -> WorkItemResult {
+        let key = blocked.key.clone();
+        let mut memory = self.memory(&key).clone();
+        let mut selectors = blocked.selectors.clone();
+        let mut decision = Box::default();
+        let result = self.replay(&blocked, &mut memory, &mut selectors, &mut decision);
+        let begins = blocked.seen.len() == 1;
+        if begins {
+            // No other reconcile comes before the first wait.
+            self.selectors = selectors;
+        }
+        if let Some(until) = result.blocked_until {
+            if begins {
+                self.queue.begin(&key);
+            }
+            blocked.until = until;
+            self.blocked.push(blocked);
+            return WorkItemResult::Blocked;
+        }
+        *self.memory(&key) = memory;
+        let end = result.end;
+        if self.requeues(result.succeeded) {
+            self.add_rate_limited(key.clone(), end);
+        }
+        if !begins {
+            self.queue.done(&key, end, self.workers());
+        }
+        WorkItemResult::Reconciled(decision)
+    }
+}

@@ -1,0 +1,48 @@
+//! The model's prediction of one reconcile.
+
+use crate::model::derivation::Derivation;
+use crate::model::observation::Observation;
+use crate::model::time::Time;
+
+/// The model's prediction of one reconcile.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Decision {
+    /// Everything that is observable.
+    pub observation: Observation,
+    /// Why.
+    pub derivation: Derivation,
+    /// The end of the reconcile. It is later than its begin if the reconcile waited.
+    pub end: Time,
+}
+
+impl Decision {
+    /// Empties the decision, but keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.observation.clear();
+        let mut metrics = std::mem::take(&mut self.derivation.metrics);
+        metrics.clear();
+        self.derivation = Derivation { metrics, ..Derivation::default() };
+    }
+}
+
+/// The result of processing one item of the work queue.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WorkItemResult {
+    /// There was no item, or its HPA does not exist.
+    Skipped,
+    /// The reconcile is blocked until a response arrives or its next attempt is due.
+    Blocked,
+    /// The reconcile ended.
+    Reconciled(Box<Decision>),
+}
+
+impl WorkItemResult {
+    /// The decision of a reconcile that ended.
+    #[must_use]
+    pub fn decision(self) -> Option<Decision> {
+        match self {
+            WorkItemResult::Skipped | WorkItemResult::Blocked => None,
+            WorkItemResult::Reconciled(decision) => Some(*decision),
+        }
+    }
+}

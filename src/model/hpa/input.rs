@@ -1,0 +1,82 @@
+//! What the controller sees of the cluster when it reconciles an HPA.
+
+use std::sync::Arc;
+
+use crate::model::api::{ApiError, CustomMetrics, Hpa, Pod, PodMetrics, Scale};
+use crate::model::time::{Span, Time};
+
+/// The view of the controller at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The present time. It stands still during a reconcile, except for its waits: for slow
+    /// responses, and between attempts to update the scale.
+    pub now: Time,
+    /// The stored HPA, if it exists.
+    pub hpa: Option<&'a Hpa>,
+    /// The response to a GET of the scale.
+    pub scale: Result<&'a Scale, &'a ApiError>,
+    /// The target's resource with its group: `deployments.apps`.
+    pub scale_resource: &'a Arc<str>,
+    /// Why the target's kind can't be mapped to a resource, if it can't.
+    pub mapping_error: Option<&'a str>,
+    /// All pods of the namespace, sorted by name.
+    pub pods: &'a [Arc<Pod>],
+    /// All pod metrics of the namespace, sorted by name. The model applies the selector.
+    pub pod_metrics: Result<&'a [PodMetrics], &'a ApiError>,
+    /// All custom and external metrics of the namespace. The model applies the selectors.
+    pub custom_metrics: &'a CustomMetrics,
+    /// The error of an update of the scale.
+    pub update_scale: Option<&'a ApiError>,
+    /// The error of an update of the status.
+    pub update_status: Option<&'a ApiError>,
+    /// How long the metrics APIs take to respond, if not immediately.
+    pub slow_metrics: Option<Span>,
+}
+
+/// An owned [`Input`].
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedInput {
+    now: Time,
+    scale: Result<Scale, ApiError>,
+    scale_resource: Arc<str>,
+    mapping_error: Option<String>,
+    pods: Vec<Arc<Pod>>,
+    pod_metrics: Result<Vec<PodMetrics>, ApiError>,
+    custom_metrics: CustomMetrics,
+    update_scale: Option<ApiError>,
+    update_status: Option<ApiError>,
+    slow_metrics: Option<Span>,
+}
+
+impl OwnedInput {
+    pub(crate) fn of(input: &Input<'_>) -> OwnedInput {
+        OwnedInput {
+            now: input.now,
+            scale: input.scale.cloned().map_err(Clone::clone),
+            scale_resource: input.scale_resource.clone(),
+            mapping_error: input.mapping_error.map(str::to_owned),
+            pods: input.pods.to_vec(),
+            pod_metrics: input.pod_metrics.map(<[_]>::to_vec).map_err(Clone::clone),
+            custom_metrics: input.custom_metrics.clone(),
+            update_scale: input.update_scale.cloned(),
+            update_status: input.update_status.cloned(),
+            slow_metrics: input.slow_metrics,
+        }
+    }
+
+    pub(crate) fn input<'a>(&'a self, hpa: &'a Hpa) -> Input<'a> {
+        Input {
+            now: self.now,
+            hpa: Some(hpa),
+            scale: self.scale.as_ref(),
+            scale_resource: &self.scale_resource,
+            mapping_error: self.mapping_error.as_deref(),
+            pods: &self.pods,
+            pod_metrics: self.pod_metrics.as_deref(),
+            custom_metrics: &self.custom_metrics,
+            update_scale: self.update_scale.as_ref(),
+            update_status: self.update_status.as_ref(),
+            slow_metrics: self.slow_metrics,
+        }
+    }
+}

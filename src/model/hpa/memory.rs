@@ -1,0 +1,39 @@
+//! What the controller remembers of an HPA from one reconcile to the next.
+
+use std::sync::Arc;
+
+use super::selector_store::ParsedSelector;
+use crate::model::derivation::HeldBy;
+use crate::model::time::Time;
+
+/// What the controller remembers of one HPA. It is lost when the controller restarts, and kept when
+/// the HPA is deleted and created again before its key is processed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// Proposals before normalization. Empty before the first one.
+    pub(crate) recommendations: Vec<TimestampedRecommendation>,
+    pub(crate) up_events: Vec<TimestampedScaleEvent>,
+    pub(crate) down_events: Vec<TimestampedScaleEvent>,
+    /// The selector that was parsed last. Upstream parses it each time.
+    pub(crate) selector: Option<Arc<ParsedSelector>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimestampedRecommendation {
+    pub(crate) recommendation: i32,
+    pub(crate) timestamp: Time,
+}
+
+impl TimestampedRecommendation {
+    pub(crate) fn held(&self, now: Time, up: bool) -> HeldBy {
+        HeldBy { replicas: self.recommendation, at: self.timestamp, age: now - self.timestamp, up }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimestampedScaleEvent {
+    /// Not negative.
+    pub(crate) replica_change: i32,
+    pub(crate) timestamp: Time,
+    pub(crate) outdated: bool,
+}
