@@ -117,8 +117,6 @@ const KNOWN_CYCLES: &[&str] = &[
     "cli/run",
     "cli/schema",
     "cli/upstreams",
-    "scenario/mod",
-    "scenario/resolve",
 ];
 
 /// What the pure half must not even name.

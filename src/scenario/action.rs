@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
@@ -18,19 +18,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::manifest::Patch;
-use super::resolved::Container;
-use super::text::{As, Instant, PositiveDuration};
+use super::podset::PodSet;
+use super::text::{As, Form, Instant, Malformed, PositiveDuration, malformed, text_only};
+use super::workload::Container;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
-
-/// A set of pods by ordinal (the order of their creation, from 0).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PodSet {
-    /// Every pod there is at that time.
-    All,
-    /// These ordinals: inclusive ranges, sorted.
-    Ordinals(Vec<(u32, u32)>),
-}
 
 /// Something that happens: `at`, maybe `for`, and exactly one other field.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
@@ -588,6 +580,41 @@ impl Share {
     /// What a Deployment has if nothing else is said.
     pub const DEFAULT: Share = Share::Percent(25);
 }
+
+/// A number of pods, or percent of the size.
+impl Form for Share {
+    type Value = Share;
+    const NAME: &'static str = "\0share";
+    const EXPECTED: &'static str = "a number of pods, or percent such as 25%";
+    const FALLBACK: &'static str = "1";
+    const SCHEMA_NAME: &'static str = "ShareText";
+
+    fn read(text: &str) -> Result<Share, Malformed> {
+        let share = match text.strip_suffix('%') {
+            Some(percent) => percent.parse().map(Share::Percent),
+            None => text.parse().map(Share::Pods),
+        };
+        share.map_err(|_| {
+            let what = format!("expected a number of pods, or percent, found {text:?}");
+            malformed(what).hint("for instance 1 or 25%")
+        })
+    }
+    fn write(value: &Share) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        json_schema!({
+            "title": "number or percent",
+            "description": "A number of pods, or percent of the size: 1, 25%.",
+            "type": ["string", "integer"],
+            "pattern": r"^[0-9]+%?$",
+            "minimum": 0,
+            "examples": ["25%", 1],
+        })
+    }
+}
+
+text_only!(Share);
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,10 @@
 //! The HPAs of a scenario: typed for all that looks at them, as JSON for API servers alone.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::resolved::{Action, Scenario};
-use crate::model::api::{Behavior, HpaSpec, MetricSpec};
+use crate::model::api::{Behavior, HpaSpec};
 use crate::model::hpa::{ApiVersion, decode_spec};
 
 /// Where an older version has its behavior.
@@ -27,7 +24,7 @@ pub struct Autoscaler {
     pub version: ApiVersion,
     /// Its spec, with the defaults of that version only.
     pub spec: Arc<HpaSpec>,
-    /// Which of [`Scenario::targets`] it scales.
+    /// Which of [`Scenario::targets`](super::resolved::Scenario::targets) it scales.
     pub target: usize,
 }
 
@@ -57,48 +54,5 @@ impl Autoscaler {
     pub(super) fn set_behavior(&mut self, behavior: Behavior) {
         self.manifest["spec"]["behavior"] = serde_json::to_value(&behavior).unwrap_or_default();
         Arc::make_mut(&mut self.spec).behavior = Some(behavior);
-    }
-}
-
-/// The fields that a merge patch gives to a spec. A behavior that it removes is an empty one.
-fn patched_fields(patch: &Value) -> Option<HpaSpec> {
-    let mut spec = json!({ "scaleTargetRef": { "kind": "", "name": "" }, "maxReplicas": 0 });
-    for (field, value) in patch.get("spec")?.as_object()? {
-        match (field.as_str(), value) {
-            ("metrics", Value::Array(_)) | ("behavior", Value::Object(_)) => {
-                spec[field] = value.clone();
-            }
-            ("behavior", Value::Null) => spec[field] = json!({}),
-            _ => {}
-        }
-    }
-    HpaSpec::deserialize(spec).ok()
-}
-
-impl Scenario {
-    /// The specs of the HPAs, and what edits change in them: metrics and behavior.
-    pub(super) fn specs(&self) -> impl Iterator<Item = Cow<'_, HpaSpec>> {
-        let edits = self.timeline.iter().filter_map(|event| match &event.action {
-            Action::EditHpa(patch) => patched_fields(patch).map(Cow::Owned),
-            _ => None,
-        });
-        self.hpas.iter().map(|hpa| Cow::Borrowed(&*hpa.spec)).chain(edits)
-    }
-
-    /// Whether an HPA has, or gets by an edit, such a metric.
-    pub(super) fn has_metric(&self, such: impl Fn(&MetricSpec) -> bool) -> bool {
-        self.specs().any(|spec| spec.metrics.iter().any(&such))
-    }
-
-    /// Whether an HPA scales on metrics of custom.metrics.k8s.io.
-    #[must_use]
-    pub fn uses_custom_metrics(&self) -> bool {
-        self.has_metric(|metric| metric.pods.is_some() || metric.object.is_some())
-    }
-
-    /// Whether an HPA scales on metrics of external.metrics.k8s.io.
-    #[must_use]
-    pub fn uses_external_metrics(&self) -> bool {
-        self.has_metric(|metric| metric.external.is_some())
     }
 }

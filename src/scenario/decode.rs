@@ -13,8 +13,8 @@ use serde::de::{
 };
 
 use super::error::{Problem, elsewhere, suggest};
+use super::forms::FormCheck;
 use super::node::{Key, Kind, Node, Scalar, shorten};
-use super::text::FormCheck;
 
 /// What is expected of `hpa`.
 pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";

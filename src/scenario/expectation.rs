@@ -1,4 +1,4 @@
-//! `expect` of scenario files, as typed.
+//! The expectations of scenarios, and their form in scenario files.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::resolved::ReleaseRange;
+use super::releases::ReleaseRange;
 use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status};
 use crate::model::time::{Span, Time};
 
@@ -241,4 +241,64 @@ pub struct ExpectedEvent {
     /// A part of its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// Something that the author expects of the controller.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// The releases on which it is expected.
+    pub releases: ReleaseRange,
+    /// Only the reconciles of the HPA of that name are looked at; None: those of all.
+    pub hpa: Option<Arc<str>>,
+    /// When it must hold.
+    pub when: When,
+    /// What must hold.
+    pub what: Expected,
+}
+
+/// When an expectation must hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum When {
+    /// At the n-th reconcile, from 1.
+    Tick(usize),
+    /// At the last reconcile at or before this time.
+    At(Time),
+    /// At every reconcile between two times (inclusive).
+    Always(Time, Time),
+    /// At no reconcile between two times (inclusive).
+    Never(Time, Time),
+    /// At some reconcile from a time on, at most so much later.
+    Within {
+        /// From when on.
+        of: Time,
+        /// How much later at most.
+        span: Span,
+    },
+    /// Over the whole run (for counts).
+    Whole,
+}
+
+/// What is expected. Absent fields are not looked at.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Expected {
+    /// The target's size after the reconcile.
+    pub replicas: Option<NumberRange>,
+    /// `status.desiredReplicas`.
+    pub desired_replicas: Option<NumberRange>,
+    /// `status.currentReplicas`.
+    pub current_replicas: Option<NumberRange>,
+    /// Conditions that must be among the status's.
+    pub conditions: Vec<ExpectedCondition>,
+    /// Events that must be among the reconcile's.
+    pub events: Vec<ExpectedEvent>,
+    /// Whether the reconcile changed the size.
+    pub rescaled: Option<bool>,
+    /// A part of the error with which the reconcile ended.
+    pub error: Option<String>,
+    /// At most so many changes of direction (up after down, down after up) within any such span.
+    pub at_most_direction_changes: Option<(u32, Option<Span>)>,
+    /// At most so many changes of size within any such span.
+    pub at_most_rescales: Option<(u32, Option<Span>)>,
 }

@@ -11,8 +11,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use super::action::PodSet;
 use super::entries::Entries;
+use super::podset::PodSet;
 use super::text::{Amount, AnyQuantity, As, Duration, Form, Instant, PositiveDuration, SignalText};
 use crate::model::api::with_group;
 use crate::model::quantity::{Format, Quantity};

@@ -17,6 +17,7 @@ mod deprecated;
 mod entries;
 mod error;
 mod expectation;
+mod forms;
 mod hash;
 mod kinds;
 mod manifest;
@@ -34,6 +35,7 @@ mod schema;
 mod speed;
 mod text;
 mod to_raw;
+mod workload;
 mod write;
 mod yaml;
 

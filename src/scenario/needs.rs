@@ -1,6 +1,11 @@
 //! What a scenario needs, and what a release lacks of it.
 
-use super::resolved::{Autoscaler, Scenario};
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::resolved::{Action, Autoscaler, Scenario};
 use crate::model::api::{HpaSpec, MetricSpec};
 use crate::model::flags::GateRule;
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
@@ -114,4 +119,47 @@ fn lacks_behavior_defaults(hpa: &Autoscaler) -> bool {
     let mut filled = (*hpa.spec).clone();
     set_defaults(&mut filled);
     hpa.version == ApiVersion::V1 && filled.behavior != hpa.spec.behavior
+}
+
+/// The fields that a merge patch gives to a spec. A behavior that it removes is an empty one.
+fn patched_fields(patch: &Value) -> Option<HpaSpec> {
+    let mut spec = json!({ "scaleTargetRef": { "kind": "", "name": "" }, "maxReplicas": 0 });
+    for (field, value) in patch.get("spec")?.as_object()? {
+        match (field.as_str(), value) {
+            ("metrics", Value::Array(_)) | ("behavior", Value::Object(_)) => {
+                spec[field] = value.clone();
+            }
+            ("behavior", Value::Null) => spec[field] = json!({}),
+            _ => {}
+        }
+    }
+    HpaSpec::deserialize(spec).ok()
+}
+
+impl Scenario {
+    /// The specs of the HPAs, and what edits change in them: metrics and behavior.
+    pub(super) fn specs(&self) -> impl Iterator<Item = Cow<'_, HpaSpec>> {
+        let edits = self.timeline.iter().filter_map(|event| match &event.action {
+            Action::EditHpa(patch) => patched_fields(patch).map(Cow::Owned),
+            _ => None,
+        });
+        self.hpas.iter().map(|hpa| Cow::Borrowed(&*hpa.spec)).chain(edits)
+    }
+
+    /// Whether an HPA has, or gets by an edit, such a metric.
+    pub(super) fn has_metric(&self, such: impl Fn(&MetricSpec) -> bool) -> bool {
+        self.specs().any(|spec| spec.metrics.iter().any(&such))
+    }
+
+    /// Whether an HPA scales on metrics of custom.metrics.k8s.io.
+    #[must_use]
+    pub fn uses_custom_metrics(&self) -> bool {
+        self.has_metric(|metric| metric.pods.is_some() || metric.object.is_some())
+    }
+
+    /// Whether an HPA scales on metrics of external.metrics.k8s.io.
+    #[must_use]
+    pub fn uses_external_metrics(&self) -> bool {
+        self.has_metric(|metric| metric.external.is_some())
+    }
 }

@@ -3,7 +3,60 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::resolved::PodSet;
+use schemars::{Schema, json_schema};
+
+use super::text::{Form, Malformed, text_only};
+
+/// A set of pods by ordinal (the order of their creation, from 0).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PodSet {
+    /// Every pod there is at that time.
+    All,
+    /// These ordinals: inclusive ranges, sorted.
+    Ordinals(Vec<(u32, u32)>),
+}
+
+/// Written as cpusets are: `0-4,7`, or `all`.
+impl Form for PodSet {
+    type Value = PodSet;
+    const NAME: &'static str = "\0pod set";
+    const EXPECTED: &'static str = "a set of pods such as \"0-4,7\" or all";
+    const FALLBACK: &'static str = "all";
+    const SCHEMA_NAME: &'static str = "PodSetText";
+
+    fn read(text: &str) -> Result<PodSet, Malformed> {
+        text.parse().map_err(|error: PodSetError| {
+            let text = text.trim();
+            let hint = match (text, &error) {
+                (_, PodSetError::Backwards(from, to)) => Some(format!("did you mean {to}-{from}?")),
+                ("*" | "any" | "every" | "ALL" | "All", _) => Some("did you mean all?".to_owned()),
+                ("none", _) => Some("leave the entry out".to_owned()),
+                _ if text.contains("..") => Some(format!(
+                    "did you mean \"{}\"?",
+                    text.replace("..=", "-").replace("..", "-")
+                )),
+                _ => None,
+            };
+            Malformed { what: error.to_string(), hint }
+        })
+    }
+    fn write(value: &PodSet) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        json_schema!({
+            "title": "pod set",
+            "description": "Pods by ordinal (the order of their creation, from 0), written as \
+                            cpusets are: 0-4,7. Or `all`: every pod there is at that time.",
+            "type": ["string", "integer"],
+            "pattern": r"^(all|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$",
+            "minimum": 0,
+            "examples": ["all", "0-4,7", "3"],
+        })
+    }
+}
+
+text_only!(PodSet);
 
 /// Text that is no set of pods.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,8 +3,47 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::resolved::ReleaseRange;
+use schemars::{Schema, json_schema};
+
+use super::text::{Form, Malformed, text_only};
 use crate::model::rules::Release;
+
+/// The releases on which a scenario holds; both ends inclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReleaseRange {
+    /// The oldest, or all.
+    pub from: Option<Release>,
+    /// The newest, or all.
+    pub to: Option<Release>,
+}
+
+/// A range of Kubernetes releases.
+impl Form for ReleaseRange {
+    type Value = ReleaseRange;
+    const NAME: &'static str = "\0releases";
+    const EXPECTED: &'static str = "a range of releases such as \">=1.23\"";
+    const FALLBACK: &'static str = ">=1.6";
+    const SCHEMA_NAME: &'static str = "ReleasesText";
+
+    fn read(text: &str) -> Result<ReleaseRange, Malformed> {
+        text.parse().map_err(|RangeError { what, hint }| Malformed { what, hint })
+    }
+    fn write(value: &ReleaseRange) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        json_schema!({
+            "title": "releases",
+            "description": "The Kubernetes releases on which the requirement holds, both ends \
+                            included: >=1.23, <=1.20, 1.18 - 1.20, 1.37.",
+            "type": ["string", "number"],
+            "pattern": r"^\s*((>=|<=)?\s*v?1\.[0-9]+|v?1\.[0-9]+\s+-\s+v?1\.[0-9]+)\s*$",
+            "examples": [">=1.23", "1.18 - 1.20", "1.37"],
+        })
+    }
+}
+
+text_only!(ReleaseRange);
 
 /// Text that is no range of releases.
 #[derive(Clone, PartialEq, Eq, Debug)]

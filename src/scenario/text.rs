@@ -16,9 +16,6 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::node::shorten;
-use super::podset::PodSetError;
-use super::releases::RangeError;
-use super::resolved::{PodSet, ReleaseRange, Share};
 use crate::model::quantity::{Quantity, QuantityError};
 use crate::model::time::{Span, SpanError, Time};
 
@@ -37,12 +34,12 @@ impl fmt::Display for Malformed {
     }
 }
 
-fn malformed(what: impl Into<String>) -> Malformed {
+pub(super) fn malformed(what: impl Into<String>) -> Malformed {
     Malformed { what: what.into(), hint: None }
 }
 
 impl Malformed {
-    fn hint(self, hint: impl Into<String>) -> Malformed {
+    pub(super) fn hint(self, hint: impl Into<String>) -> Malformed {
         Malformed { hint: Some(hint.into()), ..self }
     }
 }
@@ -66,48 +63,6 @@ pub(super) trait Form {
     fn read(text: &str) -> Result<Self::Value, Malformed>;
     fn write(value: &Self::Value) -> String;
     fn schema() -> Schema;
-}
-
-/// What the decoder knows of a form.
-pub(super) struct FormCheck {
-    name: &'static str,
-    /// Refuses a text that does not have the form.
-    pub(super) check: fn(&str) -> Result<(), Malformed>,
-    /// A text that stands in for one that is malformed.
-    pub(super) fallback: &'static str,
-    /// Whether there may be a map in its place.
-    pub(super) or_map: bool,
-}
-
-impl FormCheck {
-    const fn of<F: Form>() -> FormCheck {
-        FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK, or_map: F::OR_MAP }
-    }
-
-    /// The form of that name.
-    pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 14] = [
-            FormCheck::of::<Duration>(),
-            FormCheck::of::<PositiveDuration>(),
-            FormCheck::of::<DurationOrNever>(),
-            FormCheck::of::<Instant>(),
-            FormCheck::of::<End>(),
-            FormCheck::of::<AnyQuantity>(),
-            FormCheck::of::<Amount>(),
-            FormCheck::of::<QuantityText>(),
-            FormCheck::of::<SignalText>(),
-            FormCheck::of::<PodSet>(),
-            FormCheck::of::<Share>(),
-            FormCheck::of::<ReleaseRange>(),
-            FormCheck::of::<NumberText>(),
-            FormCheck::of::<Status>(),
-        ];
-        ALL.iter().find(|form| form.name == name)
-    }
-}
-
-fn check<F: Form>(text: &str) -> Result<(), Malformed> {
-    F::read(text).map(drop)
 }
 
 /// For fields: `#[serde(with = "As::<Duration>")]`, or `As::<Option<Duration>>`.
@@ -218,42 +173,60 @@ impl<F: Form> JsonSchema for As<ByName<F>> {
 
 /// Types whose only form is text are read and written by it everywhere.
 macro_rules! text_only {
-    ($($name:ident)*) => {$(
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
-                As::<$name>::deserialize(deserializer)
+    ($name:ident) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<$name, D::Error> {
+                $crate::scenario::text::As::<$name>::deserialize(deserializer)
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                As::<$name>::serialize(self, serializer)
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $crate::scenario::text::As::<$name>::serialize(self, serializer)
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                As::<$name>::schema_name()
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $crate::scenario::text::As::<$name>::schema_name()
             }
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                As::<$name>::json_schema(generator)
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::scenario::text::As::<$name>::json_schema(generator)
             }
         }
-    )*};
+    };
 }
 
-text_only!(PodSet ReleaseRange Share);
+pub(super) use text_only;
 
-fn duration_schema() -> Schema {
-    json_schema!({
-        "title": "duration",
-        "description": "A duration as Go writes them: 15s, 1m30s, 500ms, 1.5h.",
-        "type": ["string", "integer"],
-        "pattern": r"^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$",
-        "minimum": 0,
-        "maximum": 0,
-        "examples": ["15s", "5m", "1m30s", "500ms"],
-    })
+/// A form whose texts are among those of another form, with the same schema.
+macro_rules! narrower_form {
+    ($(#[$doc:meta])* $name:ident: $value:ty = $base:ident, $id:literal,
+     expected $expected:expr, or_map $or_map:literal, fallback $fallback:literal, $read:expr) => {
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl Form for $name {
+            type Value = $value;
+            const NAME: &'static str = $id;
+            const EXPECTED: &'static str = $expected;
+            const FALLBACK: &'static str = $fallback;
+            const SCHEMA_NAME: &'static str = $base::SCHEMA_NAME;
+            const OR_MAP: bool = $or_map;
+
+            fn read(text: &str) -> Result<$value, Malformed> {
+                $read(text)
+            }
+            fn write(value: &$value) -> String {
+                value.to_string()
+            }
+            fn schema() -> Schema {
+                $base::schema()
+            }
+        }
+    };
 }
 
 /// A duration that may be zero, but not negative.
@@ -273,7 +246,15 @@ impl Form for Duration {
         value.to_string()
     }
     fn schema() -> Schema {
-        duration_schema()
+        json_schema!({
+            "title": "duration",
+            "description": "A duration as Go writes them: 15s, 1m30s, 500ms, 1.5h.",
+            "type": ["string", "integer"],
+            "pattern": r"^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$",
+            "minimum": 0,
+            "maximum": 0,
+            "examples": ["15s", "5m", "1m30s", "500ms"],
+        })
     }
 }
 
@@ -314,28 +295,28 @@ fn unit_hint(text: &str) -> Option<String> {
     Some(format!("did you mean {number}{unit}?"))
 }
 
-/// A duration that is more than zero.
-pub(super) struct PositiveDuration;
+narrower_form! {
+    /// A duration that is more than zero.
+    PositiveDuration: Span = Duration, "\0positive duration",
+    expected Duration::EXPECTED, or_map false, fallback "1s",
+    |text| match span(text)? {
+        Span::ZERO => Err(malformed("expected a duration of more than zero, found 0s")),
+        span => Ok(span),
+    }
+}
 
-impl Form for PositiveDuration {
-    type Value = Span;
-    const NAME: &'static str = "\0positive duration";
-    const EXPECTED: &'static str = Duration::EXPECTED;
-    const FALLBACK: &'static str = "1s";
-    const SCHEMA_NAME: &'static str = "Duration";
+narrower_form! {
+    /// A time, as the duration since the scenario's start.
+    Instant: Time = Duration, "\0instant",
+    expected Duration::EXPECTED, or_map false, fallback "0s",
+    |text| span(text).map(|span| Time::ZERO + span)
+}
 
-    fn read(text: &str) -> Result<Span, Malformed> {
-        match span(text)? {
-            Span::ZERO => Err(malformed("expected a duration of more than zero, found 0s")),
-            span => Ok(span),
-        }
-    }
-    fn write(value: &Span) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        duration_schema()
-    }
+narrower_form! {
+    /// The time at which a scenario ends. The fallback is so late that nothing else is after it.
+    End: Time = Duration, "\0end",
+    expected Duration::EXPECTED, or_map false, fallback "2000000h",
+    Instant::read
 }
 
 /// A duration, or `never`.
@@ -364,49 +345,6 @@ impl Form for DurationOrNever {
             "maximum": 0,
             "examples": ["10s", "never"],
         })
-    }
-}
-
-/// An instant, as the duration since the scenario's start.
-pub(super) struct Instant;
-
-impl Form for Instant {
-    type Value = Time;
-    const NAME: &'static str = "\0instant";
-    const EXPECTED: &'static str = Duration::EXPECTED;
-    const FALLBACK: &'static str = "0s";
-    const SCHEMA_NAME: &'static str = "Duration";
-
-    fn read(text: &str) -> Result<Time, Malformed> {
-        span(text).map(|span| Time::ZERO + span)
-    }
-    fn write(value: &Time) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        duration_schema()
-    }
-}
-
-/// The instant at which a scenario ends.
-pub(super) struct End;
-
-impl Form for End {
-    type Value = Time;
-    const NAME: &'static str = "\0end";
-    const EXPECTED: &'static str = Duration::EXPECTED;
-    // So late that nothing else is after the end.
-    const FALLBACK: &'static str = "2000000h";
-    const SCHEMA_NAME: &'static str = "Duration";
-
-    fn read(text: &str) -> Result<Time, Malformed> {
-        Instant::read(text)
-    }
-    fn write(value: &Time) -> String {
-        Instant::write(value)
-    }
-    fn schema() -> Schema {
-        duration_schema()
     }
 }
 
@@ -441,74 +379,30 @@ impl Form for AnyQuantity {
     }
 }
 
-/// The quantity of a signal that stays the same. A map in its place is a signal that changes.
-pub(super) struct SignalText;
+narrower_form! {
+    /// The quantity of a signal that stays the same. A map in its place is a signal that changes.
+    SignalText: Quantity = AnyQuantity, "\0signal",
+    expected "a quantity such as 500m, or a map with steps, points or sine", or_map true,
+    fallback "0",
+    AnyQuantity::read
+}
 
-impl Form for SignalText {
-    type Value = Quantity;
-    const NAME: &'static str = "\0signal";
-    const EXPECTED: &'static str = "a quantity such as 500m, or a map with steps, points or sine";
-    const FALLBACK: &'static str = "0";
-    const SCHEMA_NAME: &'static str = AnyQuantity::SCHEMA_NAME;
-    const OR_MAP: bool = true;
-
-    fn read(text: &str) -> Result<Quantity, Malformed> {
-        AnyQuantity::read(text)
-    }
-    fn write(value: &Quantity) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        AnyQuantity::schema()
+narrower_form! {
+    /// A quantity that is not negative.
+    Amount: Quantity = AnyQuantity, "\0amount",
+    expected AnyQuantity::EXPECTED, or_map false, fallback "0",
+    |text| match AnyQuantity::read(text)? {
+        quantity if quantity.sign() < 0 => Err(malformed(format!("{text} is negative"))),
+        quantity => Ok(quantity),
     }
 }
 
-/// A quantity that is not negative.
-pub(super) struct Amount;
-
-impl Form for Amount {
-    type Value = Quantity;
-    const NAME: &'static str = "\0amount";
-    const EXPECTED: &'static str = AnyQuantity::EXPECTED;
-    const FALLBACK: &'static str = "0";
-    const SCHEMA_NAME: &'static str = AnyQuantity::SCHEMA_NAME;
-
-    fn read(text: &str) -> Result<Quantity, Malformed> {
-        let quantity = AnyQuantity::read(text)?;
-        if quantity.sign() < 0 {
-            Err(malformed(format!("{text} is negative")))
-        } else {
-            Ok(quantity)
-        }
-    }
-    fn write(value: &Quantity) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        AnyQuantity::schema()
-    }
-}
-
-/// A quantity of a manifest. Its text is kept for the API server, and checked later, where it is
-/// known what the quantity is of.
-pub(super) struct QuantityText;
-
-impl Form for QuantityText {
-    type Value = String;
-    const NAME: &'static str = "\0quantity as text";
-    const EXPECTED: &'static str = AnyQuantity::EXPECTED;
-    const FALLBACK: &'static str = "0";
-    const SCHEMA_NAME: &'static str = AnyQuantity::SCHEMA_NAME;
-
-    fn read(text: &str) -> Result<String, Malformed> {
-        Ok(text.to_owned())
-    }
-    fn write(value: &String) -> String {
-        value.clone()
-    }
-    fn schema() -> Schema {
-        AnyQuantity::schema()
-    }
+narrower_form! {
+    /// A quantity in a manifest. Its text is kept for the API server. It is checked later, when the
+    /// metric is known.
+    QuantityText: String = AnyQuantity, "\0quantity as text",
+    expected AnyQuantity::EXPECTED, or_map false, fallback "0",
+    |text: &str| Ok(text.to_owned())
 }
 
 /// Upstream quotes a regular expression, which helps nobody.
@@ -542,105 +436,6 @@ fn quantity_hint(text: &str) -> Option<String> {
     };
     let meant = format!("{number}{suffix}");
     Quantity::parse(&meant).ok().map(|_| format!("did you mean {meant}?"))
-}
-
-/// Written as cpusets are: `0-4,7`, or `all`.
-impl Form for PodSet {
-    type Value = PodSet;
-    const NAME: &'static str = "\0pod set";
-    const EXPECTED: &'static str = "a set of pods such as \"0-4,7\" or all";
-    const FALLBACK: &'static str = "all";
-    const SCHEMA_NAME: &'static str = "PodSetText";
-
-    fn read(text: &str) -> Result<PodSet, Malformed> {
-        text.parse().map_err(|error: PodSetError| {
-            let text = text.trim();
-            let hint = match (text, &error) {
-                (_, PodSetError::Backwards(from, to)) => Some(format!("did you mean {to}-{from}?")),
-                ("*" | "any" | "every" | "ALL" | "All", _) => Some("did you mean all?".to_owned()),
-                ("none", _) => Some("leave the entry out".to_owned()),
-                _ if text.contains("..") => Some(format!(
-                    "did you mean \"{}\"?",
-                    text.replace("..=", "-").replace("..", "-")
-                )),
-                _ => None,
-            };
-            Malformed { what: error.to_string(), hint }
-        })
-    }
-    fn write(value: &PodSet) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        json_schema!({
-            "title": "pod set",
-            "description": "Pods by ordinal (the order of their creation, from 0), written as \
-                            cpusets are: 0-4,7. Or `all`: every pod there is at that time.",
-            "type": ["string", "integer"],
-            "pattern": r"^(all|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$",
-            "minimum": 0,
-            "examples": ["all", "0-4,7", "3"],
-        })
-    }
-}
-
-/// A number of pods, or percent of the size.
-impl Form for Share {
-    type Value = Share;
-    const NAME: &'static str = "\0share";
-    const EXPECTED: &'static str = "a number of pods, or percent such as 25%";
-    const FALLBACK: &'static str = "1";
-    const SCHEMA_NAME: &'static str = "ShareText";
-
-    fn read(text: &str) -> Result<Share, Malformed> {
-        let share = match text.strip_suffix('%') {
-            Some(percent) => percent.parse().map(Share::Percent),
-            None => text.parse().map(Share::Pods),
-        };
-        share.map_err(|_| {
-            let what = format!("expected a number of pods, or percent, found {text:?}");
-            malformed(what).hint("for instance 1 or 25%")
-        })
-    }
-    fn write(value: &Share) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        json_schema!({
-            "title": "number or percent",
-            "description": "A number of pods, or percent of the size: 1, 25%.",
-            "type": ["string", "integer"],
-            "pattern": r"^[0-9]+%?$",
-            "minimum": 0,
-            "examples": ["25%", 1],
-        })
-    }
-}
-
-/// A range of Kubernetes releases.
-impl Form for ReleaseRange {
-    type Value = ReleaseRange;
-    const NAME: &'static str = "\0releases";
-    const EXPECTED: &'static str = "a range of releases such as \">=1.23\"";
-    const FALLBACK: &'static str = ">=1.6";
-    const SCHEMA_NAME: &'static str = "ReleasesText";
-
-    fn read(text: &str) -> Result<ReleaseRange, Malformed> {
-        text.parse().map_err(|RangeError { what, hint }| Malformed { what, hint })
-    }
-    fn write(value: &ReleaseRange) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        json_schema!({
-            "title": "releases",
-            "description": "The Kubernetes releases on which the requirement holds, both ends \
-                            included: >=1.23, <=1.20, 1.18 - 1.20, 1.37.",
-            "type": ["string", "number"],
-            "pattern": r"^\s*((>=|<=)?\s*v?1\.[0-9]+|v?1\.[0-9]+\s+-\s+v?1\.[0-9]+)\s*$",
-            "examples": [">=1.23", "1.18 - 1.20", "1.37"],
-        })
-    }
 }
 
 /// A number of replicas. A map in its place holds bounds.

@@ -116,7 +116,7 @@ pub(super) fn as_given(
 ///
 /// # Errors
 /// Why it can't be converted.
-pub(in crate::scenario) fn served(manifest: Value) -> Result<Value, String> {
+pub(crate) fn served(manifest: Value) -> Result<Value, String> {
     match manifest["apiVersion"].as_str() {
         Some("autoscaling/v2beta1") => from_v2beta1(&manifest)
             .and_then(|spec| serde_json::to_value(spec).map_err(|error| error.to_string()))

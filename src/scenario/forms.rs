@@ -1,0 +1,51 @@
+//! The list of all text forms, for the decoder.
+
+use super::action::Share;
+use super::podset::PodSet;
+use super::releases::ReleaseRange;
+use super::text::{
+    Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
+    PositiveDuration, QuantityText, SignalText, Status,
+};
+
+/// What the decoder knows of a form.
+pub(super) struct FormCheck {
+    name: &'static str,
+    /// Refuses a text that does not have the form.
+    pub(super) check: fn(&str) -> Result<(), Malformed>,
+    /// A text that stands in for one that is malformed.
+    pub(super) fallback: &'static str,
+    /// Whether there may be a map in its place.
+    pub(super) or_map: bool,
+}
+
+impl FormCheck {
+    const fn of<F: Form>() -> FormCheck {
+        FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK, or_map: F::OR_MAP }
+    }
+
+    /// The form of that name.
+    pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
+        static ALL: [FormCheck; 14] = [
+            FormCheck::of::<Duration>(),
+            FormCheck::of::<PositiveDuration>(),
+            FormCheck::of::<DurationOrNever>(),
+            FormCheck::of::<Instant>(),
+            FormCheck::of::<End>(),
+            FormCheck::of::<AnyQuantity>(),
+            FormCheck::of::<Amount>(),
+            FormCheck::of::<QuantityText>(),
+            FormCheck::of::<SignalText>(),
+            FormCheck::of::<PodSet>(),
+            FormCheck::of::<Share>(),
+            FormCheck::of::<ReleaseRange>(),
+            FormCheck::of::<NumberText>(),
+            FormCheck::of::<Status>(),
+        ];
+        ALL.iter().find(|form| form.name == name)
+    }
+}
+
+fn check<F: Form>(text: &str) -> Result<(), Malformed> {
+    F::read(text).map(drop)
+}

@@ -1,0 +1,195 @@
+//! Scale targets and the pods that they make.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+use super::metrics::is_default;
+use super::text::{Amount, As, ByName, Duration, DurationOrNever};
+use crate::model::api::{self, PodSpec, Requests};
+use crate::model::time::Span;
+
+/// The scale target and the pods that it makes.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// API group of the target, empty for core.
+    pub group: String,
+    /// API version of the target.
+    pub version: String,
+    /// For instance `Deployment`.
+    pub kind: String,
+    /// For instance `deployments`.
+    pub resource: String,
+    /// The target's name.
+    pub name: Arc<str>,
+    /// `spec.replicas` at t=0.
+    pub replicas: i32,
+    /// No more pods than this are created. None: as many as wanted.
+    pub quota: Option<u32>,
+    /// The text form of the target's selector, as in `status.selector` of its scale.
+    pub selector: Arc<str>,
+    /// Labels of its pods.
+    pub labels: BTreeMap<String, String>,
+    /// Containers and their requests.
+    pub spec: Arc<PodSpec>,
+    /// The age of the initial pods at t=0: they were created, started and became ready then.
+    pub age: Span,
+    /// How new pods come up.
+    pub startup: Startup,
+    /// `status.replicas` of its scale, if it is not the number of its pods.
+    pub status_replicas: Option<i32>,
+    /// Which pods go first when the size shrinks.
+    pub scale_down_order: ScaleDownOrder,
+    /// How long a deleted pod stays Terminating (it is not ready meanwhile and has no replacement
+    /// to wait for). Zero: it is gone at once.
+    pub termination: Span,
+}
+
+impl Workload {
+    /// Whether its resource is not what one would think of its kind.
+    #[must_use]
+    pub fn has_unusual_plural(&self) -> bool {
+        self.resource != usual_plural(&self.kind)
+    }
+}
+
+/// A scale target that has no pods of its own: only its size is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherTarget {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// For instance `Deployment`.
+    pub kind: String,
+    /// For instance `deployments`.
+    pub resource: String,
+    /// Its name.
+    pub name: Arc<str>,
+    /// `spec.replicas` at t=0; `status.replicas` follows at once.
+    pub replicas: i32,
+    /// The text form of its selector, as in `status.selector` of its scale.
+    pub selector: Arc<str>,
+}
+
+/// A container and its requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a container (a map)")]
+pub struct Container {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+    /// What it requests of each resource, for instance `cpu: 500m`.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub requests: Requests,
+}
+
+impl Container {
+    /// The container of a pod that has it.
+    #[must_use]
+    pub fn to_api(&self) -> api::Container {
+        let Container { name, requests } = self.clone();
+        api::Container { name, requests, sidecar: false }
+    }
+}
+
+/// The plural of a kind as it usually is.
+///
+/// Upstream: apimachinery, pkg/api/meta/restmapper.go, UnsafeGuessKindToResource
+#[must_use]
+pub fn usual_plural(kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if singular.ends_with('s') => format!("{singular}es"),
+        None => format!("{singular}s"),
+    }
+}
+
+/// How a new pod comes up, counted from its creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "StartupFields", into = "StartupFields")]
+pub struct Startup {
+    /// Pending for so long; `status.startTime` is set when it ends. None: for ever.
+    pub pending: Option<Span>,
+    /// Ready so long after its creation. None: never.
+    pub ready: Option<Span>,
+    /// It reports metrics so long after it started running.
+    pub metrics: Span,
+}
+
+/// At once.
+impl Default for Startup {
+    fn default() -> Startup {
+        let at_once = Some(Span::ZERO);
+        Startup { pending: at_once, ready: at_once, metrics: Span::ZERO }
+    }
+}
+
+/// How a new pod comes up.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a map, for instance {pending: 2s, ready: 10s}")]
+#[schemars(rename = "Startup")]
+struct StartupFields {
+    /// For how long it is Pending; or `never` to leave that phase. Default 0s.
+    #[serde(
+        default,
+        with = "As::<Option<DurationOrNever>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pending: Option<Option<Span>>,
+    /// How long after its creation it is ready; or `never`. Default: as soon as it runs.
+    #[serde(
+        default,
+        with = "As::<Option<DurationOrNever>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    ready: Option<Option<Span>>,
+    /// How long after its start it has metrics. Default 0s.
+    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
+    metrics: Span,
+}
+
+impl From<StartupFields> for Startup {
+    fn from(fields: StartupFields) -> Startup {
+        let StartupFields { pending, ready, metrics } = fields;
+        let pending = pending.unwrap_or(Some(Span::ZERO));
+        Startup { pending, ready: ready.unwrap_or(pending), metrics }
+    }
+}
+
+impl From<Startup> for StartupFields {
+    fn from(startup: Startup) -> StartupFields {
+        let Startup { pending, ready, metrics } = startup;
+        StartupFields {
+            pending: (pending != Some(Span::ZERO)).then_some(pending),
+            ready: (ready != pending).then_some(ready),
+            metrics,
+        }
+    }
+}
+
+impl JsonSchema for Startup {
+    fn schema_name() -> Cow<'static, str> {
+        StartupFields::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        StartupFields::json_schema(generator)
+    }
+}
+
+/// Which pods a scale-down deletes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ScaleDownOrder {
+    /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
+    #[default]
+    ReplicaSet,
+    /// The newest, as a StatefulSet.
+    Newest,
+    /// The oldest.
+    Oldest,
+}
