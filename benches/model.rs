@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kube_lockstep::model::api::{
-    ConditionStatus, Container, ContainerMetrics, CrossVersionObjectReference, CustomMetrics, Hpa,
-    HpaSpec, HpaStatus, Labels, MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Pod,
-    PodMetrics, PodPhase, PodReady, PodSpec, ResourceMetricSource, Scale,
+    ConditionStatus, Container, ContainerMetrics, CustomMetrics, Hpa, HpaSpec, HpaStatus, Labels,
+    Pod, PodMetrics, PodPhase, PodReady, PodSpec, Scale,
 };
 use kube_lockstep::model::flags::{FeatureGates, Flags};
 use kube_lockstep::model::hpa::{Controller, Decision, Input, set_defaults};
@@ -29,71 +28,68 @@ fn quantity(text: &str) -> Quantity {
     Quantity::parse(text).expect("a quantity")
 }
 
+/// An HPA with a target of half the requested CPU.
+fn hpa() -> Hpa {
+    let spec = serde_json::json!({
+        "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+        "minReplicas": 1,
+        "maxReplicas": 20_000,
+        "metrics": [{
+            "type": "Resource",
+            "resource": {
+                "name": "cpu",
+                "target": { "type": "Utilization", "averageUtilization": 50 },
+            },
+        }],
+    });
+    let mut spec: HpaSpec = serde_json::from_value(spec).expect("a spec");
+    set_defaults(&mut spec);
+    Hpa {
+        namespace: "default".into(),
+        name: "web".into(),
+        generation: 1,
+        spec: Arc::new(spec),
+        status: HpaStatus::default(),
+    }
+}
+
 impl Still {
     fn new(replicas: i32) -> Still {
-        let target = MetricTarget {
-            type_: MetricTargetType::Utilization,
-            value: None,
-            average_value: None,
-            average_utilization: Some(50),
-        };
-        let resource = Some(ResourceMetricSource { name: "cpu".into(), target });
-        let mut spec = HpaSpec {
-            scale_target_ref: CrossVersionObjectReference {
-                kind: "Deployment".to_owned(),
-                name: "web".into(),
-                api_version: Some("apps/v1".to_owned()),
-            },
-            min_replicas: Some(1),
-            max_replicas: 20_000,
-            metrics: vec![MetricSpec {
-                type_: MetricSourceType::Resource,
-                resource,
-                container_resource: None,
-                pods: None,
-                object: None,
-                external: None,
-            }],
-            behavior: None,
-        };
-        set_defaults(&mut spec);
-        let hpa = Hpa {
-            namespace: "default".into(),
-            name: "web".into(),
-            generation: 1,
-            spec: Arc::new(spec),
-            status: HpaStatus::default(),
-        };
-        let labels: Labels = Arc::new([("app".to_owned(), "web".to_owned())].into());
-        let requests = [(Arc::from("cpu"), quantity("500m"))].into();
-        let containers = vec![Container { name: "app".into(), requests, sidecar: false }];
-        let pod_spec = Arc::new(PodSpec { containers, ..PodSpec::default() });
-        let hour_ago = Time::from_secs(-3600);
+        let controller =
+            Controller::new(Rules::default(), Flags::default(), FeatureGates::default());
         let mut still = Still {
-            controller: Controller::new(
-                Rules::default(),
-                Flags::default(),
-                FeatureGates::default(),
-            ),
-            hpa,
+            controller,
+            hpa: hpa(),
             scale: Scale { replicas, status_replicas: replicas, selector: "app=web".into() },
             resource: "deployments.apps".into(),
             pods: Vec::new(),
             metrics: Vec::new(),
         };
+        still.add_pods(replicas);
+        still.controller.hpa_added(&"default/web".into(), Time::ZERO);
+        still
+    }
+
+    /// Adds ready pods that share their labels, their spec and their usage.
+    fn add_pods(&mut self, replicas: i32) {
+        let labels: Labels = Arc::new([("app".to_owned(), "web".to_owned())].into());
+        let requests = [(Arc::from("cpu"), quantity("500m"))].into();
+        let containers = vec![Container { name: "app".into(), requests, sidecar: false }];
+        let spec = Arc::new(PodSpec { containers, ..PodSpec::default() });
+        let hour_ago = Time::from_secs(-3600);
         for index in 0..replicas {
             let name: Arc<str> = format!("web-{index:05}").into();
             let ready = PodReady { status: ConditionStatus::True, last_transition_time: hour_ago };
-            still.pods.push(Arc::new(Pod {
+            self.pods.push(Arc::new(Pod {
                 name: name.clone(),
                 labels: labels.clone(),
                 deletion_timestamp: None,
                 phase: PodPhase::Running,
                 start_time: Some(hour_ago),
                 ready: Some(ready),
-                spec: pod_spec.clone(),
+                spec: spec.clone(),
             }));
-            still.metrics.push(PodMetrics {
+            self.metrics.push(PodMetrics {
                 name,
                 labels: labels.clone(),
                 timestamp: Time::ZERO,
@@ -104,8 +100,6 @@ impl Still {
                 }]),
             });
         }
-        still.controller.hpa_added(&"default/web".into(), Time::ZERO);
-        still
     }
 
     fn tick(&mut self) -> Decision {

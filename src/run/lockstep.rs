@@ -123,8 +123,18 @@ impl<'a> Lockstep<'a> {
     /// is due at the same instant. Pods and metrics are only seen by reconciles, so those of an
     /// instant are put into place before the clock gets there.
     fn predict(&mut self) -> Option<Predicted> {
-        let mut step = Step { apply: Vec::new(), until: self.now };
+        let mut step = self.next_step()?;
         let mut api = Vec::new();
+        for change in &step.apply {
+            api.extend(self.simulation.apply(change, self.now));
+        }
+        let decisions = self.reconciles(&mut step)?;
+        self.now = step.until;
+        Some(Predicted { step, api, decisions })
+    }
+
+    fn next_step(&mut self) -> Option<Step> {
+        let mut step = Step { apply: Vec::new(), until: self.now };
         if let Some(event) = self.events.pop_front() {
             if let Some(why) = self.collision(&event) {
                 self.unplayable = Some(why);
@@ -133,71 +143,73 @@ impl<'a> Lockstep<'a> {
             step.apply = std::mem::take(&mut self.start);
             step.apply.extend(self.changes(self.now));
             step.apply.push(event);
-        } else {
-            let end = self.scenario.until;
-            let next_event = self.world.next_api_event(self.now).filter(|at| *at <= end);
-            let next_sync = self.simulation.next_sync().filter(|at| *at <= end);
-            step.until = match (next_event, next_sync) {
-                (Some(event), Some(sync)) => event.min(sync),
-                (Some(at), None) | (None, Some(at)) => at,
-                (None, None) if self.now < end => end,
-                (None, None) => return None,
-            };
-            step.apply = self.changes(step.until);
-            if next_event == Some(step.until) {
-                self.events = self.world.api_events(step.until).into();
-            }
+            return Some(step);
         }
-        for change in &step.apply {
-            api.extend(self.simulation.apply(change, self.now));
+        let end = self.scenario.until;
+        let next_event = self.world.next_api_event(self.now).filter(|at| *at <= end);
+        let next_sync = self.simulation.next_sync().filter(|at| *at <= end);
+        let next = next_event.into_iter().chain(next_sync).min();
+        step.until = next.or((self.now < end).then_some(end))?;
+        step.apply = self.changes(step.until);
+        if next_event == Some(step.until) {
+            self.events = self.world.api_events(step.until).into();
         }
-        let mut decisions = Vec::new();
+        Some(step)
+    }
+
+    /// The reconciles up to the end of a step, which is moved to the end of the last of them;
+    /// nothing if the scenario can't be played on.
+    fn reconciles(&mut self, step: &mut Step) -> Option<Vec<Decision>> {
+        let mut decisions: Vec<Decision> = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             // Of several reconciles at one instant, each sees what the one before it wrote.
             if let Some(Decision { observation, end, .. }) = decisions.last() {
                 self.simulation.commit(observation, *end);
             }
             let decision = self.simulation.sync(due);
-            if self.simulation.is_blocked(None) && due > self.now && self.simulation.resyncs_at(due)
-            {
-                self.unplayable = Some(format!(
-                    "the controller's informer resyncs at {due}, exactly when one reconcile waits \
-                     and another one is due: the order is left to chance; choose other times for \
-                     the actions"
-                ));
+            self.unplayable = self.why_unplayable(due, decision.as_ref());
+            if self.unplayable.is_some() {
                 return None;
             }
             if let Some(decision) = decision {
-                if let Some(chance) = decision.derivation.chance {
-                    self.unplayable = Some(format!("at {due}, {chance}"));
-                    self.by_release = true;
-                    return None;
-                }
-                // A reconcile that waits between attempts is seen to its end.
-                if let Some(at) = self.overlap(due, decision.end) {
-                    self.unplayable = Some(format!(
-                        "the action at {at}{} overlaps the reconcile of {due}, which waits until \
-                         {} before it retries its write of the scale: such an overlap can't be \
-                         run; choose other times for the actions",
-                        self.line_of(at),
-                        decision.end
-                    ));
-                    return None;
-                }
-                if decision.end > due && due > self.now && self.simulation.resyncs_at(due) {
-                    self.unplayable = Some(format!(
-                        "the reconcile of {due} waits before it retries its write of the scale, \
-                         and the controller's informer resyncs exactly when it begins: the time of \
-                         the next reconcile is left to chance; choose other times for the actions"
-                    ));
-                    return None;
-                }
                 step.until = step.until.max(decision.end);
                 decisions.push(decision);
             }
         }
-        self.now = step.until;
-        Some(Predicted { step, api, decisions })
+        Some(decisions)
+    }
+
+    /// Why the scenario can't be played on after the reconcile that was due at `due`, if it can't.
+    fn why_unplayable(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
+        let resyncs = due > self.now && self.simulation.resyncs_at(due);
+        if resyncs && self.simulation.is_blocked(None) {
+            return Some(format!(
+                "the controller's informer resyncs at {due}, exactly when one reconcile waits and \
+                 another one is due: the order is left to chance; choose other times for the \
+                 actions"
+            ));
+        }
+        let Decision { derivation, end, .. } = decision?;
+        if let Some(chance) = derivation.chance {
+            self.by_release = true;
+            return Some(format!("at {due}, {chance}"));
+        }
+        // A reconcile that waits between attempts is seen to its end.
+        if let Some(at) = self.overlap(due, *end) {
+            return Some(format!(
+                "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
+                 before it retries its write of the scale: such an overlap can't be run; choose \
+                 other times for the actions",
+                self.line_of(at)
+            ));
+        }
+        (resyncs && *end > due).then(|| {
+            format!(
+                "the reconcile of {due} waits before it retries its write of the scale, and the \
+                 controller's informer resyncs exactly when it begins: the time of the next \
+                 reconcile is left to chance; choose other times for the actions"
+            )
+        })
     }
 
     /// Why something can't be done to an HPA or to the controller now, if it can't.
