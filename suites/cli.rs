@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::rules::{Release, Releases};
 use kube_lockstep::run::free_run;
 use kube_lockstep::scenario::{self, Scenario};
-use kube_lockstep::trace::Trace;
+use kube_lockstep::trace::{Trace, text};
 use serde_json::Value;
 
 /// The command in the repository, where `./fixtures` is found.
@@ -106,7 +106,7 @@ fn an_unmet_expectation_exits_with_1_and_names_its_line() {
 fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String) {
     let root = tempfile::tempdir().expect("a folder can be made");
     let fixtures = root.path().join("fixtures");
-    let traces = root.path().join("suites/recorded/v1.37");
+    let traces = root.path().join("suites/recorded/doubles");
     for folder in [&fixtures, &traces] {
         fs::create_dir_all(folder).expect("a folder can be made");
     }
@@ -116,9 +116,9 @@ fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String
     let scenario = Arc::new(Scenario { id: "doubles".to_owned(), ..scenario });
     let mut trace = free_run(&scenario, Release::NEWEST).trace;
     change(&mut trace);
-    let recorded = kube_lockstep::trace::text::write(&trace).expect("a trace can be written");
-    let snapshot = format!("---\nsource: none\n---\n{recorded}");
-    fs::write(traces.join("doubles.snap"), snapshot).expect("a file can be written");
+    let newest = Releases::only(Release::NEWEST);
+    let recorded = text::write(&trace, &newest).expect("a trace can be written");
+    fs::write(traces.join("v1.37.trace"), recorded).expect("a file can be written");
     let fixtures = text(&fixtures).to_owned();
     (root, fixtures)
 }

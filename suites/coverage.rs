@@ -21,7 +21,7 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::report::explain;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
-use kube_lockstep::trace::{ApiOutcome, Trace};
+use kube_lockstep::trace::ApiOutcome;
 use serde::Deserialize;
 
 /// The rules.
@@ -157,9 +157,9 @@ fn contains(step: &str, text: &str) -> bool {
 /// that is missing or out of date is for `suites/recorded.rs` to find; here it counts for nothing.
 fn as_recorded(run: &mut FreeRun, scenario: &Scenario, release: Release) {
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
-    let text = traces.read(&scenario.id, release).unwrap_or_default().unwrap_or_default();
-    let trace = recorded::parse_snapshot(&text).unwrap_or_default();
-    let trace = if trace.hash == scenario.hash { trace } else { Trace::default() };
+    let found = traces.find(&scenario.id, release).unwrap_or_default();
+    let trace = found.and_then(|recording| recording.trace().ok());
+    let trace = trace.filter(|trace| trace.hash == scenario.hash).unwrap_or_default();
     run.ticks.truncate(trace.ticks.len());
     for (tick, observed) in run.ticks.iter_mut().zip(trace.ticks) {
         tick.observation = observed;

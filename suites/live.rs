@@ -1,9 +1,8 @@
-//! Upstream itself: the model against the real controller, and the real controller against what was
-//! recorded of it. Needs Go; without it every test is named as ignored.
+//! Upstream itself: the model against the real controller, and the real controller against its
+//! recorded traces. Requires Go; without it, every test is ignored.
 //!
-//! It runs on the newest release; on others, or on `all`, if the environment variable
-//! KUBE_LOCKSTEP_RELEASES says so. A scenario goes from the newest to the oldest of them, since a
-//! trace is kept only where it is not the same as on the next release.
+//! It runs on the newest release, or on the releases that the environment variable
+//! KUBE_LOCKSTEP_RELEASES names. `ci/record` runs it to record the traces: then it requires Go.
 
 mod support;
 
@@ -12,12 +11,12 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use kube_lockstep::engine::Engine as _;
-use kube_lockstep::engine::recorded::{self, Traces};
+use kube_lockstep::engine::recorded;
 use kube_lockstep::engine::upstream::Upstream;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Verdict, run_one};
-use kube_lockstep::trace::text;
 use libtest_mimic::Failed;
+use support::recording::{self, Mode};
 use support::trials::{self, Suite};
 
 /// Engines that are not in use: their processes serve one scenario after another.
@@ -28,7 +27,10 @@ const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
 
 fn main() -> ExitCode {
     let mut suite = Suite::new("live");
-    let programs = suite.upstreams(trials::releases(RELEASES).iter().rev());
+    let mut programs = suite.upstreams(trials::releases(RELEASES).iter().rev());
+    if Mode::get() == Mode::Record {
+        programs = programs.required();
+    }
     for path in support::fixtures() {
         suite.test_with(&programs, support::id_of(&path), move |programs| {
             programs.into_iter().try_for_each(|(release, program)| live(&path, release, program))
@@ -54,10 +56,12 @@ fn live(path: &std::path::Path, release: Release, program: PathBuf) -> Result<()
     let outcome = run_one(&scenario, &mut engine, &known);
     IDLE.lock().map_err(|error| error.to_string())?.push(engine);
 
-    // What was skipped halfway was seen halfway.
-    let seen = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
-    if seen && !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
-        record(&scenario.id, release, &outcome.trace)?;
+    if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
+        // A scenario that is skipped on the way has a trace up to there.
+        let is_seen = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
+        let trace = is_seen.then_some(&outcome.trace);
+        let folder = support::repository().join(recorded::FOLDER);
+        recording::compare(&folder, &scenario, release, trace, Mode::get())?;
     }
     support::still_disagrees(&outcome, &known)?;
     match outcome.verdict {
@@ -69,43 +73,4 @@ fn live(path: &std::path::Path, release: Release, program: PathBuf) -> Result<()
         }
         verdict => Err(format!("{release}: {verdict:#?}\nunmet: {:#?}", outcome.unmet).into()),
     }
-}
-
-/// A trace's text but for its first line, which names the release.
-fn below_header(text: &str) -> &str {
-    text.split_once('\n').map_or("", |(_, below)| below)
-}
-
-/// Holds upstream's trace against the recorded one; with `INSTA_UPDATE=always` records it. One that
-/// is the same as on the next release is not kept.
-fn record(id: &str, release: Release, trace: &kube_lockstep::trace::Trace) -> Result<(), Failed> {
-    let folder = support::repository().join(recorded::FOLDER);
-    let path = folder.join(recorded::snapshot_path(id, release));
-    let next = Release { minor: release.minor + 1 };
-    let text = text::write(trace)?;
-    if let Some((of, next)) = Traces::Folder(folder).find(id, next)? {
-        let next = recorded::parse_snapshot(&next)?;
-        let same =
-            trace.hash == next.hash && below_header(&text) == below_header(&text::write(&next)?);
-        if same && !path.exists() {
-            return Ok(());
-        }
-        if same && std::env::var_os("INSTA_UPDATE").is_some_and(|it| it == "always") {
-            std::fs::remove_file(&path)?;
-            return Ok(());
-        }
-        if same {
-            return Err(format!("{}: it is as on {of}, and not needed", path.display()).into());
-        }
-    }
-    let (Some(folder), Some(name)) = (path.parent(), path.file_stem()) else {
-        return Err(format!("{} is no path of a trace", path.display()).into());
-    };
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(folder);
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.set_description(format!("upstream v{release}, scenario {}", trace.hash));
-    settings.bind(|| insta::assert_snapshot!(name.to_string_lossy().into_owned(), text));
-    Ok(())
 }

@@ -1,7 +1,7 @@
-//! The model against what upstream was recorded to do, one named test a fixture.
+//! The model against upstream's recorded traces, one test per fixture.
 //!
-//! Needs nothing but Rust. The traces are insta snapshots that `suites/live.rs` writes from the real
-//! controller; nothing here can write one.
+//! Requires only Rust. `ci/record` writes the traces from the real controller; this suite writes
+//! them only to temporary folders.
 
 mod support;
 
@@ -9,17 +9,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kube_lockstep::compare::KnownDisagreement;
-use kube_lockstep::engine::recorded::{self, Recorded, Traces};
+use kube_lockstep::engine::recorded::{self, Recorded, Recording, Traces};
 use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{KnownHit, Verdict, run_one};
+use kube_lockstep::run::{KnownHit, Verdict, free_run, run_one};
+use kube_lockstep::scenario::Scenario;
+use kube_lockstep::trace::Trace;
 use rstest::rstest;
+use support::recording::{self, Mode};
 
 fn traces() -> PathBuf {
     support::repository().join(recorded::FOLDER)
 }
 
-/// On each release. A fixture without a trace, or with one of an earlier version of itself, fails
-/// here.
+/// On each release. A fixture that is not recorded on the newest release that it supports fails, and
+/// so does a fixture that has changed since it was recorded.
 #[rstest]
 fn model_is_as_recorded(
     #[files("fixtures/**/*.y*ml")]
@@ -44,48 +47,31 @@ fn model_is_as_recorded(
     }
 }
 
+/// Each file is a trace of a fixture, named after the newest release that its header names. No two
+/// traces of a fixture are the same, and a release has one trace.
 #[test]
-fn no_fixture_is_without_a_trace_and_no_trace_without_a_fixture() {
-    let fixtures: BTreeSet<String> =
-        support::fixtures().iter().map(|path| support::id_of(path)).collect();
-    let recorded_on = |release: Release| {
-        let folder = traces().join(format!("v{release}"));
-        let mut recorded = BTreeSet::new();
-        if folder.exists() {
-            collect(&folder, &folder, &mut recorded);
-        }
-        recorded
-    };
-    let on_each: Vec<_> = Release::supported().map(recorded_on).collect();
-    let anywhere: BTreeSet<String> = on_each.iter().flatten().cloned().collect();
-    let missing: Vec<_> = fixtures.difference(&anywhere).collect();
-    assert!(missing.is_empty(), "not recorded; run ci/record: {missing:?}");
-    for recorded in on_each {
-        let orphans: Vec<_> = recorded.difference(&fixtures).collect();
-        assert!(orphans.is_empty(), "recorded, but no longer fixtures: {orphans:?}");
-    }
-}
-
-/// A release that does as the next one does shares its trace.
-#[test]
-fn no_trace_is_kept_twice() {
-    let traces = Traces::Folder(traces());
-    let parse = |text: &str| recorded::parse_snapshot(text).expect("a trace can be read");
+fn each_recorded_file_is_a_trace_of_a_fixture() {
+    let mut files = BTreeSet::new();
+    collect(&traces(), &traces(), &mut files);
     for path in support::fixtures() {
         let id = support::id_of(&path);
-        let mut next = None;
-        for release in Release::supported().rev() {
-            let Some(text) = traces.read(&id, release).expect("a trace can be read") else {
-                continue;
-            };
-            let hash = parse(&text).hash;
-            // Below what names the release.
-            let what = text.lines().skip_while(|line| !line.starts_with("{\"scenario\"")).skip(1);
-            let what: (String, Vec<String>) = (hash, what.map(str::to_owned).collect());
-            assert_ne!(Some(&what), next.as_ref(), "{id} on {release} is as on the next release");
-            next = Some(what);
+        let recordings = Traces::Folder(traces()).read(&id).unwrap_or_else(|why| panic!("{why}"));
+        assert!(!recordings.is_empty(), "{id} is not recorded; run `ci/record {id}`");
+        let mut releases = BTreeSet::new();
+        let mut bodies = BTreeSet::new();
+        for recording in &recordings {
+            let header = &recording.header;
+            assert_eq!((&header.scenario, header.engine.as_str()), (&id, "upstream"));
+            let path = recording.path();
+            assert!(files.remove(&path), "{path} has another name");
+            for release in header.releases.iter() {
+                assert!(releases.insert(release), "two traces of {id} are of {release}");
+            }
+            let (_, body) = recording.text.split_once('\n').expect("a header is a line");
+            assert!(bodies.insert(body), "{path} is the same as another trace of {id}");
         }
     }
+    assert!(files.is_empty(), "not traces of fixtures; remove them: {files:#?}");
 }
 
 fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
@@ -94,10 +80,97 @@ fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
         if path.is_dir() {
             collect(root, &path, found);
         } else {
-            let id = path.strip_prefix(root).expect("below the root").with_extension("");
-            found.insert(id.to_string_lossy().replace('\\', "/"));
+            let path = path.strip_prefix(root).expect("below the root");
+            found.insert(path.to_string_lossy().replace('\\', "/"));
         }
     }
+}
+
+/// Compares or records a trace in a folder, and returns the recorded releases by file.
+fn after(
+    folder: &Path,
+    scenario: &Scenario,
+    release: &str,
+    trace: Option<&Trace>,
+    mode: Mode,
+) -> Result<Vec<String>, String> {
+    let release = release.parse().expect("it is a release");
+    recording::compare(folder, scenario, release, trace, mode)?;
+    let mut files = BTreeSet::new();
+    collect(folder, folder, &mut files);
+    let recordings = Traces::Folder(folder.to_owned()).read(&scenario.id)?;
+    assert_eq!(files, recordings.iter().map(Recording::path).collect());
+    Ok(recordings.iter().map(|it| it.header.releases.to_string()).collect())
+}
+
+#[test]
+fn releases_with_the_same_trace_share_a_file() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let scenario = support::load(&support::fixtures().swap_remove(0));
+    let alike = free_run(&scenario, Release::NEWEST).trace;
+    let mut other = alike.clone();
+    other.ticks.pop();
+    let record = |release: &str, trace: Option<&Trace>| {
+        after(folder.path(), &scenario, release, trace, Mode::Record).expect("it can be recorded")
+    };
+    assert_eq!(record("1.37", Some(&alike)), ["1.37"]);
+    assert_eq!(record("1.30", Some(&alike)), ["1.30, 1.37"], "1.31 to 1.36 are not recorded");
+    assert_eq!(record("1.36", Some(&other)), ["1.36", "1.30, 1.37"]);
+    assert_eq!(record("1.36", Some(&alike)), ["1.30, 1.36 - 1.37"]);
+    assert_eq!(record("1.37", Some(&other)), ["1.30, 1.36", "1.37"]);
+    assert_eq!(record("1.36", None), ["1.30", "1.37"]);
+    assert_eq!(record("1.37", None), ["1.30"]);
+    // Traces of an earlier version of the scenario are removed.
+    let changed = Scenario { hash: "0".to_owned(), ..(*scenario).clone() };
+    let trace = Trace { hash: "0".to_owned(), ..alike };
+    let recorded = after(folder.path(), &changed, "1.37", Some(&trace), Mode::Record);
+    assert_eq!(recorded, Ok(vec!["1.37".to_owned()]));
+}
+
+#[test]
+fn a_trace_that_is_not_as_recorded_fails_and_says_how_to_record_it() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let scenario = support::load(&support::fixtures().swap_remove(0));
+    let id = &scenario.id;
+    let trace = free_run(&scenario, Release::NEWEST).trace;
+    let compare = |release: &str, trace: Option<&Trace>| {
+        after(folder.path(), &scenario, release, trace, Mode::Compare)
+    };
+    let not_recorded = compare("1.37", Some(&trace)).expect_err("it is not recorded");
+    assert!(not_recorded.contains("not recorded"), "{not_recorded}");
+    after(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record).expect("it is recorded");
+    assert_eq!(compare("1.37", Some(&trace)), Ok(vec!["1.37".to_owned()]));
+    let mut other = trace.clone();
+    other.ticks[0].hpa = "other".into();
+    let differs = compare("1.37", Some(&other)).expect_err("it differs");
+    for part in [
+        format!("{id} is not as recorded on 1.37:\n--- recorded {id}/v1.37.trace\n+++ upstream\n"),
+        "\n-{\"reconcile\":{\"at\":\"0s\",\"hpa\":\"web\"".to_owned(),
+        "\n+{\"reconcile\":{\"at\":\"0s\",\"hpa\":\"other\"".to_owned(),
+        format!("`ci/record --release 1.37 {id}`"),
+    ] {
+        assert!(differs.contains(&part), "{part}\n{differs}");
+    }
+    let skipped = compare("1.37", None).expect_err("it is recorded");
+    assert!(skipped.contains("the scenario is skipped"), "{skipped}");
+    assert_eq!(compare("1.30", None), Ok(vec!["1.37".to_owned()]));
+}
+
+/// A contributor may have the engine of one release only.
+#[test]
+fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let scenario = support::load(&support::fixtures().swap_remove(0));
+    let trace = free_run(&scenario, Release::NEWEST).trace;
+    let run = |release: &str| {
+        let release = release.parse().expect("it is a release");
+        let mut engine = Recorded::new(release, Traces::Folder(folder.path().to_owned()));
+        run_one(&scenario, &mut engine, &[]).verdict
+    };
+    assert!(matches!(run("1.37"), Verdict::Inconclusive { .. }), "it is recorded nowhere");
+    after(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record).expect("it is recorded");
+    assert_eq!(run("1.37"), Verdict::Conforms);
+    assert_eq!(run("1.36"), Verdict::Skipped { why: "not recorded on 1.36".to_owned() });
 }
 
 /// As the command does, the suites fail for an entry of `divergences.yaml` that is out of date.
@@ -136,27 +209,10 @@ fn each_known_disagreement_speaks_of_a_fixture() {
 }
 
 #[test]
-fn the_header_of_each_trace_names_upstream_and_its_release() {
-    for path in support::fixtures() {
-        let id = support::id_of(&path);
-        for release in Release::supported() {
-            let path = traces().join(recorded::snapshot_path(&id, release));
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let trace = recorded::parse_snapshot(&text).expect("a recorded trace can be read");
-            assert_eq!((trace.engine.as_str(), &trace.scenario), ("upstream", &id));
-            assert_eq!(trace.release, release.to_string());
-        }
-    }
-}
-
-#[test]
 fn a_trace_of_an_earlier_version_of_the_scenario_is_refused() {
     let path = support::fixtures().swap_remove(0);
     let scenario = support::load(&path);
-    let changed = kube_lockstep::scenario::Scenario {
-        hash: "0000000000000000".to_owned(),
-        ..(*scenario).clone()
-    };
+    let changed = Scenario { hash: "0000000000000000".to_owned(), ..(*scenario).clone() };
     let mut engine = Recorded::new(Release::NEWEST, Traces::Folder(traces()));
     let outcome = run_one(&changed.into(), &mut engine, &[]);
     let Verdict::Inconclusive { why, .. } = outcome.verdict else {

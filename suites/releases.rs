@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use kube_lockstep::engine::recorded::{FOLDER, Traces, parse_snapshot};
+use kube_lockstep::engine::recorded::{FOLDER, Traces};
 use kube_lockstep::model::rules::{CHANGES, Release};
 use kube_lockstep::run::change::changed;
 
@@ -87,8 +87,8 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
                 continue;
             }
             let trace = |release| {
-                let text = traces.find(&scenario.id, release).expect("a trace can be read");
-                text.map(|(_, text)| parse_snapshot(&text).expect("a trace can be read"))
+                let found = traces.find(&scenario.id, release).expect("a trace can be read");
+                found.map(|recording| recording.trace().expect("a trace can be read"))
             };
             let (Some(before), Some(after)) = (trace(from), trace(to)) else { continue };
             let Some(changed) = changed(&scenario, (from, &before), (to, &after)) else {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::fixtures::Fixtures;
 use super::{Source, WithMarkdown as Format, columns, exit, show, unless_closed};
+use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
 use crate::model::rules::{CHANGES, Change, Release};
 use crate::report::style::{DIM, STRONG, paint};
@@ -39,13 +40,15 @@ struct Row {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let traces = fixtures.traces();
-    let read: Vec<_> = fixtures.all().iter().map(|it| (&it.id, it.parse().ok())).collect();
+    let read = fixtures.all().iter().map(|it| traces.read(&it.id).unwrap_or_default());
+    let read: Vec<Vec<Recording>> = read.collect();
     let mut rows = Vec::new();
     for release in Release::supported().rev() {
-        let kept = read.iter().filter(|(id, _)| matches!(traces.read(id, release), Ok(Some(_))));
-        let runs = read.iter().filter(|(id, scenario)| {
-            scenario.as_ref().is_some_and(|it| it.unsupported_on(release).is_none())
-                && matches!(traces.find(id, release), Ok(Some(_)))
+        let runs = read.iter().filter(|recordings| recorded_on(recordings, release).is_some());
+        let kept = runs.clone().filter(|recordings| {
+            let mut newer = Release::supported().filter(|newer| *newer > release);
+            recorded_on(recordings, release)
+                != newer.find_map(|newer| recorded_on(recordings, newer))
         });
         rows.push(Row {
             release,
@@ -78,6 +81,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
     }
     Ok(exit::CONFORMS)
+}
+
+fn recorded_on(recordings: &[Recording], release: Release) -> Option<&Recording> {
+    recordings.iter().find(|recording| recording.header.releases.contains(release))
 }
 
 fn text(rows: &[Row]) -> String {

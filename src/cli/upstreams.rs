@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::TellPreparing;
 use super::failure::Failure;
-use crate::engine::recorded::{Traces, parse_snapshot};
+use crate::engine::recorded::Traces;
 use crate::engine::upstream::{Upstream, build};
 use crate::engine::{EngineError, upstream};
 use crate::model::rules::Release;
@@ -59,7 +59,7 @@ impl Upstreams {
     fn recorded(&self, scenario: &Scenario, release: Release) -> Result<Option<Trace>, Failure> {
         let broken = |why: String| Failure::engine(format!("{}: {why}", scenario.id));
         let found = self.traces.find(&scenario.id, release).map_err(broken)?;
-        let trace = found.map(|(_, text)| parse_snapshot(&text)).transpose().map_err(broken)?;
+        let trace = found.map(|recording| recording.trace()).transpose().map_err(broken)?;
         Ok(trace.filter(|trace| trace.hash == scenario.hash))
     }
 

@@ -59,6 +59,12 @@ pub trait Engine {
         Scope::ALL
     }
 
+    /// Why this engine cannot show a scenario that its release supports, if it cannot: the scenario
+    /// is skipped.
+    fn lacks(&self, _scenario: &Scenario) -> Option<String> {
+        None
+    }
+
     /// Opens a scenario on a cluster without objects, at a clock that stands just before t=0.
     ///
     /// # Errors

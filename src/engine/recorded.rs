@@ -1,80 +1,142 @@
 //! Upstream's recorded traces as an engine.
 //!
-//! If a release behaves like the next one, it has no trace; the trace of the next release that has
-//! one applies.
+//! The traces of a scenario are in one folder. Releases that behave alike share a trace, whose
+//! header names them; on other releases, the scenario is not recorded.
 //!
 //! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
 //! trace is stale, and the engine reports an error.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
 use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::Release;
 use crate::scenario::Scenario;
-use crate::trace::{Stepped, Trace, text};
+use crate::trace::text::{self, Header};
+use crate::trace::{Stepped, Trace};
 use crate::world::Change;
 
 /// The engine's name.
 pub const NAME: &str = "recorded";
 
-/// Where the recorded traces lie in the repository.
+/// The folder of the recorded traces in the repository.
 pub const FOLDER: &str = "suites/recorded";
+
+/// The extension of their files.
+const EXTENSION: &str = "trace";
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/suites/recorded");
 
-/// Where recorded traces are read from.
+/// The source of recorded traces.
 #[derive(Clone, Debug)]
 pub enum Traces {
-    /// Those inside this binary.
+    /// The traces inside this binary.
     Embedded,
-    /// Those in a folder, laid out as in the repository.
+    /// A folder with the layout of [`FOLDER`].
     Folder(PathBuf),
 }
 
-impl Traces {
-    /// The recorded trace of a scenario that holds for a release, and the release that it was
-    /// recorded on: that one, or the next one after it that has a trace. Nothing if there is none.
+/// A recorded trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recording {
+    /// The first line, which names the releases.
+    pub header: Header,
+    /// The complete text.
+    pub text: Cow<'static, str>,
+}
+
+impl Recording {
+    /// Reads the header of a recorded trace.
     ///
     /// # Errors
-    /// If it is there and can't be read.
-    pub fn find(&self, id: &str, release: Release) -> Result<Option<(Release, String)>, String> {
-        for release in Release::supported().filter(|other| *other >= release) {
-            if let Some(text) = self.read(id, release)? {
-                return Ok(Some((release, text)));
-            }
-        }
-        Ok(None)
+    /// If the text has none.
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Result<Recording, String> {
+        let text = text.into();
+        let header = text::read_header(&text).map_err(|error| error.to_string())?;
+        Ok(Recording { header, text })
     }
 
-    /// The trace of a scenario that was recorded on that very release and is kept, as text.
+    /// The trace.
     ///
     /// # Errors
-    /// If it is there and can't be read.
-    pub fn read(&self, id: &str, release: Release) -> Result<Option<String>, String> {
-        let path = snapshot_path(id, release);
-        match self {
-            Traces::Embedded => {
-                let file = EMBEDDED.get_file(&path);
-                Ok(file.and_then(|file| file.contents_utf8()).map(str::to_owned))
-            }
-            Traces::Folder(folder) => {
-                let path = folder.join(path);
-                match std::fs::read_to_string(&path) {
-                    Ok(text) => Ok(Some(text)),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(format!("{}: {error}", path.display())),
-                }
-            }
-        }
+    /// If the text is not a recorded trace.
+    pub fn trace(&self) -> Result<Trace, String> {
+        text::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
+    }
+
+    /// Its path below the folder of recorded traces: `tolerance/upper-edge/v1.37.trace`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let newest = self.header.releases.newest().unwrap_or(Release::NEWEST);
+        format!("{}/v{newest}.{EXTENSION}", self.header.scenario)
     }
 }
 
-/// Where a trace lies below the folder of recorded traces: `v1.37/tolerance/upper-edge.snap`.
-#[must_use]
-pub fn snapshot_path(id: &str, release: Release) -> String {
-    format!("v{release}/{id}.snap")
+impl Traces {
+    /// The recorded trace of a scenario on a release, if there is one.
+    ///
+    /// # Errors
+    /// If the traces of the scenario can't be read.
+    pub fn find(&self, id: &str, release: Release) -> Result<Option<Recording>, String> {
+        let mut recordings = self.read(id)?.into_iter();
+        Ok(recordings.find(|recording| recording.header.releases.contains(release)))
+    }
+
+    /// All recorded traces of a scenario, oldest release first.
+    ///
+    /// # Errors
+    /// If one can't be read.
+    pub fn read(&self, id: &str) -> Result<Vec<Recording>, String> {
+        let files = match self {
+            Traces::Embedded => embedded(id),
+            Traces::Folder(folder) => files(&folder.join(id))?,
+        };
+        let read = |(path, text): (PathBuf, _)| {
+            Recording::new(text).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let mut recordings = files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        recordings.sort_by_key(|recording| recording.header.releases.newest());
+        Ok(recordings)
+    }
+}
+
+type Files = Vec<(PathBuf, Cow<'static, str>)>;
+
+/// The embedded traces of a scenario. `Dir::get_dir` would search the whole tree.
+fn embedded(id: &str) -> Files {
+    let ends = id.match_indices('/').map(|(end, _)| end).chain([id.len()]);
+    let folder = ends.into_iter().try_fold(&EMBEDDED, |folder, end| {
+        folder.dirs().find(|below| below.path() == Path::new(&id[..end]))
+    });
+    let files = folder.into_iter().flat_map(Dir::files).filter(|file| is_trace(file.path()));
+    let texts = files.filter_map(|file| Some((file.path().into(), file.contents_utf8()?.into())));
+    texts.collect()
+}
+
+fn files(folder: &Path) -> Result<Files, String> {
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        entries => entries.map_err(|error| failed(folder, error))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| failed(folder, error))?.path();
+        if is_trace(&path) {
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+            files.push((path, text.into()));
+        }
+    }
+    Ok(files)
+}
+
+fn is_trace(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
 /// The recorded traces of one release.
@@ -85,7 +147,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The traces of that release.
+    /// The engine of a release.
     #[must_use]
     pub fn new(release: Release, traces: Traces) -> Recorded {
         Recorded { release, traces }
@@ -101,10 +163,19 @@ impl Engine for Recorded {
         self.release
     }
 
+    /// A scenario that is recorded, but not on this release.
+    fn lacks(&self, scenario: &Scenario) -> Option<String> {
+        // `open` reports traces that can't be read.
+        let recordings = self.traces.read(&scenario.id).ok()?;
+        let mut headers = recordings.iter().map(|recording| &recording.header);
+        let is_recorded = headers.clone().any(|header| header.hash == scenario.hash);
+        let is_recorded_here = headers.any(|header| header.releases.contains(self.release));
+        (is_recorded && !is_recorded_here).then(|| format!("not recorded on {}", self.release))
+    }
+
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let id = &scenario.id;
-        let found = self.traces.find(id, self.release).map_err(broken)?;
-        let Some((_, text)) = found else {
+        let Some(recording) = self.traces.find(id, self.release).map_err(broken)? else {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
                 why: format!("{id} has no recorded trace on {}", self.release),
@@ -113,37 +184,24 @@ impl Engine for Recorded {
                     .to_owned(),
             });
         };
-        let trace = parse_snapshot(&text).map_err(broken)?;
-        if trace.hash != scenario.hash {
+        if recording.header.hash != scenario.hash {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
                 why: format!(
                     "the recorded trace of {id} is stale: it was recorded for scenario hash {}, \
                      and the hash is now {}",
-                    trace.hash, scenario.hash
+                    recording.header.hash, scenario.hash
                 ),
-                hint: "record it again with `ci/record` (requires Go)".to_owned(),
+                hint: format!("record it again with `ci/record {id}` (requires Go)"),
             });
         }
+        let trace = recording.trace().map_err(broken)?;
         Ok(Box::new(RecordedSession { trace, api: 0, tick: 0, answers: Vec::new() }))
     }
 }
 
 fn broken(why: String) -> EngineError {
     EngineError::Broken { engine: NAME.into(), why, output: String::new() }
-}
-
-/// Reads the trace out of an insta snapshot: what stands below its front matter.
-///
-/// # Errors
-/// If it is no snapshot, or its content no trace.
-pub fn parse_snapshot(text: &str) -> Result<Trace, String> {
-    let body = text
-        .strip_prefix("---\n")
-        .and_then(|rest| rest.split_once("\n---\n"))
-        .map(|(_, body)| body)
-        .ok_or("a recorded trace without front matter")?;
-    text::read(body.trim_start_matches('\n')).map_err(|error| error.to_string())
 }
 
 struct RecordedSession {

@@ -6,6 +6,7 @@
 //! object of the cluster.
 
 pub mod api;
+pub mod as_text;
 pub mod derivation;
 pub mod flags;
 pub mod hpa;

@@ -5,22 +5,36 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::api::{HpaSpec, HpaStatus, Text};
+use super::as_text;
 use super::time::{Span, Time};
 
 /// Everything observable of one reconcile ("tick") of one HPA.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Observation {
     /// When the reconcile began.
+    #[serde(with = "as_text")]
     pub at: Time,
     /// Its duration: the time that it waited, for slow answers or before another attempt.
+    #[serde(default, skip_serializing_if = "is_zero", with = "as_text")]
     pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
     /// Sorted by kind; actions of one kind are in the order in which the controller took them.
+    #[serde(deserialize_with = "sorted")]
     actions: Vec<ControllerAction>,
+}
+
+fn is_zero(span: &Span) -> bool {
+    *span == Span::ZERO
+}
+
+fn sorted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ControllerAction>, D::Error> {
+    let actions: Vec<ControllerAction> = Deserialize::deserialize(deserializer)?;
+    Ok(Observation::new(Time::ZERO, "".into(), actions).actions)
 }
 
 /// One thing that a controller does in a reconcile.
@@ -185,6 +199,7 @@ pub enum EventType {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ApiAnswer {
     /// The time of the request.
+    #[serde(with = "as_text")]
     pub at: Time,
     /// The outcome of the request.
     #[serde(flatten)]

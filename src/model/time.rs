@@ -258,6 +258,15 @@ impl FromStr for Span {
     }
 }
 
+/// Reads the time since the scenario's start as a duration.
+impl FromStr for Time {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Time, SpanError> {
+        text.parse().map(|span: Span| Time::ZERO + span)
+    }
+}
+
 /// The nanoseconds of one number with its unit.
 fn part(number: &str, unit: &str) -> Result<i128, SpanError> {
     let scale: i128 = match unit {

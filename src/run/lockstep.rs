@@ -388,7 +388,8 @@ pub fn run_watched(
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let mut outcome = unfinished(scenario, &name, release);
     let trace = outcome.trace.clone();
-    if let Some(why) = scenario.unsupported_on(release) {
+    let unsupported = scenario.unsupported_on(release).or_else(|| engine.lacks(scenario));
+    if let Some(why) = unsupported {
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }

@@ -4,7 +4,6 @@
 //! are recorded and reviewed. Deliberately no comparison and no opinion here.
 
 pub mod text;
-mod text_metrics;
 pub mod wire;
 
 pub use crate::model::observation::{ApiAnswer, ApiOutcome, ControllerAction, Observation};

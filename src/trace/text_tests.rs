@@ -1,18 +1,34 @@
-//! The recorded form, written and read again.
+//! Recorded traces, written and read again.
 
 use super::*;
 use crate::model::api::{
-    ContainerResourceMetricStatus, CrossVersionObjectReference, ExternalMetricStatus,
-    LabelSelector, MetricIdentifier, MetricStatus, MetricValueStatus, ObjectMetricStatus,
-    PodsMetricStatus,
+    ConditionType, ContainerResourceMetricStatus, CrossVersionObjectReference,
+    ExternalMetricStatus, HpaSpec, LabelSelector, MetricIdentifier, MetricStatus,
+    MetricValueStatus, ObjectMetricStatus, PodsMetricStatus,
+};
+use crate::model::observation::{
+    ControllerAction, Event, EventType, Items, ScaleReplicas, ScaleWrite, SeriesValue, StatusWrite,
 };
 use crate::model::quantity::Quantity;
+use crate::model::rules::Release;
+use crate::model::time::Time;
+use crate::trace::ApiOutcome;
 
 fn quantity(text: &str) -> Option<Quantity> {
     Some(Quantity::parse(text).unwrap())
 }
 
-/// All kinds of reads and of statuses of metrics.
+/// Writes a trace, reads it again, and returns the lines below the header.
+fn round_trip(trace: &Trace) -> Vec<String> {
+    let releases: Releases = "1.30-1.37".parse().unwrap();
+    let text = write(trace, &releases).unwrap();
+    assert_eq!(read_header(&text).unwrap().releases, releases);
+    let release = "1.37".to_owned();
+    assert_eq!(read(&text).unwrap(), Trace { release, ..trace.clone() }, "{text}");
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// All kinds of queries and of metric statuses.
 fn everything() -> Trace {
     let selector =
         LabelSelector { match_labels: [("a".into(), "b".into())].into(), ..Default::default() };
@@ -80,13 +96,14 @@ fn everything() -> Trace {
 
 #[test]
 fn all_kinds_of_metrics_can_be_written_and_read() {
-    let trace = everything();
-    let text = write(&trace).unwrap();
-    assert_eq!(read(&text).unwrap(), trace, "{text}");
-    let short = r#"{"podsMetric":"rps","pods":"app=web","items":3}"#;
-    assert!(text.contains(short), "{text}");
-    let both = text.replace(short, r#"{"podsMetric":"rps","pods":"","items":3,"error":"x"}"#);
-    assert!(read(&both).is_err());
+    let lines = round_trip(&everything());
+    let query =
+        r#"{"podsMetric":{"metric":"rps","selector":"app=web","metricSelector":"","items":3}}"#;
+    let [line] = lines.as_slice() else { panic!("{lines:#?}") };
+    assert!(line.contains(query), "{line}");
+    let text = write(&everything(), &Releases::only(Release::NEWEST)).unwrap();
+    let both = text.replace(query, &query.replace("3}", r#"3,"error":"x"}"#));
+    assert!(both != text && read(&both).is_err());
 }
 
 #[test]
@@ -107,27 +124,118 @@ fn statuses_that_differ_have_different_lines() {
 }
 
 #[test]
-fn what_was_scaled_is_written_only_if_it_is_not_the_target() {
-    let (resource, name): (Arc<str>, Arc<str>) = ("deployments.apps".into(), "web".into());
-    let read_first = ControllerAction::GetScale {
-        resource: resource.clone(),
-        name: name.clone(),
-        answer: Ok(ScaleReplicas { replicas: 3, status_replicas: 3 }),
+fn all_kinds_of_actions_can_be_written_and_read() {
+    let scale = |error: Option<&str>| {
+        ControllerAction::UpdateScale(ScaleWrite {
+            resource: "deployments.apps".into(),
+            name: "web".into(),
+            replicas: 5,
+            error: error.map(Into::into),
+        })
     };
-    for error in [None, Some(Arc::from("conflict"))] {
-        for (to, short) in [("web", true), ("other", false)] {
-            let write_of = ScaleWrite {
-                resource: resource.clone(),
-                name: to.into(),
-                replicas: 5,
-                error: error.clone(),
-            };
-            let actions = [read_first.clone(), ControllerAction::UpdateScale(write_of)];
-            let tick = Observation::new(Time::ZERO, "".into(), actions);
-            let trace = Trace { ticks: vec![tick], ..Trace::default() };
-            let text = write(&trace).unwrap();
-            assert_eq!(read(&text).unwrap(), trace, "{text}");
-            assert_eq!(text.matches("deployments.apps").count(), if short { 1 } else { 2 });
-        }
-    }
+    let get = |answer| ControllerAction::GetScale {
+        resource: "deployments.apps".into(),
+        name: "web".into(),
+        answer,
+    };
+    let event = Event {
+        hpa: "web".into(),
+        type_: EventType::Warning,
+        reason: "FailedRescale".into(),
+        message: "no".into(),
+    };
+    let mut tick = Observation::new(
+        Time::from_secs(75),
+        "web".into(),
+        [
+            get(Ok(ScaleReplicas { replicas: 3, status_replicas: 3 })),
+            get(Err("down".into())),
+            ControllerAction::ListPodMetrics { selector: "a=b".into(), answer: Err("x".into()) },
+            scale(Some("conflict")),
+            scale(None),
+            ControllerAction::Event(event),
+            ControllerAction::Error { message: "no".into() },
+        ],
+    );
+    tick.took = Span::from_millis(20);
+    let name: Arc<str> = "web".into();
+    let outcomes = [
+        ApiOutcome::Stored { name: name.clone(), generation: 1, spec: HpaSpec::default().into() },
+        ApiOutcome::Refused { name: name.clone(), message: "no".to_owned() },
+        ApiOutcome::Deleted { name },
+    ];
+    let api = outcomes.map(|outcome| (0, ApiAnswer { at: Time::ZERO, outcome })).into();
+    let lines = round_trip(&Trace { api, ticks: vec![tick], ..Trace::default() });
+    assert_eq!(lines[2], r#"{"api":{"at":"0s","deleted":{"name":"web"}}}"#);
+    let begin = r#"{"reconcile":{"at":"1m15s","took":"20ms","hpa":"web","actions":[{"getScale":"#;
+    assert!(lines[3].starts_with(begin), "{}", lines[3]);
+}
+
+fn with_conditions(seconds: i64, conditions: &[(ConditionType, &'static str)]) -> Observation {
+    let conditions = conditions.iter().map(|(type_, reason)| Condition {
+        type_: *type_,
+        status: true,
+        reason: (*reason).into(),
+        message: "".into(),
+        last_transition_time: Time::ZERO,
+    });
+    let status = HpaStatus { conditions: conditions.collect(), ..HpaStatus::default() };
+    let write = StatusWrite { name: "web".into(), status, error: None };
+    Observation::new(
+        Time::from_secs(seconds),
+        "web".into(),
+        [ControllerAction::UpdateStatus(write)],
+    )
+}
+
+#[test]
+fn a_status_lists_only_the_conditions_that_changed() {
+    use ConditionType::{AbleToScale, ScalingActive, ScalingLimited};
+    let ticks = vec![
+        with_conditions(0, &[(AbleToScale, "A"), (ScalingActive, "B")]),
+        with_conditions(15, &[(AbleToScale, "A"), (ScalingActive, "C"), (ScalingLimited, "D")]),
+        with_conditions(30, &[(AbleToScale, "E"), (ScalingActive, "C")]),
+        with_conditions(45, &[(ScalingActive, "C"), (AbleToScale, "E")]),
+        with_conditions(60, &[]),
+    ];
+    let lines = round_trip(&Trace { ticks, ..Trace::default() });
+    let reset = r#"{"resetConditions":{"hpa":"web"}}"#;
+    let is_reset = |line: &String| line == reset;
+    let resets: Vec<bool> = lines.iter().map(is_reset).collect();
+    assert_eq!(resets, [false, false, true, false, true, false, true, false], "{lines:#?}");
+    let reasons = |line: &str| line.matches("reason").count();
+    assert_eq!([0, 1, 3, 5, 7].map(|line| reasons(&lines[line])), [2, 2, 2, 2, 0], "{lines:#?}");
+}
+
+#[test]
+fn equal_reconciles_at_equal_intervals_are_counted() {
+    let query =
+        ControllerAction::ListPodMetrics { selector: "a=b".into(), answer: Ok(Items { items: 1 }) };
+    let at = |seconds| Observation::new(Time::from_secs(seconds), "web".into(), [query.clone()]);
+    let mut ticks: Vec<_> = [0, 15, 30, 45, 70].map(at).into();
+    ticks[0].push(with_conditions(0, &[]).actions()[0].clone());
+    let lines = round_trip(&Trace { ticks: ticks.clone(), ..Trace::default() });
+    let repeat = |times: usize, every: &str| {
+        format!(r#"{{"repeat":{{"times":{times},"every":"{every}"}}}}"#)
+    };
+    assert_eq!(lines[1..], [repeat(3, "15s"), repeat(1, "25s")]);
+    // An answer of the API server in between separates them.
+    let deleted = ApiOutcome::Deleted { name: "web".into() };
+    let api = vec![(2, ApiAnswer { at: Time::from_secs(20), outcome: deleted })];
+    let lines = round_trip(&Trace { api, ticks, ..Trace::default() });
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    assert_eq!([&lines[1], &lines[3]], [&repeat(1, "15s"), &repeat(2, "15s")]);
+}
+
+#[test]
+fn an_error_names_its_line() {
+    let text = write(&everything(), &Releases::only(Release::NEWEST)).unwrap();
+    let wrong = format!("{text}{{\"reconcile\":{{\"at\":\"1 hour\"}}}}\n");
+    let error = read(&wrong).unwrap_err().to_string();
+    assert!(error.starts_with("line 3: \"1 hour\": "), "{error}");
+    assert!(read("").unwrap_err().to_string().starts_with("line 1: "));
+    let nothing_before =
+        text.lines().next().unwrap().to_owned() + "\n{\"repeat\":{\"times\":1,\"every\":\"15s\"}}";
+    let error = read(&nothing_before).unwrap_err().to_string();
+    assert_eq!(error, "line 2: there is no reconcile to repeat");
 }

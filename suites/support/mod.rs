@@ -9,6 +9,8 @@ pub mod moments;
 #[cfg(feature = "cli")]
 pub mod place;
 #[cfg(feature = "engines")]
+pub mod recording;
+#[cfg(feature = "engines")]
 pub mod trials;
 
 use std::path::{Path, PathBuf};

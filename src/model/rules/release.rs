@@ -87,6 +87,18 @@ impl Releases {
         Releases(vec![release])
     }
 
+    /// Returns true if it is one of them.
+    #[must_use]
+    pub fn contains(&self, release: Release) -> bool {
+        self.0.contains(&release)
+    }
+
+    /// The newest of them, if there are any.
+    #[must_use]
+    pub fn newest(&self) -> Option<Release> {
+        self.0.last().copied()
+    }
+
     /// Each of them, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Release> + '_ {
         self.0.iter().copied()
@@ -124,9 +136,16 @@ impl FromStr for Releases {
             }
             releases.extend(Release::supported().filter(|it| (from..=to).contains(it)));
         }
+        Ok(releases.into_iter().collect())
+    }
+}
+
+impl FromIterator<Release> for Releases {
+    fn from_iter<I: IntoIterator<Item = Release>>(releases: I) -> Releases {
+        let mut releases: Vec<Release> = releases.into_iter().collect();
         releases.sort_unstable();
         releases.dedup();
-        Ok(Releases(releases))
+        Releases(releases)
     }
 }
 

@@ -1,0 +1,140 @@
+//! Compares upstream's traces with the recorded ones, or records them.
+//!
+//! Recorded traces are no snapshots of insta: `cargo insta accept` must not be able to write one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use kube_lockstep::engine::recorded::{Recording, Traces};
+use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::scenario::Scenario;
+use kube_lockstep::trace::{Trace, text};
+use similar::TextDiff;
+
+/// The environment variable by which `ci/record` has traces recorded instead of compared.
+pub const RECORD: &str = "KUBE_LOCKSTEP_RECORD";
+
+/// What is done about a trace that is not as recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// The test fails.
+    Compare,
+    /// The trace is recorded.
+    Record,
+}
+
+impl Mode {
+    /// As the environment says.
+    pub fn get() -> Mode {
+        if std::env::var_os(RECORD).is_some() { Mode::Record } else { Mode::Compare }
+    }
+}
+
+/// Compares what upstream did in a scenario on a release with the recorded traces of the scenario,
+/// or records it. There is no trace if the release does not support the scenario.
+///
+/// # Errors
+/// The difference, and how to record it. If files can't be read or written.
+pub fn compare(
+    folder: &Path,
+    scenario: &Scenario,
+    release: Release,
+    trace: Option<&Trace>,
+    mode: Mode,
+) -> Result<(), String> {
+    let present = Traces::Folder(folder.to_owned()).read(&scenario.id)?;
+    let wanted = wanted(&present, scenario, release, trace)?;
+    if wanted == present {
+        return Ok(());
+    }
+    if mode == Mode::Record {
+        return write(folder, &present, &wanted).map_err(|error| error.to_string());
+    }
+    let id = &scenario.id;
+    let difference = difference(&present, &wanted, release);
+    Err(format!(
+        "{id} is not as recorded on {release}:\n{difference}\nIf upstream is right, record it with \
+         `ci/record --release {release} {id}`, and review the diff."
+    ))
+}
+
+/// The recorded traces with that of a release: those of other releases stay, unless they belong to
+/// an earlier version of the scenario.
+fn wanted(
+    present: &[Recording],
+    scenario: &Scenario,
+    release: Release,
+    trace: Option<&Trace>,
+) -> Result<Vec<Recording>, String> {
+    let mut releases: BTreeMap<Release, &Recording> = BTreeMap::new();
+    for recording in present.iter().filter(|it| it.header.hash == scenario.hash) {
+        releases.extend(recording.header.releases.iter().map(|release| (release, recording)));
+    }
+    let own = trace.map(|trace| recorded(trace, release)).transpose()?;
+    match &own {
+        Some(own) => releases.insert(release, own),
+        None => releases.remove(&release),
+    };
+    // Releases with the same trace share a file.
+    let mut shared: BTreeMap<&str, (Vec<Release>, &Recording)> = BTreeMap::new();
+    for (release, recording) in releases {
+        let (releases, _) = shared.entry(body(recording)).or_insert((Vec::new(), recording));
+        releases.push(release);
+    }
+    let mut wanted = Vec::new();
+    for (body, (releases, recording)) in shared {
+        let mut header = recording.header.clone();
+        header.releases = releases.into_iter().collect();
+        let header = serde_json::to_string(&header).map_err(|error| error.to_string())?;
+        wanted.push(Recording::new(format!("{header}\n{body}"))?);
+    }
+    wanted.sort_by_key(|recording| recording.header.releases.newest());
+    Ok(wanted)
+}
+
+/// A trace in its recorded form, which must hold all of it.
+fn recorded(trace: &Trace, release: Release) -> Result<Recording, String> {
+    let text = text::write(trace, &Releases::only(release)).map_err(|error| error.to_string())?;
+    let recording = Recording::new(text)?;
+    let read = Trace { release: trace.release.clone(), ..recording.trace()? };
+    if read == *trace { Ok(recording) } else { Err(format!("it is read as {read:#?}")) }
+}
+
+/// Everything below the header.
+fn body(recording: &Recording) -> &str {
+    recording.text.split_once('\n').map_or("", |(_, body)| body)
+}
+
+fn difference(present: &[Recording], wanted: &[Recording], release: Release) -> String {
+    let on = |recordings: &[Recording]| {
+        recordings.iter().find(|it| it.header.releases.contains(release)).cloned()
+    };
+    match (on(present), on(wanted)) {
+        (None, _) => "not recorded".to_owned(),
+        (Some(old), None) => format!("{} is recorded, but the scenario is skipped", old.path()),
+        (Some(old), Some(new)) if old.header.hash != new.header.hash => {
+            format!("{} was recorded before the scenario changed", old.path())
+        }
+        (Some(old), Some(new)) if body(&old) == body(&new) => {
+            "its folder holds other files than `ci/record` writes".to_owned()
+        }
+        (Some(old), Some(new)) => TextDiff::from_lines(body(&old), body(&new))
+            .unified_diff()
+            .context_radius(0)
+            .header(&format!("recorded {}", old.path()), "upstream")
+            .to_string(),
+    }
+}
+
+fn write(folder: &Path, present: &[Recording], wanted: &[Recording]) -> std::io::Result<()> {
+    for recording in present {
+        fs::remove_file(folder.join(recording.path()))?;
+    }
+    for recording in wanted {
+        let path = folder.join(recording.path());
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(path, recording.text.as_bytes())?;
+    }
+    Ok(())
+}
