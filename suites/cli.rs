@@ -518,7 +518,7 @@ timeline:
 
 #[test]
 fn one_of_several_hpas_can_be_selected() {
-    let of = "several/more-of-them-than-workers";
+    let of = "several/more-hpas-than-workers";
     let explain = |hpa: &str| {
         let explain = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", hpa]);
         { explain }.assert().code(0)
