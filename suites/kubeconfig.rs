@@ -9,6 +9,8 @@
 
 #[path = "kubeconfig/disturbed.rs"]
 mod disturbed;
+#[path = "kubeconfig/rights.rs"]
+mod rights;
 mod support;
 
 use std::fs;
@@ -101,7 +103,7 @@ fn main() -> ExitCode {
 
 type Test = fn(&Arc<Place>) -> Result<(), Failed>;
 
-const TESTS: [(&str, Test); 14] = [
+const TESTS: [(&str, Test); 16] = [
     ("fixtures_conform_and_nothing_is_left", conform),
     ("a_controller_that_is_not_as_it_seems_diverges", diverge),
     ("without_consent_nothing_is_made", without_consent),
@@ -116,6 +118,8 @@ const TESTS: [(&str, Test); 14] = [
     ("a_controller_manager_that_stood_still_is_no_divergence", disturbed::stood_still),
     ("what_may_not_be_watched_is_no_divergence", disturbed::not_shown),
     ("a_metrics_api_that_is_put_back_is_no_divergence", disturbed::put_back),
+    ("runs_use_each_right_of_the_manifest_and_no_other", rights::each_is_used),
+    ("a_run_without_a_right_of_the_manifest_fails_and_names_it", rights::each_is_needed),
 ];
 
 /// A cluster, and the files by which it is reached.
@@ -130,6 +134,11 @@ struct Place {
 impl Place {
     /// A cluster whose controller has these flags, but for its sync period.
     fn new(flags: Flags) -> Result<Place, EngineError> {
+        let flags = Flags { sync_period: Span::from_secs(1), ..flags };
+        Place::start(&Options { flags, ..Options::default() })
+    }
+
+    fn start(options: &Options) -> Result<Place, EngineError> {
         let broken = |why: String| EngineError::Broken {
             engine: embedded::NAME.into(),
             why,
@@ -137,9 +146,7 @@ impl Place {
         };
         let told = &mut |_: &str, _| {};
         let program = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), told)?;
-        let flags = Flags { sync_period: Span::from_secs(1), ..flags };
-        let options = Options { flags, ..Options::default() };
-        let cluster = Running::start(&program, &options)?;
+        let cluster = Running::start(&program, options)?;
         let made = || -> Result<_, Box<dyn std::error::Error>> {
             let folder = tempfile::tempdir()?;
             fs::write(folder.path().join("config"), cluster.driver_kubeconfig()?)?;

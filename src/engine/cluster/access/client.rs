@@ -100,14 +100,18 @@ mod tests {
     fn only_what_is_ours_by_name_may_be_changed() {
         let role: Value = serde_json::from_str(ROLE).unwrap();
         let rules = role["rules"].as_array().unwrap();
-        let named = |resource: &str| {
-            let mut of = rules.iter().filter(|rule| rule["resources"] == json!([resource]));
-            of.find_map(|rule| rule["resourceNames"].as_array()).unwrap()
+        let named = |resource: &str, verb: &str| {
+            let is_it = |rule: &&Value| {
+                let verbs = rule["verbs"].as_array().unwrap();
+                rule["resources"] == json!([resource]) && verbs.contains(&verb.into())
+            };
+            rules.iter().filter(is_it).find_map(|rule| rule["resourceNames"].as_array()).unwrap()
         };
         let groups = GROUPS.map(|(group, _)| group);
         let mut all: Vec<String> = api_services(&groups).map(|(name, ..)| name).collect();
+        assert_eq!(*named("apiservices", "update"), all);
         all.push(format!("{}.{}", PROBE.1, PROBE.0));
-        assert_eq!(*named("apiservices"), all);
-        assert_eq!(*named("deployments"), [PULSE]);
+        assert_eq!(*named("apiservices", "delete"), all);
+        assert_eq!(*named("deployments", "patch"), [PULSE]);
     }
 }

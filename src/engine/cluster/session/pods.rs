@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -271,11 +271,6 @@ impl PodDriver {
     /// The target's objects of the API.
     fn targets(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource)
-    }
-
-    /// Deletes the target, with its pods.
-    pub(crate) async fn delete_target(&self) {
-        let _ = self.targets().delete(&self.name, &DeleteParams::background()).await;
     }
 
     /// Lets go of all pods that are held.

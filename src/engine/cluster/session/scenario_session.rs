@@ -311,12 +311,11 @@ impl Scene {
             return;
         }
         let client = &self.stage.client;
-        // What would go on working in a namespace that is going would only write of its failures.
+        // Its controller would go on reconciling it, and record failures in the namespace.
         let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client.clone(), &self.namespace);
         for name in &self.hpas {
             let _ = hpas.delete(name, &at_once()).await;
         }
-        self.pods.delete_target().await;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         // A cluster that is gone has no namespaces either.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;
