@@ -70,7 +70,7 @@ struct Checkout {
 
 impl Checkout {
     fn new() -> Result<Checkout, Failed> {
-        let version = build::version(build::What::Host, Release::NEWEST).ok_or("no version")?;
+        let version = build::version(build::Artifact::Host, Release::NEWEST).ok_or("no version")?;
         let published = module("k8s.io/kubernetes", &version)?;
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let made = Checkout { folder: root.join("kubernetes"), cache: root.join("cache") };

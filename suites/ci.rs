@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 
 /// `ci/resolve` adds the newest release again, and gives the files that are there.
 fn resolves() -> Result<(), Failed> {
-    let version = build::version(build::What::Host, Release::NEWEST).ok_or("no version")?;
+    let version = build::version(build::Artifact::Host, Release::NEWEST).ok_or("no version")?;
     let folder = tempfile::tempdir()?;
     let output = Command::new(support::repository().join("ci/resolve"))
         .arg(version.trim_start_matches('v'))
@@ -65,9 +65,9 @@ fn resolves() -> Result<(), Failed> {
 /// `ci/resolve` names.
 fn control_planes() -> Result<(), Failed> {
     let script = fs::read_to_string(support::repository().join("ci/resolve"))?;
-    for release in build::supported(build::What::ControlPlane) {
-        let version = build::version(build::What::ControlPlane, release).ok_or("no version")?;
-        assert_eq!(build::version(build::What::Host, release).as_ref(), Some(&version));
+    for release in build::supported(build::Artifact::ControlPlane) {
+        let version = build::version(build::Artifact::ControlPlane, release).ok_or("no version")?;
+        assert_eq!(build::version(build::Artifact::Host, release).as_ref(), Some(&version));
         let staging = version.replacen("v1.", "v0.", 1);
         let file = format!("upstream/controlplane/versions/v{release}.mod");
         let text = fs::read_to_string(support::repository().join(&file))?;

@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         docker,
         scenarios(&fixtures),
     ];
-    let upstream = program(build::What::Host, upstream::NAME, release);
+    let upstream = program(build::Artifact::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
     let recorded = recorded_engine(&fixtures, release);
     let engines = [vec![upstream, recorded, model_engine(release)], wall_clock].concat();
@@ -272,7 +272,7 @@ fn loopback() -> Option<Check> {
 }
 
 /// An engine that is built from upstream's code.
-fn program(what: build::What, name: &str, release: Release) -> Check {
+fn program(what: build::Artifact, name: &str, release: Release) -> Check {
     let builds = format!("`kube-lockstep run --engine {name} --release {release}`");
     let name = format!("{name} {release}");
     if !build::supports(what, release) {

@@ -171,7 +171,7 @@ fn engine(
             Box::new(Upstream::of_checkout(program.clone(), name.clone(), release))
         }));
     }
-    let program = build::ensure(build::What::Host, release, stop, &mut progress);
+    let program = build::ensure(build::Artifact::Host, release, stop, &mut progress);
     let program = program.map_err(Failure::from)?;
     Ok(Box::new(move || Box::new(Upstream::new(program.clone(), release))))
 }

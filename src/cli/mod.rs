@@ -160,7 +160,7 @@ struct Source {
 fn release(text: &str) -> Result<Release, String> {
     let release = Release::known(text)?;
     let plain = text.trim_start_matches('v');
-    let there = build::version(build::What::Host, release).unwrap_or_default();
+    let there = build::version(build::Artifact::Host, release).unwrap_or_default();
     let there = there.trim_start_matches('v');
     if plain.matches('.').count() > 1 && plain != there {
         return Err(format!(
@@ -447,7 +447,7 @@ mod tests {
         let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
         assert_eq!(release("1.18"), Ok(minor));
         assert_eq!(release("v1.37.2"), Ok(patch));
-        let there = build::version(build::What::Host, minor).unwrap_or_default();
+        let there = build::version(build::Artifact::Host, minor).unwrap_or_default();
         assert_eq!(release(&there), Ok(minor));
         for wrong in ["1.18.3", "1.9.99", "v1.37.00"] {
             let error = release(wrong).expect_err(wrong);

@@ -52,8 +52,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         });
         rows.push(Row {
             release,
-            live: build::version(build::What::Host, release),
-            control_plane: build::version(build::What::ControlPlane, release),
+            live: build::version(build::Artifact::Host, release),
+            control_plane: build::version(build::Artifact::ControlPlane, release),
             kept: kept.count(),
             recorded: runs.count(),
             changes: CHANGES.iter().filter(|change| change.since == release).collect(),

@@ -72,8 +72,12 @@ impl Upstreams {
         }
         let engine = self.engines.entry(release).or_insert_with(|| {
             let mut progress = |what: &str, done| self.preparing.tell(what, done);
-            let program =
-                build::ensure(build::What::Host, release, &AtomicBool::new(false), &mut progress);
+            let program = build::ensure(
+                build::Artifact::Host,
+                release,
+                &AtomicBool::new(false),
+                &mut progress,
+            );
             program.map(|program| Upstream::new(program, release)).map_err(|error| match error {
                 EngineError::Unavailable { why, hint, .. } => {
                     format!("{} {release} can't run here: {why}; {hint}", upstream::NAME)

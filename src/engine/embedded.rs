@@ -16,8 +16,8 @@ use crate::engine::EngineError;
 use crate::engine::cluster::provision::embedded::{ControlPlane, DRIVER};
 use crate::engine::cluster::settings::Settings;
 use crate::engine::upstream::build;
+use crate::engine::upstream::build::Artifact;
 use crate::engine::upstream::build::Progress;
-use crate::engine::upstream::build::What;
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
 
@@ -25,7 +25,7 @@ pub use super::registry::EMBEDDED as NAME;
 
 /// The releases with a control plane, oldest first.
 pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
-    build::supported(What::ControlPlane)
+    build::supported(Artifact::ControlPlane)
 }
 
 /// The program of a release; builds it if necessary.
@@ -37,7 +37,7 @@ pub fn ensure(
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<std::path::PathBuf, EngineError> {
-    build::ensure(What::ControlPlane, release, stop, progress).map_err(|error| match error {
+    build::ensure(Artifact::ControlPlane, release, stop, progress).map_err(|error| match error {
         EngineError::Unavailable { why, hint, .. } => {
             EngineError::Unavailable { engine: NAME.into(), why, hint }
         }

@@ -121,7 +121,7 @@ impl Engine {
         let ready = |engine: Box<dyn AnyEngine>| Ready { engine, note: None };
         let upstream = || {
             let stop = AtomicBool::new(false);
-            let program = build::ensure(build::What::Host, release, &stop, &mut |_, _| {})?;
+            let program = build::ensure(build::Artifact::Host, release, &stop, &mut |_, _| {})?;
             Ok(ready(Box::new(Upstream::new(program, release))))
         };
         match self {

@@ -115,7 +115,8 @@ fn choose(plan: &Plan, release: Release, sink: &mut dyn FnMut(Event)) -> Choice 
         if let Some(program) = &plan.program {
             return Ok(Chosen::Program(program.clone()));
         }
-        build::ensure(build::What::Host, release, &plan.stop, &mut progress).map(Chosen::Upstream)
+        build::ensure(build::Artifact::Host, release, &plan.stop, &mut progress)
+            .map(Chosen::Upstream)
     };
     match plan.engine {
         EngineChoice::Upstream => Ok((upstream()?, None)),

@@ -298,11 +298,9 @@ pub(super) fn each_is_needed(_: &Arc<Place>) -> Result<(), Failed> {
             first.into_iter().chain(std::iter::from_fn(next)).enumerate()
         {
             grant(&place, without(&all, rule, &right), 2 * version)?;
-            let begin = Instant::now();
             if let Err(why) = is_missed(&place, &right, &scenarios) {
                 wrong.push(format!("{right}: {}", why.message().unwrap_or_default()));
             }
-            eprintln!("{right}: {:.1?}", begin.elapsed());
             grant(&place, all.clone(), 2 * version + 1)?;
             if place.is_clean().is_err() {
                 place.command(&["cluster", "clean"]).output()?;

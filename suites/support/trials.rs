@@ -132,7 +132,12 @@ impl Suite {
     /// Upstream's engine of a release in virtual time, built if it was not.
     pub fn upstream(&self, release: Release) -> Requirement<PathBuf> {
         self.require(&format!("upstream {release}"), || {
-            build::ensure(build::What::Host, release, &AtomicBool::new(false), &mut self.stages())
+            build::ensure(
+                build::Artifact::Host,
+                release,
+                &AtomicBool::new(false),
+                &mut self.stages(),
+            )
         })
     }
 

@@ -11,7 +11,7 @@ use crate::model::rules::Release;
 pub(super) fn checks(release: Release) -> (Option<Check>, Vec<Check>) {
     let docker = containers::docker_version();
     let no_docker = docker.is_err().then_some("Docker");
-    let embedded = program(build::What::ControlPlane, embedded::NAME, release);
+    let embedded = program(build::Artifact::ControlPlane, embedded::NAME, release);
     let image = image(release, no_docker, &embedded);
     let engines =
         vec![embedded, image, k3s(release, no_docker), kind(release, no_docker), existing()];

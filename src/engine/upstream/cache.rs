@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy;
 
-use super::build::Progress;
+use super::artifact::Progress;
 use super::go::{WITHOUT, unavailable};
 use crate::engine::EngineError;
 
@@ -34,8 +34,8 @@ const BUILDING: &str = "building-";
 const OLD_BUILDING: &str = "build-";
 const OLD_LOCK: &str = "engines/.lock";
 
-/// The interval at which a build checks whether it can begin.
-const GLANCE: Duration = Duration::from_millis(100);
+/// The interval at which a build checks whether it can begin: file locks have no notification.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The cache folder: `$KUBE_LOCKSTEP_CACHE`, else `kube-lockstep` in the user's cache folder.
 ///
@@ -52,15 +52,27 @@ pub fn cache_folder() -> Result<PathBuf, EngineError> {
     Ok(strategy.cache_dir().join("kube-lockstep"))
 }
 
+/// The error for an unusable cache folder.
+pub(super) fn not_usable(cache: &Path, problem: &str, error: &io::Error) -> EngineError {
+    unavailable(
+        format!("{problem}: {error}"),
+        format!(
+            "check that {} is writable and has free space, or set {CACHE_VARIABLE} to another \
+             folder; {WITHOUT}",
+            cache.display()
+        ),
+    )
+}
+
 /// The engines that this process uses, locked until it ends.
 static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
 /// Protects an engine from removal while this process runs. Returns true if the engine exists.
 pub(super) fn hold(program: &Path) -> bool {
     let Ok(file) = File::open(program) else { return false };
-    // A file system without locks is no reason not to run.
+    // A file system without locks must not prevent runs.
     let _ = file.lock_shared();
-    // It may have been removed between the two.
+    // It may have been removed before it was locked.
     let there = program.is_file();
     if there && let Ok(mut held) = HELD.lock() {
         held.push(file);
@@ -77,11 +89,11 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(cache: &Path) -> io::Result<Scratch> {
-        // Held only for a moment: nobody takes a folder that is not locked yet for a left one.
+        // Held only briefly, so that no process takes a folder that is not locked yet for a leftover.
         let all = File::create(cache.join(".lock"))?;
         all.lock()?;
         for left in left_by_builds(cache) {
-            // Best effort: a folder that can't be removed does not keep a build from being made.
+            // Best effort: a folder that can't be removed does not prevent a build.
             let _ = fs::remove_dir_all(left);
         }
         let folder = tempfile::Builder::new().prefix(BUILDING).tempdir_in(cache)?;
@@ -124,11 +136,11 @@ pub(super) fn lock(
     progress: Progress<'_>,
 ) -> io::Result<Option<File>> {
     let file = File::create(path)?;
-    let mut told = false;
+    let mut reported = false;
     while !stop.load(Ordering::Relaxed) {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => wait(&mut told, progress),
+            Err(TryLockError::WouldBlock) => wait(&mut reported, progress),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
@@ -136,32 +148,32 @@ pub(super) fn lock(
 }
 
 /// Takes one of the build slots; waits until one is free or `stop` is set.
-pub(super) fn place(
+pub(super) fn build_slot(
     engines: &Path,
-    places: usize,
+    slots: usize,
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> io::Result<Option<File>> {
-    let mut told = false;
+    let mut reported = false;
     while !stop.load(Ordering::Relaxed) {
-        for place in 1..=places.max(1) {
-            let file = File::create(engines.join(format!(".place-{place}.lock")))?;
+        for slot in 1..=slots.max(1) {
+            let file = File::create(engines.join(format!(".place-{slot}.lock")))?;
             match file.try_lock() {
                 Ok(()) => return Ok(Some(file)),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        wait(&mut told, progress);
+        wait(&mut reported, progress);
     }
     Ok(None)
 }
 
-fn wait(told: &mut bool, progress: Progress<'_>) {
-    if !std::mem::replace(told, true) {
+fn wait(reported: &mut bool, progress: Progress<'_>) {
+    if !std::mem::replace(reported, true) {
         progress("waiting for another build", None);
     }
-    std::thread::sleep(GLANCE);
+    std::thread::sleep(POLL_INTERVAL);
 }
 
 /// An entry of the cache folder.
@@ -195,7 +207,7 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
     }
     let left = left_by_builds(cache);
     let is_build = |path: &PathBuf| starts_with(path, BUILDING) && !left.contains(path);
-    // A build that is under way may need a link at any time.
+    // A running build may use a link at any time.
     if !entries(cache).iter().any(is_build) {
         let links = entries(&cache.join(STAGING)).into_iter().filter(|path| path.is_symlink());
         for path in links {
@@ -218,8 +230,8 @@ fn starts_with(path: &Path, begin: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begin))
 }
 
-/// Whether it is the lock of a missing engine and would not be built again, and which nobody has.
-/// Those of places are few, and always the same.
+/// Whether it is the unused lock of an engine that is missing and would not be built again. The
+/// locks of build slots are few, and always the same.
 fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> bool {
     let engine = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
     let Some(engine) = engine.filter(|engine| !engine.starts_with("place-")) else { return false };
@@ -229,7 +241,7 @@ fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> b
 
 /// Removes an entry from the cache folder. Returns false if it is in use.
 pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
-    // A link is removed, and never what it leads to.
+    // Removes a link, never its target.
     if entry.path.is_symlink() {
         return fs::remove_file(&entry.path).map(|()| true);
     }
@@ -255,14 +267,14 @@ pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
 /// Removes an engine unless it is in use.
 pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
-        // Somebody else was faster.
+        // Another process removed it first.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         other => other?,
     };
     match file.try_lock() {
         Ok(()) => {
             fs::remove_file(path)?;
-            // Its lock goes with it, unless it is being built anew.
+            // Also removes its lock, unless it is being rebuilt.
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let lock = path.with_file_name(format!(".{name}.lock"));
             if File::open(&lock).is_ok_and(|file| file.try_lock().is_ok()) {
@@ -301,21 +313,21 @@ mod tests {
     fn parallel_builds_are_limited_and_the_next_one_waits() {
         let folder = tempfile::tempdir().expect("a folder");
         let stop = AtomicBool::new(false);
-        let take = |progress: Progress<'_>| place(folder.path(), 2, &stop, progress);
+        let take = |progress: Progress<'_>| build_slot(folder.path(), 2, &stop, progress);
         let first = take(&mut |what, _| panic!("{what}")).expect("a lock");
         let second = take(&mut |what, _| panic!("{what}")).expect("a lock");
         assert!(first.is_some() && second.is_some());
         std::thread::scope(|threads| {
-            let (told, hears) = std::sync::mpsc::channel();
+            let (reported, hears) = std::sync::mpsc::channel();
             let third = threads.spawn(move || {
-                take(&mut |what, _| told.send(what.to_owned()).expect("somebody listens"))
+                take(&mut |what, _| reported.send(what.to_owned()).expect("the receiver exists"))
             });
             assert_eq!(hears.recv().as_deref(), Ok("waiting for another build"));
             drop(first);
             assert!(third.join().expect("no panic").expect("a lock").is_some());
         });
         stop.store(true, Ordering::Relaxed);
-        assert!(take(&mut |_, _| {}).expect("no error").is_none(), "it does not wait for ever");
+        assert!(take(&mut |_, _| {}).expect("no error").is_none(), "it stops waiting");
     }
 
     #[test]
@@ -345,7 +357,7 @@ mod tests {
         for stale in ["old", "0", "building-left"] {
             assert!(names.contains(&(stale.to_owned(), true)), "{stale}: {names:?}");
         }
-        assert_eq!(names.len(), 4, "the build that is under way is not told: {names:?}");
+        assert_eq!(names.len(), 4, "the running build is not listed: {names:?}");
         // As another process would hold them.
         let held = [engines.join("old"), checkout.join("engine-0")].map(|path| {
             let file = File::open(path).expect("a file");

@@ -1,9 +1,9 @@
 //! Builds the engine program of a local Kubernetes checkout, so that developers of the controller
 //! can run scenarios on their working tree.
 //!
-//! The checkout and its staging modules replace the published ones in a mod file that is made for
-//! it. Go resolves the rest, and decides what has to be compiled again: what is built lies in a
-//! folder of the checkout's own, never among the engines of releases.
+//! The checkout and its staging modules replace the published modules in a mod file that is written
+//! for it. Go resolves the rest, and recompiles only changed packages. The programs are in a folder
+//! of the checkout, never among the engines of releases.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,13 +14,10 @@ use std::sync::atomic::AtomicBool;
 
 use sha2::{Digest, Sha256};
 
-use super::NAME;
-use super::build::{
-    HOST, Progress, SOURCES, What, builds_at_a_time, cache_folder, compile, find_go, flags, hex,
-    interrupted, mod_file, not_usable, supported,
-};
-use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch};
-use super::go;
+use super::artifact::{Artifact, HOST, NAME, Progress, SOURCES, hex, quoted, supported};
+use super::build::{builds_at_a_time, compile, flags};
+use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch, cache_folder, not_usable};
+use super::go::{self, find_go, interrupted};
 use crate::engine::EngineError;
 use crate::model::rules::Release;
 
@@ -89,12 +86,12 @@ impl Checkout {
             }
         }
         let found = release(&folder);
-        let newest = supported(What::Host).next_back().unwrap_or(Release::NEWEST);
+        let newest = supported(Artifact::Host).next_back().unwrap_or(Release::NEWEST);
         let api = match &found {
             Some((release, _)) if *release < newest => *release,
             _ => newest,
         };
-        if !supported(What::Host).any(|release| release == api) {
+        if !supported(Artifact::Host).any(|release| release == api) {
             let says = found.map(|(_, file)| format!(" according to {file}")).unwrap_or_default();
             return Err(error(format!("release {api}{says}, can't be built"), &builds()));
         }
@@ -104,7 +101,7 @@ impl Checkout {
     /// The name of the engine, which is different from `upstream` in reports.
     #[must_use]
     pub fn name(&self) -> String {
-        // A path of dots alone says nothing.
+        // A path of dots only is not a useful name.
         let named = self.path.file_name().is_some();
         let path = if named { &self.path } else { &self.folder };
         format!("{NAME} {}", path.display())
@@ -137,7 +134,7 @@ impl Checkout {
     /// recompiled.
     ///
     /// # Errors
-    /// If there is no Go, or the build fails (with what the compiler said).
+    /// If there is no Go, or the build fails (with the compiler's output).
     pub fn build(&self, stop: &AtomicBool, progress: Progress<'_>) -> Result<PathBuf, EngineError> {
         let cache = cache_folder()?;
         find_go()?;
@@ -148,22 +145,22 @@ impl Checkout {
         let lock = cache::lock(&own.join(".lock"), stop, progress).map_err(failed)?;
         let _lock = lock.ok_or_else(interrupted)?;
         let scratch = Scratch::new(&cache).map_err(failed)?;
-        let made_of = self.write_sources(&own).map_err(failed)?;
+        let inputs = self.write_sources(&own).map_err(failed)?;
         let mut build = go::Build {
             name: &self.name(),
             sources: &own,
             scratch: scratch.path(),
             flags: self.flags("mod"),
-            of: HOST,
+            target: HOST,
             stop,
         };
-        // Go writes into the mod file what it needs besides, and then holds to it.
+        // Go adds further requirements to the mod file, and keeps to them from then on.
         go::go(&build, &["list", "-deps", "-test"], &mut |line, _| {
             if let Some(module) = line.strip_prefix("go: downloading ") {
                 progress(&format!("{}: downloading {module}", build.name), None);
             }
         })?;
-        fs::write(own.join(MADE_OF), made_of).map_err(failed)?;
+        fs::write(own.join(INPUTS), inputs).map_err(failed)?;
         build.flags = self.flags("readonly");
         let output = scratch.path().join("engine");
         compile(&build, build.name, &output, progress)?;
@@ -174,38 +171,38 @@ impl Checkout {
         flags(MOD, self.api, builds_at_a_time(), mode)
     }
 
-    /// Puts the sources of the host, and the mod file, into the folder of the checkout. Says what
-    /// the mod file was made of: that is written there once Go has resolved it.
+    /// Writes the sources of the host, and the mod file, to the folder of the checkout. Returns the
+    /// inputs of the mod file, which are written there once Go has resolved it.
     fn write_sources(&self, own: &Path) -> io::Result<String> {
         fs::write(own.join(ORIGIN), self.folder.as_os_str().as_encoded_bytes())?;
-        // A file that is gone from the sources must be gone there.
+        // A file that was removed from the sources must not stay.
         let sources = own.join("virtual");
         if sources.exists() {
             fs::remove_dir_all(&sources)?;
         }
         SOURCES.extract(own)?;
         let theirs = fs::read_to_string(self.folder.join("go.mod"))?;
-        let released = embedded(&mod_file(self.api));
+        let released = embedded(&Artifact::Host.mod_file(self.api));
         let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
-        // What Go has added to both stays, unless something that they were made of has changed.
-        let made = format!("{module}\n{sums}");
-        let made_of = own.join(MADE_OF);
-        match fs::read_to_string(&made_of) {
-            Ok(before) if before == made => return Ok(made),
-            Ok(_) => fs::remove_file(&made_of)?,
+        // The additions of Go are kept as long as the inputs are the same.
+        let inputs_now = format!("{module}\n{sums}");
+        let inputs = own.join(INPUTS);
+        match fs::read_to_string(&inputs) {
+            Ok(before) if before == inputs_now => return Ok(inputs_now),
+            Ok(_) => fs::remove_file(&inputs)?,
             Err(_) => {}
         }
         fs::write(own.join(MOD), module)?;
         fs::write(own.join(SUM), sums)?;
-        Ok(made)
+        Ok(inputs_now)
     }
 
-    /// The mod file: the checkout in place of the release, its staging modules in place of theirs.
-    /// Those that it does not have on disk, as a published module has none, are a release's.
+    /// The mod file: the checkout and its staging modules replace the published modules. Staging
+    /// modules that are not on disk, as in a published module, come from a release.
     fn mod_file(&self, theirs: &str, released: &str) -> String {
         let mut text =
             format!("module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {MODULE} v0.0.0\n");
-        // What the host needs and the checkout does not: by itself, Go would take the newest.
+        // Modules that only the host requires: by default, Go would use the newest versions.
         let known = |module: &str| requirements(theirs).any(|(known, _)| known == module);
         for (module, version) in requirements(released).filter(|(module, _)| !known(module)) {
             if !module.starts_with("k8s.io/") {
@@ -231,10 +228,10 @@ impl Checkout {
         text
     }
 
-    /// What is known of the modules' sums: by the release, and by the checkout.
+    /// The checksums of the modules, from the release and from the checkout.
     fn sums(&self) -> io::Result<String> {
         let theirs = fs::read_to_string(self.folder.join("go.sum"))?;
-        let ours = mod_file(self.api).replace(".mod", ".sum");
+        let ours = Artifact::Host.mod_file(self.api).replace(".mod", ".sum");
         let lines: BTreeSet<&str> = embedded(&ours).lines().chain(theirs.lines()).collect();
         Ok(lines.into_iter().map(|line| format!("{line}\n")).collect())
     }
@@ -242,10 +239,10 @@ impl Checkout {
 
 const MOD: &str = "checkout.mod";
 const SUM: &str = "checkout.sum";
-const MADE_OF: &str = "made-of";
+const INPUTS: &str = "made-of";
 
-/// Puts an engine into place, under a name made of what is in it: others of the same checkout may
-/// be running. Those that are not are removed.
+/// Installs an engine under a name derived from its content, because other engines of the same
+/// checkout may be running. Removes those that are not.
 fn keep(own: &Path, output: &Path) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     io::copy(&mut File::open(output)?, &mut HashWriter(&mut hash))?;
@@ -254,7 +251,7 @@ fn keep(own: &Path, output: &Path) -> io::Result<PathBuf> {
     cache::hold(&program);
     let others = cache::entries(own).into_iter().filter(|path| cache::is_engine(path));
     for other in others.filter(|path| *path != program) {
-        // Best effort: what is left now goes the next time.
+        // Best effort: the next build tries again.
         let _ = cache::remove_engine(&other);
     }
     Ok(program)
@@ -277,15 +274,10 @@ fn embedded(path: &str) -> &'static str {
     SOURCES.get_file(path).and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
-/// A path as a mod file takes it, whatever is in it.
-pub(super) fn quoted(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('\\', r"\\").replace('"', r#"\""#);
-    format!("\"{path}\"")
-}
-
 /// The hint that lists the supported releases.
 fn builds() -> String {
-    let (oldest, newest) = (supported(What::Host).next(), supported(What::Host).next_back());
+    let (oldest, newest) =
+        (supported(Artifact::Host).next(), supported(Artifact::Host).next_back());
     let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::NEWEST));
     format!(
         "checkouts of {oldest} to {newest} can be built, and newer ones as long as they are \
@@ -300,7 +292,7 @@ fn module(folder: &Path) -> Option<String> {
     Some(name.trim().trim_matches('"').to_owned())
 }
 
-/// What a mod file requires for itself: modules and versions.
+/// The direct requirements of a mod file: modules and versions.
 fn requirements(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().filter(|line| !line.contains("// indirect"));
     lines.filter_map(|line| {
@@ -311,7 +303,7 @@ fn requirements(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The replacements of a mod file: what, and by what.
+/// The replacements of a mod file: modules and their replacements.
 fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let pairs =
@@ -319,7 +311,7 @@ fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
     pairs.map(|(module, by)| (module.trim(), by.trim()))
 }
 
-/// The release of a checkout and the file that says so: the version of its own binaries, else its
+/// The release of a checkout and the file that names it: the version of its binaries, else its
 /// newest changelog.
 fn release(folder: &Path) -> Option<(Release, String)> {
     if let Ok(text) = fs::read_to_string(folder.join(BASE)) {
@@ -342,7 +334,7 @@ fn release(folder: &Path) -> Option<(Release, String)> {
 mod tests {
     use super::*;
 
-    /// A folder that looks like a checkout, with these files besides.
+    /// A folder with these files.
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         for (path, text) in files {
@@ -362,7 +354,7 @@ mod tests {
     const SOURCE: (&str, &str) = ("pkg/controller/podautoscaler/horizontal.go", "package p\n");
 
     #[test]
-    fn modules_that_are_on_disk_are_taken_from_there() {
+    fn modules_on_disk_replace_published_ones() {
         let folder =
             folder(&[GO_MOD, SOURCE, ("staging/src/k8s.io/api/go.mod", "module k8s.io/api\n")]);
         let checkout = Checkout::open(folder.path()).expect("a checkout");
@@ -387,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_release_is_that_of_the_tree_else_of_the_changelog() {
+    fn the_release_comes_from_the_tree_else_from_the_changelog() {
         let base = "const (\n\tDefaultKubeBinaryVersion = \"1.36\"\n)\n";
         let changelogs = [("CHANGELOG/CHANGELOG-1.9.md", ""), ("CHANGELOG/CHANGELOG-1.35.md", "")];
         let rules = |files: &[(&str, &str)]| {
@@ -400,7 +392,7 @@ mod tests {
         let (release, why) = rules(&changelogs).expect("known");
         assert_eq!((&*release, &*why), ("1.35", "according to its CHANGELOG/CHANGELOG-1.35.md"));
         let newest = Release::NEWEST.to_string();
-        let (release, why) = rules(&[]).expect("taken for the newest");
+        let (release, why) = rules(&[]).expect("the newest");
         assert_eq!(
             (release, &*why),
             (newest.clone(), "the newest release, because the checkout names none")

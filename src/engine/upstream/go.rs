@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use super::NAME;
+use super::artifact::NAME;
 use crate::engine::EngineError;
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
@@ -80,7 +80,7 @@ exit $status
 "#;
 
 /// The interval at which a build checks whether to stop.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A line of a child: of standard output (`true`) or of errors.
 type Line = (String, bool);
@@ -96,7 +96,7 @@ pub(super) struct Build<'a> {
     /// The arguments that all commands share.
     pub(super) flags: Vec<String>,
     /// The package or module of the commands.
-    pub(super) of: &'a str,
+    pub(super) target: &'a str,
     /// Set to stop the build.
     pub(super) stop: &'a AtomicBool,
 }
@@ -118,7 +118,7 @@ pub(super) fn go(
         .arg("go")
         .args(command)
         .args(&build.flags)
-        .arg(build.of)
+        .arg(build.target)
         .current_dir(build.sources)
         .process_group(0)
         // A workspace or flags of the user's own project must not leak in.
@@ -142,13 +142,13 @@ pub(super) fn go(
         if build.stop.load(Ordering::Relaxed) {
             drop(guard.take());
         }
-        match lines.recv_timeout(GLANCE) {
+        match lines.recv_timeout(POLL_INTERVAL) {
             Ok((text, out)) => {
                 line(&text, out);
                 if !out {
                     errors.push(text);
                 }
-                // The last lines say why; all of them could be thousands.
+                // The last lines contain the reason; there can be thousands.
                 if errors.len() > 40 {
                     errors.remove(0);
                 }
@@ -160,7 +160,7 @@ pub(super) fn go(
     match child.wait() {
         _ if build.stop.load(Ordering::Relaxed) => Err(failed("was interrupted".to_owned(), &[])),
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(match errors.iter().rev().find(|line| is_of_the_network(line)) {
+        Ok(status) => Err(match errors.iter().rev().find(|line| is_network_error(line)) {
             Some(line) => unavailable(
                 format!("upstream's modules can't be downloaded: {}", line.trim()),
                 format!("the first build requires a Go module proxy (GOPROXY); {WITHOUT}"),
@@ -172,7 +172,7 @@ pub(super) fn go(
 }
 
 /// Returns true if Go could not download a module.
-fn is_of_the_network(line: &str) -> bool {
+fn is_network_error(line: &str) -> bool {
     const WORDS: [&str; 8] = [
         "dial tcp",
         "no such host",
@@ -189,12 +189,18 @@ fn is_of_the_network(line: &str) -> bool {
 fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender<Line>) {
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            // Nobody listens any more: then nobody wants the rest.
+            // The receiver is gone.
             if sender.send((line, out)).is_err() {
                 return;
             }
         }
     });
+}
+
+/// The error for a build that was stopped.
+pub(super) fn interrupted() -> EngineError {
+    let (why, output) = ("its build was interrupted".to_owned(), String::new());
+    EngineError::Broken { engine: NAME.into(), why, output }
 }
 
 pub(super) fn unavailable(why: String, hint: String) -> EngineError {
@@ -206,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_go_are_told_apart() {
+    fn versions_of_go_are_compared_by_number() {
         assert_eq!(go_version("go1.26.8"), Some((1, 26)));
         assert_eq!(go_version("go1.27rc1"), Some((1, 27)));
         assert_eq!(go_version("devel go1.28-abcdef Mon"), Some((1, 28)));

@@ -5,6 +5,7 @@
 //! a local working tree, and `process` runs the result. Deliberately no knowledge of what a
 //! controller should do.
 
+mod artifact;
 pub mod build;
 mod cache;
 pub mod checkout;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use self::artifact::NAME;
 use self::process::Process;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::{Release, Rules};
@@ -28,9 +30,6 @@ use crate::scenario::resolved::ScalableKind;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello, Log};
 use crate::world::Change;
-
-/// The engine's name.
-pub const NAME: &str = "upstream";
 
 /// The timeout for an answer.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);

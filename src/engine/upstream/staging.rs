@@ -1,10 +1,10 @@
-//! Releases before 1.15 have no published modules for their libraries: these lie in a folder of the
-//! `k8s.io/kubernetes` module, without a go.mod. The folder is used where it is, in Go's module
-//! cache, whose content Go has checked against the release's sum file; the go.mod files that it
-//! lacks are laid over it. Nothing is copied, and nothing of it is changed.
+//! Libraries of releases before 1.15, which are not published as modules: they are in a folder of
+//! the `k8s.io/kubernetes` module, without a go.mod. The folder is used in Go's module cache, whose
+//! content Go has checked against the release's sum file; an overlay adds the missing go.mod files.
+//! Nothing is copied or changed.
 //!
-//! The same is done with other modules of which some files do not fit: ours are laid over these, or
-//! come to them. They are in `upstream/stand-ins`, by module, and each says why.
+//! Files of other modules that are incompatible are replaced in the same way. The replacements are
+//! in `upstream/stand-ins`, by module, and each states its reason.
 
 use std::fs;
 use std::io;
@@ -13,35 +13,34 @@ use std::path::{Path, PathBuf};
 use include_dir::Dir;
 use serde_json::{Map, Value, json};
 
-use super::build::{Progress, SOURCES, What, mod_file, not_usable, version};
-use super::cache::STAGING;
-use super::checkout::quoted;
+use super::artifact::{Artifact, Progress, SOURCES, quoted, version};
+use super::cache::{STAGING, not_usable};
 use super::go::{Build, go};
 use crate::engine::EngineError;
 use crate::model::rules::Release;
 
 /// The replacement of a library in a mod file.
 const MARK: &str = "./staging/";
-/// The module that holds them.
+/// The module that contains the libraries.
 const MODULE: &str = "k8s.io/kubernetes";
-/// What it says of another module over which files are laid: its path and version follow.
+/// The replacement of another module with an overlay: its path and version follow.
 const MODULES: &str = "./modules/";
-/// Where these files are, in the sources.
+/// The folder of the replacement files in the sources.
 const STAND_INS: &str = "stand-ins";
 const OVERLAY: &str = "overlay.json";
 
-/// Modules without a go.mod that a mod file names.
-struct Place {
-    /// How it names them: each of them if this ends with a slash, else one.
+/// One or more modules that an overlay completes.
+struct Overlay {
+    /// Their name in a mod file; with a slash at the end, the prefix of several names.
     mark: String,
     folder: PathBuf,
-    /// Files that are laid over its own, and ours.
+    /// Files of the modules, each with its replacement.
     files: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Place {
-    /// The folder of a module that is named so.
-    fn of(&self, name: &str) -> Option<PathBuf> {
+impl Overlay {
+    /// The folder of a module, by its name in the mod file.
+    fn folder_of(&self, name: &str) -> Option<PathBuf> {
         match name.strip_prefix(&self.mark)? {
             "" => Some(self.folder.clone()),
             library if self.mark.ends_with('/') => Some(self.folder.join(library)),
@@ -50,47 +49,48 @@ impl Place {
     }
 }
 
-/// Makes the libraries of a release known to Go, if they are not modules of their own. Gives the
-/// flags that its commands then need.
+/// Makes the libraries of a release available to Go, if they are not published as modules. Returns
+/// the flags that Go commands then require.
 pub(super) fn modules(
     cache: &Path,
     build: &Build<'_>,
     release: Release,
     progress: Progress<'_>,
 ) -> Result<Vec<String>, EngineError> {
-    let failed = |error: io::Error| not_usable(cache, "libraries can't be laid out", &error);
-    let file = build.sources.join(mod_file(release));
+    let failed =
+        |error: io::Error| not_usable(cache, "the overlay of libraries can't be written", &error);
+    let file = build.sources.join(Artifact::Host.mod_file(release));
     let text = fs::read_to_string(&file).map_err(failed)?;
     if !text.contains(MARK) {
         return Ok(Vec::new());
     }
-    let version = version(What::Host, release).unwrap_or_default();
+    let version = version(Artifact::Host, release).unwrap_or_default();
     progress(&format!("upstream v{release}: downloading {MODULE} {version}"), None);
     let tree = download(build, release, MODULE, &version)?.join("staging/src");
     let folder = link(cache, &version, &tree).map_err(failed)?;
-    let mut places = vec![Place { mark: MARK.to_owned(), folder, files: Vec::new() }];
-    for (module, version) in laid_over(&text) {
+    let mut overlays = vec![Overlay { mark: MARK.to_owned(), folder, files: Vec::new() }];
+    for (module, version) in overlaid_modules(&text) {
         let there = download(build, release, module, version)?;
         let name = format!("{module}@{version}");
         let folder = link(cache, &name.replace('/', "_"), &there).map_err(failed)?;
         let files = stand_ins(module);
         let files = files.map(|(file, ours)| (file, build.sources.join(ours))).collect();
-        places.push(Place { mark: format!("{MODULES}{name}"), folder, files });
+        overlays.push(Overlay { mark: format!("{MODULES}{name}"), folder, files });
     }
-    let (text, overlay) = lay_over(&text, &places, build.scratch).map_err(failed)?;
+    let (text, overlay) = write_overlay(&text, &overlays, build.scratch).map_err(failed)?;
     fs::write(&file, text).map_err(failed)?;
     let path = build.scratch.join(OVERLAY);
     fs::write(&path, overlay.to_string()).map_err(failed)?;
     Ok(vec![format!("-overlay={}", path.display())])
 }
 
-/// The modules, and their versions, over which a mod file has files laid.
-fn laid_over(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let places = text.lines().filter_map(|line| line.split_once(" => "));
-    places.filter_map(|(_, place)| place.strip_prefix(MODULES)?.split_once('@'))
+/// The modules, and their versions, that require an overlay according to a mod file.
+fn overlaid_modules(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let replacements = text.lines().filter_map(|line| line.split_once(" => "));
+    replacements.filter_map(|(_, by)| by.strip_prefix(MODULES)?.split_once('@'))
 }
 
-/// The files that are laid over those of a module, and where they are in the sources.
+/// The replaced files of a module, each with its replacement in the sources.
 fn stand_ins(module: &str) -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let folder = Path::new(STAND_INS).join(module);
     let files = SOURCES.get_dir(&folder).map(all_files).unwrap_or_default();
@@ -104,7 +104,7 @@ fn all_files(folder: &Dir<'static>) -> Vec<&'static Path> {
     folder.files().map(|file| file.path()).chain(below).collect()
 }
 
-/// Where a module lies when Go has downloaded and checked it.
+/// Lets Go download and check a module. Returns its folder.
 fn download(
     build: &Build<'_>,
     release: Release,
@@ -112,13 +112,13 @@ fn download(
     version: &str,
 ) -> Result<PathBuf, EngineError> {
     let failed = |error: io::Error| not_usable(build.scratch, "no mod file", &error);
-    let sums = build.sources.join(mod_file(release)).with_extension("sum");
+    let sums = build.sources.join(Artifact::Host.mod_file(release)).with_extension("sum");
     fs::copy(sums, build.scratch.join("module.sum")).map_err(failed)?;
     let text = format!("module kube-lockstep.dev/upstream\n\nrequire {module} {version}\n");
     fs::write(build.scratch.join("module.mod"), text).map_err(failed)?;
     let download = Build {
         flags: vec![format!("-modfile={}", build.scratch.join("module.mod").display())],
-        of: module,
+        target: module,
         ..*build
     };
     let mut json = String::new();
@@ -136,8 +136,8 @@ fn download(
     })
 }
 
-/// A name for the folder outside of Go's module cache, in which nothing may be laid over, and the
-/// same one for each build: Go compiles anew what has moved.
+/// Links to a folder from outside of Go's module cache, where Go allows no overlays. The link is the
+/// same for each build, because Go recompiles packages that have moved.
 fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     let links = cache.join(STAGING);
     fs::create_dir_all(&links)?;
@@ -145,35 +145,36 @@ fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     if fs::read_link(&link).is_ok_and(|now| now == to) {
         return Ok(link);
     }
-    // Another build may do the same at this time: renaming replaces its link.
+    // Another build may do the same concurrently: renaming replaces its link.
     let own = links.join(format!(".{version}-{}", std::process::id()));
     std::os::unix::fs::symlink(to, &own)?;
     fs::rename(&own, &link)?;
     Ok(link)
 }
 
-/// The mod file with the modules' places, and the overlay that gives each of them a go.mod and its
-/// other files.
-fn lay_over(text: &str, places: &[Place], scratch: &Path) -> io::Result<(String, Value)> {
+/// The mod file with the folders of the modules, and the overlay that adds a go.mod and the replaced
+/// files to each.
+fn write_overlay(text: &str, overlays: &[Overlay], scratch: &Path) -> io::Result<(String, Value)> {
     let mut replace = Map::new();
-    let mut lay = |over: PathBuf, file: &Path| {
-        replace.insert(over.display().to_string(), json!(file.display().to_string()));
+    let mut add = |path: PathBuf, file: &Path| {
+        replace.insert(path.display().to_string(), json!(file.display().to_string()));
     };
     let mut lines = Vec::new();
     for line in text.lines() {
-        let placed = line.split_once(" => ").and_then(|(module, name)| {
-            let found = places.iter().find_map(|place| Some((place.of(name)?, place)));
-            found.map(|(folder, place)| (module.trim(), folder, place))
+        let replaced = line.split_once(" => ").and_then(|(module, name)| {
+            let found =
+                overlays.iter().find_map(|overlay| Some((overlay.folder_of(name)?, overlay)));
+            found.map(|(folder, overlay)| (module.trim(), folder, overlay))
         });
-        let Some((module, folder, place)) = placed else {
+        let Some((module, folder, overlay)) = replaced else {
             lines.push(line.to_owned());
             continue;
         };
         let file = scratch.join(format!("{}.mod", module.replace('/', "_")));
         fs::write(&file, format!("module {module}\n"))?;
-        lay(folder.join("go.mod"), &file);
-        for (over, file) in &place.files {
-            lay(folder.join(over), file);
+        add(folder.join("go.mod"), &file);
+        for (path, file) in &overlay.files {
+            add(folder.join(path), file);
         }
         lines.push(format!("\t{module} => {}", quoted(&folder)));
     }
@@ -182,28 +183,28 @@ fn lay_over(text: &str, places: &[Place], scratch: &Path) -> io::Result<(String,
 
 #[cfg(test)]
 mod tests {
-    use super::super::build::{What, supported};
+    use super::super::artifact::supported;
     use super::*;
 
     #[test]
-    fn modules_get_a_place_and_files() {
+    fn modules_get_a_folder_and_files() {
         let scratch = std::env::temp_dir().join(format!("kube-lockstep-{}", std::process::id()));
         fs::create_dir_all(&scratch).expect("a folder");
         let text = "replace (\n\tk8s.io/api => ./staging/k8s.io/api\n\ta.b/c => d.e/f v1.0.0\n\
                     \tg.h/i => ./modules/g.h/i@v1\n\tg.h/j => ./stand-ins/g.h/j\n)\n";
-        let place = |mark: &str, folder: &str, files: &[(&str, &str)]| Place {
+        let overlay = |mark: &str, folder: &str, files: &[(&str, &str)]| Overlay {
             mark: mark.to_owned(),
             folder: PathBuf::from(folder),
             files: files.iter().map(|(over, file)| (over.into(), file.into())).collect(),
         };
-        let places = [
-            place("./staging/", "/there", &[]),
-            place("./modules/g.h/i@v1", "/i", &[("k/l.go", "/ours/l.go")]),
+        let overlays = [
+            overlay("./staging/", "/there", &[]),
+            overlay("./modules/g.h/i@v1", "/i", &[("k/l.go", "/ours/l.go")]),
         ];
-        let (text, overlay) = lay_over(text, &places, &scratch).expect("it is written");
+        let (text, overlay) = write_overlay(text, &overlays, &scratch).expect("an overlay");
         let (api, i) = (scratch.join("k8s.io_api.mod"), scratch.join("g.h_i.mod"));
         let written = [fs::read_to_string(&api), fs::read_to_string(&i)];
-        fs::remove_dir_all(&scratch).expect("it can go");
+        fs::remove_dir_all(&scratch).expect("the folder can be removed");
         assert_eq!(
             text,
             "replace (\n\tk8s.io/api => \"/there/k8s.io/api\"\n\ta.b/c => d.e/f v1.0.0\n\
@@ -221,13 +222,13 @@ mod tests {
     #[test]
     fn overlaid_files_exist() {
         let mut modules = 0;
-        for release in supported(What::Host) {
-            let file = SOURCES.get_file(mod_file(release)).expect("a mod file");
-            for (module, _) in laid_over(file.contents_utf8().expect("text")) {
+        for release in supported(Artifact::Host) {
+            let file = SOURCES.get_file(Artifact::Host.mod_file(release)).expect("a mod file");
+            for (module, _) in overlaid_modules(file.contents_utf8().expect("text")) {
                 assert_ne!(stand_ins(module).count(), 0, "{release}: {module}");
                 modules += 1;
             }
         }
-        assert_ne!(modules, 0, "no mod file has files laid over");
+        assert_ne!(modules, 0, "no mod file requires an overlay");
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Step;
+use crate::engine::Step;
 use crate::model::hpa::{from_v2beta1, metric_to_v2beta1, status_from_v2beta1};
 use crate::trace::wire::Answer;
 use crate::world::Change;

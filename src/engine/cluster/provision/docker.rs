@@ -15,7 +15,7 @@ use testcontainers::{GenericImage, TestcontainersError};
 use tokio::time::timeout;
 
 use crate::engine::EngineError;
-use crate::engine::upstream::build::{self, What};
+use crate::engine::upstream::build::{self, Artifact};
 use crate::model::rules::Release;
 
 /// How long Docker may take to answer at all.
@@ -98,7 +98,7 @@ pub(crate) fn image(
     if release < OLDEST {
         return Err(unavailable(format!("{release} has no autoscaling/v2")));
     }
-    let version = || build::version(What::Host, release);
+    let version = || build::version(Artifact::Host, release);
     let usual = || version().map(|version| usual(&version));
     wanted.or_else(usual).ok_or_else(|| unavailable(format!("no image of {release} is known")))
 }

@@ -29,7 +29,7 @@ use crate::engine::cluster::provision::embedded::{
 use crate::engine::cluster::provision::process::GARBAGE;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::cluster::workload::CustomKind;
-use crate::engine::upstream::build::{self, What};
+use crate::engine::upstream::build::{self, Artifact};
 use crate::model::rules::Release;
 
 /// What images of control planes are called, up to the tag.
@@ -52,7 +52,7 @@ fn image_of(program: &Path, release: Release) -> String {
     hash.update(program.file_name().unwrap_or_default().to_string_lossy().as_bytes());
     hash.update(DOCKERFILE);
     let hash: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    let version = build::version(What::ControlPlane, release).unwrap_or_default();
+    let version = build::version(Artifact::ControlPlane, release).unwrap_or_default();
     format!("{REPOSITORY}:{}-{hash}", version.trim_start_matches('v'))
 }
 

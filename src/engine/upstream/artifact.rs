@@ -1,0 +1,109 @@
+//! The programs that are built from upstream's code, and the Go sources that they are built from.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::model::rules::Release;
+
+/// The engine's name.
+pub const NAME: &str = "upstream";
+
+/// The Go sources of the hosts of upstream's code.
+pub(super) static SOURCES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/upstream");
+
+/// The package of the virtual-time host.
+pub(super) const HOST: &str = "./virtual";
+
+/// Receives the current step, and the completed fraction if known.
+pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
+
+/// A program that is built from upstream's code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Artifact {
+    /// The host of the HPA controller in virtual time.
+    Host,
+    /// etcd, kube-apiserver and kube-controller-manager in one program.
+    ControlPlane,
+}
+
+impl Artifact {
+    pub(super) const ALL: [Artifact; 2] = [Artifact::Host, Artifact::ControlPlane];
+
+    /// The name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Artifact::Host => NAME,
+            Artifact::ControlPlane => "controlplane",
+        }
+    }
+
+    /// The Go package.
+    pub(super) fn package(self) -> &'static str {
+        match self {
+            Artifact::Host => HOST,
+            Artifact::ControlPlane => "./controlplane",
+        }
+    }
+
+    /// The folder of the mod files.
+    fn mod_files(self) -> &'static str {
+        match self {
+            Artifact::Host => "versions",
+            Artifact::ControlPlane => "controlplane/versions",
+        }
+    }
+
+    /// The mod file for a release.
+    pub(super) fn mod_file(self, release: Release) -> String {
+        format!("{}/v{release}.mod", self.mod_files())
+    }
+
+    /// Returns true if it is built from this folder of the sources.
+    pub(super) fn includes(self, folder: &Path) -> bool {
+        folder.starts_with("controlplane") == (self == Artifact::ControlPlane)
+    }
+}
+
+/// Returns true if the sources in this program can build the release.
+#[must_use]
+pub fn supports(artifact: Artifact, release: Release) -> bool {
+    SOURCES.contains(artifact.mod_file(release))
+}
+
+/// The releases that the sources in this program can build, oldest first.
+pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = Release> {
+    let folder = SOURCES.get_dir(artifact.mod_files()).into_iter();
+    let minors: BTreeSet<u32> = folder
+        .flat_map(|versions| versions.files())
+        .filter_map(|file| {
+            file.path().file_name()?.to_str()?.strip_prefix("v1.")?.strip_suffix(".mod")
+        })
+        .filter_map(|minor| minor.parse().ok())
+        .collect();
+    minors.into_iter().map(|minor| Release { minor })
+}
+
+/// The version of Kubernetes that is built for a release: `v1.36.3`. `None` if the release is
+/// unknown.
+#[must_use]
+pub fn version(artifact: Artifact, release: Release) -> Option<String> {
+    let text = SOURCES.get_file(artifact.mod_file(release))?.contents_utf8()?;
+    let module = text.lines().find_map(|line| {
+        line.trim_start_matches("require").trim().strip_prefix("k8s.io/kubernetes ")
+    });
+    module.and_then(|version| version.split_whitespace().next()).map(str::to_owned)
+}
+
+/// A hash as it is written in names.
+pub(super) fn hex(hash: &[u8]) -> String {
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A path in the syntax of mod files.
+pub(super) fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('\\', r"\\").replace('"', r#"\""#);
+    format!("\"{path}\"")
+}
