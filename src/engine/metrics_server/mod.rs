@@ -4,12 +4,12 @@
 //! are removed at the end; those of a killed process are removed by its guard, or by the next
 //! start.
 
+mod event;
 mod which;
 
 use crate::engine::cluster::metrics_api::groups;
 use std::any::Any;
 use std::ffi::OsString;
-use std::fmt;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -34,12 +34,12 @@ use crate::engine::cluster::metrics_api::register::{
 };
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
-use crate::engine::cluster::provision::existing::port_hint;
 use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::session::live_pods::RealPods;
 use crate::engine::options::{HostPort, command_line};
 use crate::scenario::Scenario;
 use crate::world::Mirror;
+pub use event::{Told, Trouble};
 pub use which::Which;
 
 /// The interval at which it checks whether to stop.
@@ -78,98 +78,6 @@ pub struct Wanted {
     /// A command that removes what dead processes have left there, as [`remove`] does. It is run
     /// when this one is killed; none: that is left to the next one.
     pub cleans: Vec<OsString>,
-}
-
-/// Events of the server.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
-    /// The cluster.
-    Cluster {
-        /// The address of the API server.
-        server: String,
-        /// The version of the cluster.
-        version: String,
-    },
-    /// Leftovers of a dead process were removed.
-    Cleaned(Vec<String>),
-    /// Objects that will be created.
-    Creates(Vec<String>),
-    /// Objects that will be replaced, and restored at the end.
-    Replaces(Vec<String>),
-    /// A note.
-    Note(String),
-    /// The server has started.
-    Serving {
-        /// The groups.
-        groups: Vec<&'static str>,
-        /// The address of the listener.
-        address: String,
-        /// The route of the API server, if it is registered.
-        route: Option<String>,
-        /// The time of t=0.
-        since: Timestamp,
-    },
-    /// A query.
-    Query(Query),
-    /// Objects that were removed at the end.
-    Removed(Vec<String>),
-}
-
-/// The error if the server can't run, or some objects could not be removed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trouble {
-    /// What is wrong.
-    pub what: String,
-    /// What to do.
-    pub hint: Option<String>,
-    /// Whether the error is in the command line.
-    pub of_usage: bool,
-}
-
-impl Trouble {
-    fn new(what: impl Into<String>) -> Trouble {
-        Trouble { what: what.into(), hint: None, of_usage: false }
-    }
-
-    /// Also of a port that it was to listen at.
-    fn of_server(what: String) -> Trouble {
-        Trouble { hint: port_hint(&what).map(str::to_owned), ..Trouble::new(what) }
-    }
-
-    fn usage(what: impl Into<String>, hint: impl Into<String>) -> Trouble {
-        Trouble { what: what.into(), hint: Some(hint.into()), of_usage: true }
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Trouble {}
-
-impl From<RegistrationError> for Trouble {
-    fn from(refusal: RegistrationError) -> Trouble {
-        let what = refusal.to_string();
-        match refusal {
-            RegistrationError::Taken(_) => Trouble::usage(
-                what,
-                "--replace-metrics-api replaces it while the server runs, and restores it at the \
-                 end",
-            ),
-            RegistrationError::OtherInstance(..) => Trouble::usage(what, "stop that one first"),
-            RegistrationError::Unreachable(_) => Trouble {
-                hint: Some(
-                    "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
-                     the API server, for example the gateway of a container network"
-                        .to_owned(),
-                ),
-                ..Trouble::new(what)
-            },
-            RegistrationError::Other(_) => Trouble::of_server(what),
-        }
-    }
 }
 
 /// Serves until `stop` is set, and removes all created objects.

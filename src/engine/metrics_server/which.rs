@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use crate::engine::cluster::access::connect;
 use crate::engine::cluster::access::connect::Reached;
 use crate::engine::cluster::access::error::chain;
-use crate::engine::metrics_server::Told;
-use crate::engine::metrics_server::Trouble;
+use crate::engine::metrics_server::event::{Told, Trouble};
 
 /// The selected cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -89,7 +89,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(cache: &Path) -> io::Result<Scratch> {
-        // Held only briefly, so that no process takes a folder that is not locked yet for a leftover.
+        // Held only briefly: no process may take a folder that is not locked yet for a leftover.
         let all = File::create(cache.join(".lock"))?;
         all.lock()?;
         for left in left_by_builds(cache) {

@@ -136,8 +136,8 @@ fn download(
     })
 }
 
-/// Links to a folder from outside of Go's module cache, where Go allows no overlays. The link is the
-/// same for each build, because Go recompiles packages that have moved.
+/// Links to a folder from outside of Go's module cache, where Go allows no overlays. The link is
+/// the same for each build, because Go recompiles packages that have moved.
 fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     let links = cache.join(STAGING);
     fs::create_dir_all(&links)?;
@@ -152,8 +152,8 @@ fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     Ok(link)
 }
 
-/// The mod file with the folders of the modules, and the overlay that adds a go.mod and the replaced
-/// files to each.
+/// The mod file with the folders of the modules, and the overlay that adds a go.mod and the
+/// replaced files to each.
 fn write_overlay(text: &str, overlays: &[Overlay], scratch: &Path) -> io::Result<(String, Value)> {
     let mut replace = Map::new();
     let mut add = |path: PathBuf, file: &Path| {

@@ -1,0 +1,101 @@
+//! Events and errors of the metrics server.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::engine::cluster::metrics_api::query::Query;
+use crate::engine::cluster::metrics_api::register::RegistrationError;
+use crate::engine::cluster::provision::existing::port_hint;
+
+/// Events of the server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The cluster.
+    Cluster {
+        /// The address of the API server.
+        server: String,
+        /// The version of the cluster.
+        version: String,
+    },
+    /// Leftovers of a dead process were removed.
+    Cleaned(Vec<String>),
+    /// Objects that will be created.
+    Creates(Vec<String>),
+    /// Objects that will be replaced, and restored at the end.
+    Replaces(Vec<String>),
+    /// A note.
+    Note(String),
+    /// The server has started.
+    Serving {
+        /// The groups.
+        groups: Vec<&'static str>,
+        /// The address of the listener.
+        address: String,
+        /// The route of the API server, if it is registered.
+        route: Option<String>,
+        /// The time of t=0.
+        since: Timestamp,
+    },
+    /// A query.
+    Query(Query),
+    /// Objects that were removed at the end.
+    Removed(Vec<String>),
+}
+
+/// The error if the server can't run, or some objects could not be removed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Whether the error is in the command line.
+    pub of_usage: bool,
+}
+
+impl Trouble {
+    pub(super) fn new(what: impl Into<String>) -> Trouble {
+        Trouble { what: what.into(), hint: None, of_usage: false }
+    }
+
+    /// Also of a port that it was to listen at.
+    pub(super) fn of_server(what: String) -> Trouble {
+        Trouble { hint: port_hint(&what).map(str::to_owned), ..Trouble::new(what) }
+    }
+
+    pub(super) fn usage(what: impl Into<String>, hint: impl Into<String>) -> Trouble {
+        Trouble { what: what.into(), hint: Some(hint.into()), of_usage: true }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<RegistrationError> for Trouble {
+    fn from(refusal: RegistrationError) -> Trouble {
+        let what = refusal.to_string();
+        match refusal {
+            RegistrationError::Taken(_) => Trouble::usage(
+                what,
+                "--replace-metrics-api replaces it while the server runs, and restores it at the \
+                 end",
+            ),
+            RegistrationError::OtherInstance(..) => Trouble::usage(what, "stop that one first"),
+            RegistrationError::Unreachable(_) => Trouble {
+                hint: Some(
+                    "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
+                     the API server, for example the gateway of a container network"
+                        .to_owned(),
+                ),
+                ..Trouble::new(what)
+            },
+            RegistrationError::Other(_) => Trouble::of_server(what),
+        }
+    }
+}
