@@ -160,7 +160,7 @@ fn a_write_of_another_scale_diverges_and_names_its_target() {
 }
 
 #[test]
-fn a_known_disagreement_that_disappeared_exits_with_1() {
+fn a_resolved_known_disagreement_exits_with_1() {
     let (_root, fixtures) = repository_with_a_trace(|_| {});
     run_recorded(&fixtures).assert().code(0);
     let known = "divergences:\n  - {scenario: doubles, field: status, reason: none, link: none}\n";
@@ -214,7 +214,7 @@ fn an_engine_that_cannot_run_exits_with_3() {
 }
 
 #[test]
-fn scenarios_that_need_what_a_release_lacks_exit_with_4() {
+fn scenarios_that_a_release_does_not_support_exit_with_4() {
     let (_folder, file) = folder("controller: {featureGates: {HPAGeneration: false}}\n");
     let old = ["run", "--engine", "model", "--release", "1.36", text(&file)];
     let run = kube_lockstep(&old).assert().code(4);
@@ -235,7 +235,7 @@ fn expectations_for_other_releases_do_not_apply() {
 }
 
 #[test]
-fn several_releases_are_run_in_order_and_summed_up() {
+fn several_releases_run_in_order_with_one_summary() {
     let options =
         ["run", "--engine", "recorded", "--release", "1.33-1.34,1.36", "--format", "json"];
     let lines = json(&kube_lockstep(&[&options[..], &["tolerance"]].concat()).assert().code(0));
@@ -303,7 +303,7 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
 
 /// One who fails first is no reason for what is different before.
 #[test]
-fn diff_tells_the_rows_of_the_first_field_from_others() {
+fn diff_separates_the_rows_that_explain_the_first_field() {
     let id = "external-metric/on-target-pods-are-not-counted";
     let options = ["diff", id, "--from", "1.15", "--to", "1.16", "--format", "json"];
     let lines = json(&kube_lockstep(&options).assert().code(0));
@@ -372,7 +372,7 @@ fn actions_on_no_pod_are_noted_with_their_line() {
 }
 
 #[test]
-fn predict_does_not_judge_by_what_is_expected_of_other_releases() {
+fn predict_ignores_expectations_for_other_releases() {
     let more = "releases: \"<=1.30\"\nexpect:\n  - {tick: 1, replicas: 5}\n";
     let (_folder, file) = folder(more);
     let shown = stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0));
@@ -391,7 +391,7 @@ fn predict_does_not_judge_by_what_is_expected_of_other_releases() {
 }
 
 #[test]
-fn predict_marks_restarts_and_pods_that_do_not_count() {
+fn predict_marks_restarts_and_ignored_pods() {
     let shown = |id: &str| stdout(&kube_lockstep(&["predict", id]).assert().code(0));
     let restart = shown("restart/forgets-the-window");
     let rows: Vec<&str> = restart.lines().skip_while(|line| !line.starts_with("tick")).collect();
@@ -407,7 +407,7 @@ fn predict_marks_restarts_and_pods_that_do_not_count() {
 }
 
 #[test]
-fn predict_shows_each_tick_or_says_what_is_left_out() {
+fn predict_shows_each_tick_or_counts_the_omitted_ticks() {
     let (folder, file) = folder("expect:\n  - {tick: 1, replicas: 4}\n");
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
     let shown = stdout(&predict).replace(text(folder.path()), "FOLDER");
@@ -420,7 +420,7 @@ fn predict_shows_each_tick_or_says_what_is_left_out() {
 }
 
 #[test]
-fn explain_tells_one_tick_in_full() {
+fn explain_shows_one_tick_in_full() {
     let (folder, file) = folder("");
     let explain = |which: &[&str]| {
         let mut command = kube_lockstep(&["explain", text(&file)]);
@@ -439,7 +439,7 @@ fn explain_tells_one_tick_in_full() {
 }
 
 #[test]
-fn doctor_names_every_engine_and_says_what_is_missing() {
+fn doctor_lists_each_engine_and_its_missing_requirements() {
     let cache = tempfile::tempdir().expect("a folder can be made");
     let doctor = kube_lockstep(&["doctor"])
         .env("PATH", cache.path())
@@ -466,7 +466,7 @@ fn doctor_names_every_engine_and_says_what_is_missing() {
 }
 
 #[test]
-fn completions_are_made_for_the_usual_shells() {
+fn completions_are_generated_for_common_shells() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = kube_lockstep(&["completions", shell]).assert().code(0);
         assert!(stdout(&script).contains("predict"), "{shell}");
@@ -474,7 +474,7 @@ fn completions_are_made_for_the_usual_shells() {
 }
 
 #[test]
-fn the_schema_is_that_of_the_library() {
+fn the_schema_command_prints_the_schema_of_the_library() {
     let schema = kube_lockstep(&["schema"]).assert().code(0);
     let schema: Value = serde_json::from_str(&stdout(&schema)).expect("the schema is JSON");
     assert_eq!(schema, kube_lockstep::scenario::schema());
@@ -517,7 +517,7 @@ timeline:
 }
 
 #[test]
-fn one_of_several_hpas_can_be_selected() {
+fn an_hpa_can_be_selected_by_name() {
     let of = "several/more-hpas-than-workers";
     let explain = |hpa: &str| {
         let explain = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", hpa]);
@@ -541,7 +541,7 @@ fn the_readme_shows_the_output_of_a_run() {
 }
 
 #[test]
-fn metrics_that_never_have_a_value_are_reported() {
+fn metrics_without_any_value_are_reported() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("vain.yaml");
     let text_of = |labels: &str| {
@@ -585,7 +585,7 @@ until: 1m
 /// The context that is current is set for other purposes.
 #[test]
 #[cfg_attr(not(feature = "clusters"), ignore = "requires --features clusters")]
-fn a_cluster_is_only_touched_when_its_context_is_named() {
+fn an_existing_cluster_requires_a_named_context() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("config");
     let config = "

@@ -23,7 +23,7 @@ fn names_with(extension: &str) -> BTreeSet<String> {
 }
 
 #[rstest]
-fn the_message_says_what_is_wrong(#[files("fixtures/invalid/*.yaml")] path: PathBuf) {
+fn each_invalid_file_has_its_expected_message(#[files("fixtures/invalid/*.yaml")] path: PathBuf) {
     let shown = path.strip_prefix(support::repository()).expect("a path of the repository");
     let said = match support::parse(&path) {
         Ok(_) => panic!("{} is valid", shown.display()),
@@ -45,7 +45,7 @@ fn each_file_has_a_message_and_each_message_a_file() {
 }
 
 #[test]
-fn each_message_names_its_file_and_a_place_in_it() {
+fn each_message_has_a_file_and_a_position() {
     for name in names_with("txt") {
         let message = fs::read_to_string(folder().join(&name).with_extension("txt"));
         let message = message.expect("a message can be read");

@@ -57,7 +57,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn three_lines_make_a_test_of_a_folder_of_scenarios() {
+fn three_lines_test_a_folder_of_scenarios() {
     let package = Package::new();
     let empty = package.test();
     assert!(!empty.status.success(), "{}", text(&empty));

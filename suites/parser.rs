@@ -129,19 +129,19 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC*") {
+    fn any_text_is_parsed_or_rejected(text in "\\PC*") {
         parse(&text)?;
     }
 
     #[test]
-    fn any_yaml_like_text_is_read_or_refused(
+    fn any_yaml_like_text_is_parsed_or_rejected(
         text in "([ ]{0,6}(- )?[a-zA-Z]{1,8}:? ?[\\[\\]{}0-9a-z\"'&*!|>%@`,.-]{0,8}\n){0,12}"
     ) {
         parse(&text)?;
     }
 
     #[test]
-    fn a_broken_fixture_is_read_or_refused(
+    fn mutated_fixtures_are_parsed_or_rejected(
         which in any::<Index>(),
         changes in prop::collection::vec(change(), 1..6),
     ) {

@@ -175,7 +175,7 @@ fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
 
 /// As the command does, the suites fail for an entry of `divergences.yaml` that is out of date.
 #[test]
-fn a_known_disagreement_that_is_gone_fails() {
+fn a_resolved_known_disagreement_fails() {
     let path = support::fixtures().swap_remove(0);
     let entry = |field: &str, release: &str| KnownDisagreement {
         scenario: support::id_of(&path),
@@ -199,7 +199,7 @@ fn a_known_disagreement_that_is_gone_fails() {
 }
 
 #[test]
-fn each_known_disagreement_speaks_of_a_fixture() {
+fn each_known_disagreement_names_a_fixture() {
     let ids: BTreeSet<String> =
         support::fixtures().iter().map(|path| support::id_of(path)).collect();
     let known = support::known().into_iter();
@@ -209,7 +209,7 @@ fn each_known_disagreement_speaks_of_a_fixture() {
 }
 
 #[test]
-fn a_trace_of_an_earlier_version_of_the_scenario_is_refused() {
+fn a_trace_of_an_earlier_scenario_version_is_rejected() {
     let path = support::fixtures().swap_remove(0);
     let scenario = support::load(&path);
     let changed = Scenario { hash: "0000000000000000".to_owned(), ..(*scenario).clone() };

@@ -112,7 +112,7 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
 
 /// To write it anew: `UPDATE_DOCS=1 cargo test --test releases`.
 #[test]
-fn the_table_in_the_docs_is_that_of_the_program() {
+fn the_table_in_the_docs_is_up_to_date() {
     let path = support::repository().join("docs/releases.md");
     let text = fs::read_to_string(&path).expect("docs/releases.md can be read");
     let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))

@@ -257,7 +257,7 @@ fn text_reports_nonconforming_scenarios_in_full() {
 }
 
 #[test]
-fn text_of_a_run_that_conforms_is_two_lines() {
+fn a_conforming_run_is_reported_in_two_lines() {
     let outcomes = (0..1200).map(|number| outcome(&format!("a/{number}"), Verdict::Conforms));
     let text = text(&events(outcomes.collect(), &[], None), LAYOUT);
     insta::assert_snapshot!(text, @r"
@@ -267,7 +267,7 @@ fn text_of_a_run_that_conforms_is_two_lines() {
 }
 
 #[test]
-fn text_says_why_another_engine_was_taken_and_verbosely_lists_all() {
+fn text_explains_the_choice_of_engine_and_lists_everything_if_verbose() {
     let note = "using recorded traces, because upstream can't run here: Go is not installed; \
                 install Go 1.26 or newer and add it to PATH";
     let outcomes = vec![outcome("tolerance/upper-edge", Verdict::Conforms), skipped()];
@@ -304,7 +304,7 @@ fn text_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn colours_tell_the_sides_of_a_divergence_apart() {
+fn colours_distinguish_the_sides_of_a_divergence() {
     let mut report = Terminal::new(Vec::new(), LAYOUT);
     for event in events(vec![one_field()], &[], None) {
         report.event(&event).expect("a vector can be written to");
@@ -328,7 +328,7 @@ fn the_output_of_a_broken_engine_cannot_control_the_terminal() {
 }
 
 #[test]
-fn json_is_one_object_a_line() {
+fn json_output_has_one_object_per_line() {
     let json = json(&all());
     for line in json.lines() {
         let value: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
@@ -338,7 +338,7 @@ fn json_is_one_object_a_line() {
 }
 
 #[test]
-fn the_summary_of_json_has_exactly_these_keys() {
+fn the_json_summary_has_exactly_these_keys() {
     let json = json(&events(vec![one_field(), unexpected(), skipped()], &[], None));
     insta::assert_snapshot!(
         json.lines().last().unwrap_or_default(),

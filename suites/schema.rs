@@ -100,7 +100,7 @@ fn validator() -> jsonschema::Validator {
 }
 
 #[test]
-fn the_schema_in_the_repository_is_that_of_the_types() {
+fn the_schema_in_the_repository_is_up_to_date() {
     let text = format!("{:#}\n", kube_lockstep::scenario::schema());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         fs::write(schema_path(), &text).expect("the schema can be written");
@@ -127,7 +127,7 @@ fn each_fixture_names_the_schema_in_its_first_line() {
 
 /// The format lets authors leave the link out; the project's own scenarios say where it is decided.
 #[test]
-fn each_fixture_links_what_it_holds_upstream_to() {
+fn each_fixture_links_its_upstream_source() {
     for path in support::fixtures() {
         let scenario = support::load(&path);
         let linked = scenario.upstream.starts_with("https://");
@@ -152,7 +152,7 @@ fn each_valid_fixture_is_valid_by_the_schema() {
 }
 
 #[test]
-fn invalid_fixtures_are_invalid_by_the_schema_unless_they_are_beyond_it() {
+fn invalid_fixtures_are_invalid_by_the_schema_if_it_covers_them() {
     let validator = validator();
     let mut accepted = BTreeSet::new();
     for path in invalid() {

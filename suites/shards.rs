@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shard_that_is_not_there_is_missed_and_one_too_many_is_refused(
+    fn missing_shards_are_reported_and_surplus_shards_rejected(
         scenarios in some(), of in 2_usize..6, gone in any::<prop::sample::Index>(),
     ) {
         let mut texts = shards(&scenarios, "1.37", of);
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn results_that_were_cut_off_are_never_a_verdict(
+    fn truncated_results_are_never_a_verdict(
         scenarios in some(), cut in any::<prop::sample::Index>(),
     ) {
         let whole = results(&scenarios, "1.37", None);
@@ -155,7 +155,7 @@ fn merged_results_have_all_kinds_of_verdicts() {
 }
 
 #[test]
-fn results_of_releases_apart_are_joined_in_their_order() {
+fn results_of_single_releases_are_merged_in_order() {
     let texts = ["1.37", "1.33", "1.36"].map(|release| results(&SCENARIOS, release, None));
     let mut merged = without_times(&merged(&texts));
     let mut whole = without_times(&results(&SCENARIOS, "1.33,1.36,1.37", None));

@@ -164,7 +164,7 @@ fn show(path: &Path, line: usize) -> String {
 }
 
 #[test]
-fn modules_use_only_what_they_may() {
+fn modules_use_only_permitted_modules() {
     let mut wrong = Vec::new();
     for source in Sources::read(&support::repository().join("src")).0 {
         let module = source.module.first().map_or("lib", String::as_str);
@@ -186,7 +186,7 @@ fn modules_use_only_what_they_may() {
 }
 
 #[test]
-fn folders_and_the_files_of_real_clusters_depend_on_each_other_in_no_cycle() {
+fn folders_and_cluster_files_have_no_dependency_cycles() {
     let sources = Sources::read(&support::repository().join("src"));
     let is_folder = |path: &str| {
         let path: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
@@ -239,7 +239,7 @@ fn imports_are_read_as_the_compiler_reads_them() {
 }
 
 #[test]
-fn the_pure_half_has_no_clock_no_files_and_no_processes() {
+fn the_pure_half_uses_no_clock_no_files_and_no_processes() {
     let mut wrong = Vec::new();
     for (module, path, text) in sources().iter().filter(|(m, ..)| PURE.contains(&m.as_str())) {
         for (line, code) in code(text) {
@@ -379,7 +379,7 @@ fn functions_have_at_most_70_lines() {
 /// Parameters that belong together are a struct with names: `(a, b): (&A, &B)` hides the names from
 /// the caller.
 #[test]
-fn functions_take_no_tuples_apart_in_their_signature() {
+fn functions_have_no_tuple_parameters() {
     let functions = functions();
     let mut tuples = Vec::new();
     for function in &functions {
@@ -392,7 +392,7 @@ fn functions_take_no_tuples_apart_in_their_signature() {
 
 /// The code map of `src/lib.rs` is written from [`MODULES`].
 #[test]
-fn the_code_map_shows_the_modules_and_what_they_may_use() {
+fn the_code_map_is_up_to_date() {
     let path = support::repository().join("src/lib.rs");
     let text = fs::read_to_string(&path).expect("src/lib.rs can be read");
     let head = "//! | module | purpose | may use |\n//! |---|---|---|\n";
@@ -418,7 +418,7 @@ fn the_code_map_shows_the_modules_and_what_they_may_use() {
 
 /// Links of the README and of docs/ that point into the repository.
 #[test]
-fn links_in_the_documents_lead_somewhere() {
+fn links_in_the_documents_have_targets() {
     let mut documents = vec![support::repository().join("README.md")];
     for folder in ["docs", "docs/engines"] {
         let docs = fs::read_dir(support::repository().join(folder)).expect("docs/ can be listed");
@@ -444,7 +444,7 @@ fn links_in_the_documents_lead_somewhere() {
 
 /// The rights in the docs are those with which the tests on clusters run.
 #[test]
-fn the_permissions_in_the_docs_are_those_of_the_tests() {
+fn the_permissions_in_the_docs_match_the_tests() {
     let read = |path: &str| {
         fs::read_to_string(support::repository().join(path)).expect("the rights can be read")
     };

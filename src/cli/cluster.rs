@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sync_period_is_more_than_nothing() {
+    fn a_sync_period_is_positive() {
         assert_eq!(period("500ms"), Ok(Span::from_millis(500)));
         for wrong in ["0s", "-1s"] {
             assert_eq!(

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_without_their_engine_are_refused_with_a_hint() {
+    fn flags_without_their_engine_are_rejected_with_a_hint() {
         let hint = |failure: Failure| failure.hint.unwrap_or_default();
         let unnamed = args(None).refuse_flags().expect_err("no context is named");
         assert!(unnamed.what.starts_with("--kubeconfig requires an existing cluster"), "{unnamed}");

@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brackets_of_a_glob_have_to_be_closed() {
+    fn brackets_of_a_glob_must_be_closed() {
         for glob in ["**/*edge*", "{limits,tolerance}/*", "[!a-c]*", "[[]x", r"\{*"] {
             assert_eq!(unclosed(glob), None, "{glob}");
         }
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn near_names_are_suggested_and_far_ones_are_not() {
+    fn only_similar_names_are_suggested() {
         let ids = ["tolerance/upper-edge", "tolerance/lower-edge", "limits/max"];
         let nearest = |name| nearest(name, ids.into_iter());
         assert_eq!(nearest("tolerance/uper-edge"), Some("tolerance/upper-edge"));

@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_build_of_an_engine_is_reported_from_time_to_time() {
+    fn the_build_of_an_engine_is_reported_periodically() {
         let mut preparing = TellPreparing::default();
         let begin = Instant::now();
         let mut line = |what: &str, done, seconds| {

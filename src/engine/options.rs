@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_host_and_maybe_a_port() {
+    fn addresses_have_a_host_and_an_optional_port() {
         let of = |host: &str, port| Ok(HostPort { host: host.to_owned(), port });
         assert_eq!("10.0.0.7".parse(), of("10.0.0.7", 0));
         assert_eq!("10.0.0.7:4443".parse(), of("10.0.0.7", 4443));

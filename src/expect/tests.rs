@@ -115,7 +115,7 @@ fn single_ticks_are_named_in_the_message() {
 }
 
 #[test]
-fn always_and_never_and_within_are_about_ranges() {
+fn always_never_and_within_apply_to_ranges() {
     let run = ticks(&[None, Some(6), Some(5), None]);
     let always = |from, to| When::Always(at(from), at(to));
     let never = |from, to| When::Never(at(from), at(to));
@@ -191,7 +191,7 @@ fn with_status() -> Vec<Observation> {
 }
 
 #[test]
-fn a_status_holds_until_the_next_one_is_stored() {
+fn a_status_holds_until_the_next_write() {
     let mut run = with_status();
     let desired =
         Expected { desired_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
@@ -215,7 +215,7 @@ fn a_status_holds_until_the_next_one_is_stored() {
 }
 
 #[test]
-fn conditions_are_told_apart_by_status_reason_and_message() {
+fn conditions_are_matched_by_status_reason_and_message() {
     let condition = |status, reason: Option<&str>, message: Option<&str>| ExpectedCondition {
         type_: "ScalingLimited".to_owned(),
         status,
@@ -249,7 +249,7 @@ fn conditions_are_told_apart_by_status_reason_and_message() {
 }
 
 #[test]
-fn events_and_errors_are_those_of_the_tick() {
+fn events_and_errors_belong_to_one_tick() {
     let event = |reason: &str, message: Option<&str>| Expected {
         events: vec![ExpectedEvent {
             reason: reason.to_owned(),
@@ -289,7 +289,7 @@ fn events_and_errors_are_those_of_the_tick() {
 }
 
 #[test]
-fn never_means_never_all_at_once() {
+fn never_requires_all_fields_to_match() {
     let run = ticks(&[None, Some(6), None]);
     let what = |rescaled| Expected { rescaled: Some(rescaled), ..replicas(6, 6) };
     let never = When::Never(at(0), at(15));
@@ -301,7 +301,7 @@ fn never_means_never_all_at_once() {
 }
 
 #[test]
-fn counts_are_over_any_span() {
+fn counts_apply_to_any_span() {
     let run = ticks(&[Some(4), Some(5), None, None, Some(3), Some(6)]);
     let rescales = |most, span: Option<i64>| Expected {
         at_most_rescales: Some((most, span.map(Span::from_secs))),

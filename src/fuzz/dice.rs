@@ -69,14 +69,14 @@ mod tests {
 
     /// If this changes, old seeds mean other scenarios.
     #[test]
-    fn the_stream_is_for_ever() {
+    fn the_random_stream_never_changes() {
         let mut dice = Dice::new(7, 3);
         let first: Vec<u64> = (0..4).map(|_| dice.below(1_000_000)).collect();
         assert_eq!(first, [662_921, 504_500, 736_051, 43_228]);
     }
 
     #[test]
-    fn indices_have_streams_of_their_own() {
+    fn each_index_has_its_own_random_stream() {
         let of = |index| {
             let mut dice = Dice::new(7, index);
             (0..8).map(|_| dice.below(1 << 40)).collect::<Vec<_>>()
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_within_their_bounds_and_reach_them() {
+    fn numbers_cover_their_bounds() {
         let mut dice = Dice::new(1, 1);
         let seen: std::collections::BTreeSet<i64> =
             (0..1000).map(|_| dice.between(-2, 2)).collect();

@@ -51,7 +51,7 @@ fn generated_scenarios_read_back_unchanged() {
 }
 
 #[test]
-fn a_seed_and_an_index_make_a_scenario_and_no_other() {
+fn a_seed_and_an_index_determine_the_scenario() {
     let text = |seed, index| scenario::to_yaml(&made(seed, index, &[]), None);
     assert_eq!(text(5, 17), text(5, 17));
     assert_ne!(text(5, 17), text(5, 18));
@@ -59,7 +59,7 @@ fn a_seed_and_an_index_make_a_scenario_and_no_other() {
 }
 
 #[test]
-fn each_area_makes_what_it_is_named_after() {
+fn each_area_generates_its_features() {
     let all = |area| (0..60).map(move |index| made(9, index, &[area]));
     let ticks = |scenario: &Scenario| scenario.until.since_start().0 / scenario.flags.sync_period.0;
     let day = Time::from_secs(86_000);
@@ -74,7 +74,7 @@ fn each_area_makes_what_it_is_named_after() {
 
 /// A failure that needs one entry of the timeline and a size of more than 3 is found in the mess.
 #[test]
-fn shrinking_leaves_what_the_failure_needs() {
+fn shrinking_keeps_the_failure() {
     let big = (0..)
         .map(|index| made(2, index, &[Area::Edits]))
         .find(|it| it.workload.replicas > 6 && fails(it).is_some())
@@ -107,7 +107,7 @@ fn fails(scenario: &Scenario) -> Option<Seen> {
 }
 
 #[test]
-fn shrinking_keeps_to_its_budget() {
+fn shrinking_respects_its_budget() {
     let big = Arc::new(made(2, 3, &[]));
     let mut tried = 0;
     let shrunk = shrink(&big, 10, &mut |scenario| {

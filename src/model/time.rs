@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_reads_them() {
+    fn durations_are_parsed_as_in_go() {
         for (text, span) in [
             ("15s", Ok(Span::from_secs(15))),
             ("1h30m", Ok(Span::from_mins(90))),
@@ -319,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn every_span_that_is_printed_can_be_read() {
+    fn printed_durations_are_parsed_back() {
         for nanos in [0, 1, 999, 100_000_000, 15_100_000_000, 5_400_000_000_000, -7_000_000_001] {
             assert_eq!(Span(nanos).to_string().parse(), Ok(Span(nanos)));
         }
     }
 
     #[test]
-    fn spans_read_like_kubernetes_durations() {
+    fn durations_are_printed_as_in_kubernetes() {
         for (nanos, text) in [
             (0, "0s"),
             (15 * SECOND, "15s"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_rounds_times_down_also_before_the_start() {
+    fn times_are_rounded_down_to_seconds_even_before_the_start() {
         assert_eq!(Time(1_900_000_000).truncate_to_second(), Time::from_secs(1));
         assert_eq!(Time(-100).truncate_to_second(), Time::from_secs(-1));
     }

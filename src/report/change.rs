@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_to_where_they_differ() {
+    fn long_values_are_cut_to_their_difference() {
         assert_eq!(narrowed("3", "4"), ("3".to_owned(), "4".to_owned()));
         let long = |middle: &str| format!("{}{middle}{}", "a".repeat(80), "z".repeat(80));
         let (old, new) = narrowed(&long("one"), &long("two"));

@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_itself_is_shown() {
+    fn the_chart_includes_the_end() {
         let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
         let picture = sizes(&points, Time::from_secs(60), 24);
         assert!(picture.starts_with(" 2 |                   #\n 1 |####################\n"));
     }
 
     #[test]
-    fn a_short_peak_is_not_lost_between_columns() {
+    fn a_short_peak_stays_visible_between_columns() {
         let points = [(Time::ZERO, 1), (Time::from_secs(31), 9), (Time::from_secs(32), 1)];
         assert!(sizes(&points, Time::from_secs(3600), 60).starts_with(" 9 |#"));
     }

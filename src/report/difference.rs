@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_below_what_differs() {
+    fn markers_are_below_the_difference() {
         let long = difference("recommended size is 7 pods", "recommended size is 16 pods");
         assert_eq!(
             plain(&below_each_other(&long, "upstream", 2, 80)),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_cut_at_the_same_places() {
+    fn long_values_are_cut_at_the_same_positions() {
         let long = difference("aaaaaaaaaaaaaaaaaaaabbbbbb", "aaaaaaaaaaaaaaaaaaaabbcbbb");
         let text = plain(&below_each_other(&long, "upstream", 0, 30));
         assert_eq!(
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_appended_text_is_marked_where_it_begins() {
+    fn an_appended_text_is_marked_at_its_start() {
         let (one, other) = (one_line("abc"), one_line("abcabc"));
         assert_eq!(differing(&one, &other), (3..3, 3..6));
         assert_eq!(differing(&other, &one), (3..6, 3..3));

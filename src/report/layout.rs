@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_at_spaces_and_long_words_anywhere() {
+    fn lines_wrap_at_spaces_and_inside_long_words() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
         assert_eq!(wrap("", 10), [""]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_the_last_one_is_wrapped() {
+    fn columns_fit_their_widest_cell_and_the_last_column_wraps() {
         let mut columns = Columns::new(&[Align::Right, Align::Left, Align::Left]);
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
         columns.row(row(&["1", "3 → 6", "a reason that is long enough"]), Style::new());

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_as_by_default_needs_no_other_control_plane() {
+    fn a_gate_at_its_default_requires_no_other_control_plane() {
         let scenario = fixture("zero/by-gate-a-raised-minimum-revives-the-workload");
         let gates = |release| settings(&scenario, release, None).gates;
         assert!(gates(Release::NEWEST).is_empty(), "it is on");
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_cannot_be_seen_is_no_verdict() {
+    fn an_unobservable_order_has_no_verdict() {
         let scenario = fixture("targets/a-kind-that-is-not-served");
         let why = play(&scenario, Release::NEWEST, Pace::default()).expect_err("both at 45 s");
         assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn most_scenarios_come_first_and_then_what_takes_longest() {
+    fn large_groups_run_first_and_then_long_scenarios() {
         let group = |ids: &[&str]| {
             let one = |id: &&str| Part { written: fixture(id), played: fixture(id) };
             let parts: Vec<Part> = ids.iter().map(one).collect();
@@ -489,12 +489,12 @@ mod tests {
 
     /// What is skipped should be meant to be.
     #[test]
-    fn what_does_not_fit_a_wall_clock_is_named() {
+    fn scenarios_that_wall_clocks_do_not_support_are_listed() {
         insta::assert_snapshot!(skipped(Release::NEWEST));
     }
 
     #[test]
-    fn what_does_not_fit_a_wall_clock_on_1_33_is_named() {
+    fn scenarios_that_wall_clocks_do_not_support_on_1_33_are_listed() {
         insta::assert_snapshot!(skipped(Release { minor: 33 }));
     }
 

@@ -231,7 +231,7 @@ until: 2m
     }
 
     #[test]
-    fn the_speed_is_that_of_the_sync_period() {
+    fn the_speed_follows_from_the_sync_period() {
         let of = |written: i64, period: i64| {
             let speed = speed(Span::from_millis(written), Span::from_millis(period));
             speed.map(NonZero::get)
@@ -246,7 +246,7 @@ until: 2m
     }
 
     #[test]
-    fn flags_that_make_no_difference_may_be_others() {
+    fn flags_without_effect_may_differ() {
         let played = played(TEXT, Span::from_secs(1)).expect("it only scales up");
         assert_eq!(played.flags.sync_period, Span::from_secs(1));
         assert_eq!(played.flags.downscale_stabilization, Span::from_mins(5));
@@ -254,7 +254,7 @@ until: 2m
     }
 
     #[test]
-    fn flags_that_make_a_difference_are_named() {
+    fn flags_with_an_effect_are_reported() {
         let down = TEXT.replace("perPod: 700m", "perPod: 100m").replace("2m\n", "6m\n");
         let why = played(&down, Span::from_secs(1)).expect_err("a window of 20 s is over");
         let flag = "--horizontal-pod-autoscaler-downscale-stabilization";
@@ -269,21 +269,21 @@ until: 2m
     }
 
     #[test]
-    fn gates_that_are_not_as_by_default_are_named() {
+    fn gates_that_differ_from_their_default_are_reported() {
         let text = format!("{TEXT}controller: {{featureGates: {{HPAScaleToZero: false}}}}\n");
         let why = played(&text, Span::from_secs(1)).expect_err("it is on");
         assert!(why.contains("HPAScaleToZero"), "{why}");
     }
 
     #[test]
-    fn what_asks_for_nothing_is_not_seen() {
+    fn a_controller_without_queries_is_not_detected() {
         let text = TEXT.replace("replicas: 3", "replicas: 0");
         let why = played(&text, Span::from_secs(1)).expect_err("scaling is disabled");
         assert!(why.contains("it asks for no metrics"), "{why}");
     }
 
     #[test]
-    fn only_what_is_asked_for_is_served() {
+    fn only_required_metrics_apis_are_served() {
         let of = |text: &str| groups([&scenario(text)].into_iter());
         assert_eq!(of(TEXT), ["metrics.k8s.io"]);
         let external = "type: External

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_takes_long_is_not_put_off() {
+    async fn long_scenarios_are_not_delayed() {
         let parts = parts(&[10, 9, 3, 3]);
         let queue = Queue::new(&parts, Arc::new(Semaphore::new(2)), later());
         assert_eq!(next(&queue).await, Some((0, 0)));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_would_be_over_last_is_not_put_off() {
+    async fn the_last_scenario_to_end_is_not_delayed() {
         let parts = parts(&[10, 10, 10]);
         let turns = Arc::new(Semaphore::new(2));
         let queue = Queue::new(&parts, turns, Instant::now() + Duration::from_secs(300));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_are_played_again_at_a_time() {
+    async fn the_number_of_parallel_retries_is_limited() {
         let parts = parts(&[10, 3]);
         let queue = Queue::new(&parts, Arc::new(Semaphore::new(1)), later());
         assert_eq!(next(&queue).await, Some((0, 0)));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_panics_is_caught_with_its_message() {
+    async fn panics_are_caught_with_their_message() {
         let number = Vec::<usize>::new().len();
         let panics = async { [1, 2].get(number + 2).copied().expect("a third one") };
         assert_eq!(or_its_message(panics).await, Err("a third one".to_owned()));

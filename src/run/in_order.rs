@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_order_whichever_worker_is_first() {
+    fn results_are_ordered_with_any_worker_first() {
         for workers in [1, 4] {
             let mut seen = Vec::new();
             let work = |_: &mut (), index: usize| {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_at_the_same_job_however_many_workers_there_are() {
+    fn the_last_job_is_the_same_with_any_number_of_workers() {
         for workers in [1, 2, 8] {
             let mut last = 0;
             in_order(workers, &|| (), &|(), index| Some(index), &mut |index, _| {

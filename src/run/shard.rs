@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_run_is_in_exactly_one_shard_and_all_are_as_big(
+        fn each_run_is_in_exactly_one_shard_of_equal_size(
             of in 1_usize..40, releases in 1_usize..6, scenarios in 0_usize..60,
         ) {
             let mut times = vec![vec![0; scenarios]; releases];

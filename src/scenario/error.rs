@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_word_finds_its_neighbour() {
+    fn a_misspelt_word_has_a_suggestion() {
         let fields = ["averageUtilization", "averageValue", "type", "value"];
         for (typed, meant) in [
             ("averageUtilisation", "averageUtilization"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_are_known_where_they_are_ours() {
+    fn words_of_other_tools_have_a_suggestion() {
         let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
         assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_without_its_prefix_is_found() {
+    fn a_flag_without_its_prefix_has_a_suggestion() {
         let flags =
             ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
         let hint = suggest("sync-period", flags);

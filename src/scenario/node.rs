@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_scalars_are_read_as_yaml_1_2_does() {
+    fn plain_scalars_are_resolved_as_in_yaml_1_2() {
         for (text, meaning) in [
             ("", Scalar::Null),
             ("true", Scalar::Bool(true)),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_is_refused() {
+    fn invalid_pod_sets_are_rejected() {
         assert_eq!("".parse::<PodSet>(), Err(PodSetError::Empty));
         assert_eq!("4-2".parse::<PodSet>(), Err(PodSetError::Backwards(4, 2)));
         for text in ["1-", "-1", "a", "1,,2", "1-2-3", "0..4", "ALL", "99999999999"] {

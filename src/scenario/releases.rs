@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused_with_a_hint() {
+    fn invalid_release_ranges_are_rejected_with_a_hint() {
         for (text, hint) in [
             (">1.23", "`>` is not known here: use >= or <=, both inclusive"),
             ("1.20 - 1.18", "did you mean 1.18 - 1.20?"),

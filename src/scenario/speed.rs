@@ -271,14 +271,14 @@ until: 2m
     }
 
     #[test]
-    fn at_its_own_speed_it_is_the_same() {
+    fn at_speed_1_a_scenario_stays_the_same() {
         let scenario = scenario(TEXT);
         let same = scenario.faster(NonZero::<u32>::MIN).expect("1 divides all");
         assert_eq!(format!("{same:?}"), format!("{scenario:?}"));
     }
 
     #[test]
-    fn what_does_not_divide_is_refused() {
+    fn indivisible_spans_are_rejected() {
         let text =
             TEXT.replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
         let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
@@ -286,7 +286,7 @@ until: 2m
     }
 
     #[test]
-    fn what_the_api_server_refuses_stays_so() {
+    fn scaling_keeps_invalid_hpas_invalid() {
         let mut edit = json!({
             "scaleUp": { "stabilizationWindowSeconds": -1 },
             "scaleDown": {

@@ -59,7 +59,7 @@ fn defaults_are_filled_in() {
 }
 
 #[test]
-fn a_scenario_of_ones_own_needs_no_link() {
+fn the_upstream_link_is_optional() {
     let text = SHORT.replace("upstream: https://example.com\n", "");
     let scenario = parsed(&text);
     assert_eq!(scenario.upstream, "");
@@ -83,7 +83,7 @@ fn victims_is_read_as_scale_down_order_with_a_note() {
 }
 
 #[test]
-fn everything_is_read() {
+fn all_fields_are_parsed() {
     let scenario = parsed(LONG);
     assert_eq!(scenario.flags.sync_period, Span::from_secs(30));
     assert_eq!(scenario.flags.concurrent_syncs, 1);
@@ -120,7 +120,7 @@ fn everything_is_read() {
 }
 
 #[test]
-fn what_is_written_is_read_back_as_the_same() {
+fn written_scenarios_are_parsed_back_unchanged() {
     for text in [SHORT, LONG] {
         let scenario = parsed(text);
         let written = to_yaml(&scenario, Some("schema.json"));
@@ -136,7 +136,7 @@ fn what_is_written_is_read_back_as_the_same() {
 }
 
 #[test]
-fn the_hash_is_of_what_decides_a_run() {
+fn the_hash_covers_everything_that_affects_a_run() {
     let hash = parsed(SHORT).hash;
     // Written down: recorded traces carry it, so it must not change by accident.
     assert_eq!(hash, "b21c4f8bbc301538");
@@ -165,7 +165,7 @@ fn the_hash_is_of_what_decides_a_run() {
 }
 
 #[test]
-fn a_manifest_of_ones_own_is_taken_from_its_file() {
+fn a_manifest_is_read_from_its_file() {
     let (head, rest) = SHORT.split_once("hpa:\n").expect("there is an hpa");
     let (manifest, tail) = rest.split_once("workload:").expect("there is a workload");
     let text = format!("{head}hpa: {{file: ./my.yaml}}\nworkload:{tail}");
@@ -202,7 +202,7 @@ fn a_manifest_of_ones_own_is_taken_from_its_file() {
 }
 
 #[test]
-fn all_that_makes_no_sense_is_told_at_once_by_line() {
+fn all_problems_are_reported_at_once_by_line() {
     let text = SHORT.replace("replicas: 3", "replicas: -3\n  age: 5").replace("1m", "1x");
     let error = refused(&text);
     let places: Vec<&str> = error
@@ -220,7 +220,7 @@ fn numbers_without_quotes_are_quantities() {
 }
 
 #[test]
-fn known_disagreements_are_read() {
+fn known_disagreements_are_parsed() {
     let text = "divergences:\n  - scenario: a/b\n    field: status\n    reason: so\n    link: x\n";
     let known = parse_known("divergences.yaml", text).expect("it is right");
     assert_eq!(known.divergences[0].scenario, "a/b");

@@ -107,7 +107,7 @@ fn all_kinds_of_metrics_can_be_written_and_read() {
 }
 
 #[test]
-fn statuses_that_differ_have_different_lines() {
+fn different_statuses_have_different_lines() {
     let trace = everything();
     let write = trace.ticks[0].status_write().unwrap();
     let lines: Vec<String> = write.status.current_metrics.iter().map(ToString::to_string).collect();

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_of_a_scale_says_of_what() {
+    fn a_scale_write_names_its_resource() {
         let answer = r#"{"now":0,"log":[
             {"at":0,"getScale":{"resource":"deployments.apps","name":"web","replicas":3,
                 "statusReplicas":3}},
@@ -246,7 +246,7 @@ mod tests {
 
     /// Chance decides whether it overtakes what is said in the same turn.
     #[test]
-    fn an_event_may_be_the_first_that_is_heard_of_a_turn() {
+    fn an_event_may_start_a_reconcile() {
         let answer = r#"{"now":0,"log":[{"at":0,"reconcile":{"hpa":"web"}},
             {"at":0,"event":{"hpa":"web","type":"Warning","reason":"FailedGetScale","message":""}},
             {"at":0,"error":{"message":"no"}},{"at":0,"reconciled":{"hpa":"web"}}]}"#;

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_sorted_by_name_whatever_the_order() {
+    fn pods_are_sorted_by_name() {
         use PodPhase::{Pending, Running};
         let mut cluster = Cluster::default();
         let states = [state("c", Running), state("a", Running), state("c", Pending)];
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_follow_the_common_timestamp_unless_they_have_their_own() {
+    fn samples_use_the_common_timestamp_unless_they_have_their_own() {
         let mut cluster = Cluster::default();
         let change = |timestamp: Option<i64>, set: &[Sample], delete: &[&str]| {
             Change::PodMetrics(PodMetricsChange {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_that_of_every_sample() {
+    fn all_samples_share_one_window() {
         let mut cluster = Cluster::default();
         let window = |seconds| {
             Change::PodMetrics(PodMetricsChange {
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_must_be_defined_before_it_is_used() {
+    fn a_pod_template_must_be_defined_before_its_use() {
         let mut cluster = Cluster::default();
         let change = Change::SetPods(vec![state("a", PodPhase::Running)]);
         let error = cluster.apply(&change, &|_, _| Ok(())).expect_err("refused");
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_outlives_an_edit_but_not_the_hpa() {
+    fn a_status_survives_an_edit_and_ends_with_the_hpa() {
         let mut cluster = Cluster::default();
         let status = HpaStatus { desired_replicas: 4, ..HpaStatus::default() };
         assert!(!cluster.write_status("web", status.clone()));

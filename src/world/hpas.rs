@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_generation_counts_changes_of_the_spec_only() {
+    fn the_generation_counts_only_changes_of_the_spec() {
         for (patch, generation, min) in [
             (json!({"spec": {"maxReplicas": 20}}), 2, 1),
             (json!({"spec": {"minReplicas": 3}}), 2, 3),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hpa_that_is_created_again_starts_anew() {
+    fn a_recreated_hpa_starts_without_a_status() {
         let mut hpas = created();
         let name: Arc<str> = "web".into();
         hpas.patch(&name, &json!({"spec": {"maxReplicas": 20}}), &defaulting);

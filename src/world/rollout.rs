@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn another_size_is_shared_out() {
+    fn a_change_of_replicas_is_distributed() {
         let mut rollout = rollout(10, Share::Pods(3), Share::Pods(2));
         assert_eq!(update_derived(&mut rollout, [10, 0]), [8, 5]);
         // As in the documentation of Deployments: 5 more are 3 and 2.

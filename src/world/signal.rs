@@ -171,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_passes_through_unchanged() {
+    fn a_constant_signal_keeps_its_value() {
         assert_eq!(at(&Signal::Constant(q("1500u")), 7, Grain::Milli), "1500u");
     }
 
     #[test]
-    fn a_step_holds_from_its_time_on_and_the_first_one_before() {
+    fn a_step_holds_from_its_time_on_and_the_first_step_before() {
         let steps = [(10, "1"), (20, "250m"), (30, "3")];
         let signal = Signal::Steps(steps.iter().map(|(t, v)| point(*t, v)).collect());
         for (seconds, value) in [(0, "1"), (10, "1"), (19, "1"), (20, "250m"), (30, "3"), (99, "3")]

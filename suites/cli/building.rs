@@ -72,7 +72,7 @@ const MEETS: &str = "touch $here/under-way-${mod##*/}
     rm $here/under-way-${mod##*/}";
 
 #[test]
-fn engines_are_built_side_by_side_as_far_as_there_is_room() {
+fn engines_are_built_in_parallel_within_the_limit() {
     let (_folder, file) = folder("");
     for (builds, together) in [("2", true), ("1", false)] {
         let go = FakeGo::new(MEETS, DIES);
@@ -88,7 +88,7 @@ fn engines_are_built_side_by_side_as_far_as_there_is_room() {
 }
 
 #[test]
-fn a_release_whose_engine_cannot_be_built_has_no_verdicts_and_the_others_are_run() {
+fn a_failed_build_leaves_its_release_without_verdicts() {
     let (_folder, file) = folder("");
     let fails = "case $mod in *v1.36*) echo 'cannot find package' >&2; exit 1 ;; esac";
     let go = FakeGo::new(fails, DIES);
@@ -139,7 +139,7 @@ fn stale(cache: &Path) -> [PathBuf; 5] {
 }
 
 #[test]
-fn what_is_stale_in_the_cache_is_told_and_can_be_removed() {
+fn stale_cache_entries_are_listed_and_can_be_removed() {
     let (_folder, file) = folder("");
     let go = FakeGo::new(":", DIES);
     go.command(&["run", "--engine", "upstream", text(&file)]).assert().code(3);

@@ -8,7 +8,7 @@ use rstest::rstest;
 use super::{IDLE, folder, json, kube_lockstep, program, stderr, stdout, support, text};
 
 #[test]
-fn another_program_is_called_by_its_name_and_can_be_replayed() {
+fn an_external_engine_is_named_and_can_be_replayed() {
     let (folder, file) = folder("");
     let engine = folder.path().join("my-autoscaler");
     program(&engine, IDLE);
@@ -35,7 +35,7 @@ fn another_program_is_called_by_its_name_and_can_be_replayed() {
 }
 
 #[test]
-fn a_failure_that_all_scenarios_share_is_told_once() {
+fn a_common_failure_is_reported_once() {
     let arguments = ["run", "--program", "no/such/program", "tolerance"];
     let shown = stdout(&kube_lockstep(&arguments).assert().code(3));
     let all = json(&kube_lockstep(&["list", "--format", "json", "tolerance"]).assert()).len();
@@ -67,7 +67,7 @@ fn path_with(folder: &Path) -> String {
 }
 
 #[test]
-fn an_engine_that_was_built_needs_no_go_any_more() {
+fn a_built_engine_requires_no_go() {
     let (cache, empty, go) = (
         tempfile::tempdir().expect("a folder can be made"),
         tempfile::tempdir().expect("a folder can be made"),
@@ -97,7 +97,7 @@ fn an_engine_that_was_built_needs_no_go_any_more() {
 }
 
 #[test]
-fn a_first_build_without_network_says_what_can_be_done() {
+fn a_first_build_without_network_has_a_hint() {
     let cache = tempfile::tempdir().expect("a folder can be made");
     let go = fake_go(
         "echo 'go: k8s.io/api@v0.37.0: Get \"https://proxy.example/\": dial tcp: no such host' >&2
@@ -120,7 +120,7 @@ fn a_first_build_without_network_says_what_can_be_done() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_told_with_what_can_be_done() {
+fn a_read_only_cache_has_a_hint() {
     let (folder, file) = folder("");
     // Below a file there can be no folder, not even for root.
     let cache = file.join("cache");
@@ -144,7 +144,7 @@ fn a_cache_that_cannot_be_written_is_told_with_what_can_be_done() {
 }
 
 #[test]
-fn doctor_does_not_call_an_engine_ok_that_is_not_built() {
+fn doctor_reports_unbuilt_engines() {
     let cache = tempfile::tempdir().expect("a folder can be made");
     let go = fake_go("");
     let doctor = kube_lockstep(&["doctor"])
@@ -179,7 +179,7 @@ fn waiting_engine(folder: &Path) -> PathBuf {
 /// The engine sees the end of its input and ends; the interrupted program leaves nothing behind.
 #[cfg(unix)]
 #[rstest]
-fn an_interrupted_run_says_so_and_leaves_no_engine_behind(
+fn an_interrupted_run_is_reported_and_stops_its_engine(
     #[values(("INT", 2), ("TERM", 15))] signal: (&str, i32),
 ) {
     use std::io::{BufRead, BufReader};
@@ -222,7 +222,7 @@ fn an_interrupted_run_says_so_and_leaves_no_engine_behind(
 }
 
 #[test]
-fn a_program_that_never_ends_its_line_is_stopped_in_time_with_all_that_it_started() {
+fn a_program_with_an_endless_line_is_stopped_with_its_children() {
     let (folder, file) = folder("");
     let (script, child) = (folder.path().join("drips"), folder.path().join("child"));
     let child = text(&child);
@@ -249,7 +249,7 @@ fn a_program_that_never_ends_its_line_is_stopped_in_time_with_all_that_it_starte
 
 #[test]
 #[cfg_attr(not(feature = "clusters"), ignore = "requires --features clusters")]
-fn clusters_in_containers_say_what_to_do_where_there_is_no_docker() {
+fn container_engines_without_docker_have_a_hint() {
     let nowhere = "unix:///nowhere/docker.sock";
     for engine in ["image", "k3s"] {
         let run = kube_lockstep(&["run", "--engine", engine, "tolerance"])
@@ -266,7 +266,7 @@ fn clusters_in_containers_say_what_to_do_where_there_is_no_docker() {
 }
 
 #[test]
-fn an_image_is_of_clusters_in_containers_only() {
+fn the_image_flag_requires_a_container_engine() {
     let run = kube_lockstep(&["run", "--engine", "embedded", "--image", "none"]).assert().code(2);
     assert!(
         stderr(&run).contains("--image requires an engine that creates clusters in containers"),

@@ -20,7 +20,7 @@ fn saved(folder: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_first_line_is_what_is_needed_to_do_it_again() {
+fn the_first_line_contains_everything_for_a_replay() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let version = env!("CARGO_PKG_VERSION");
     let fuzz = |more: &[&str]| {
@@ -53,7 +53,7 @@ fn the_first_line_is_what_is_needed_to_do_it_again() {
 }
 
 #[test]
-fn a_divergence_is_shrunk_saved_and_exits_with_1_whatever_the_number_of_jobs() {
+fn a_divergence_is_shrunk_and_saved_with_any_number_of_jobs() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let engine = folder.path().join("idle");
     program(&engine, IDLE);
@@ -98,7 +98,7 @@ fn an_engine_that_cannot_run_ends_the_run_with_3() {
 /// The signal comes while further scenarios run, long before the first finding is shrunk.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_saves_what_it_has_found() {
+fn an_interrupted_run_saves_its_findings() {
     use std::io::{BufRead, BufReader, Read};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;

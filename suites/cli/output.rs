@@ -5,7 +5,7 @@ use kube_lockstep::model::rules::Release;
 use super::{folder, json, kube_lockstep, repository_with_a_trace, stderr, stdout, support, text};
 
 #[test]
-fn json_is_all_there_is_on_standard_output_and_ends_with_the_summary() {
+fn json_output_is_alone_on_stdout_and_ends_with_the_summary() {
     let run = kube_lockstep(&["run", "--engine", "model", "--format", "json", "tolerance"])
         .assert()
         .code(0);
@@ -41,14 +41,14 @@ fn json_is_all_there_is_on_standard_output_and_ends_with_the_summary() {
 }
 
 #[test]
-fn pipes_get_neither_colours_nor_progress() {
+fn output_to_a_pipe_has_no_colours_and_no_progress() {
     let run = kube_lockstep(&["run", "--engine", "model", "-v", "tolerance"]).assert().code(0);
     assert!(!stdout(&run).contains(['\u{1b}', '\r']), "{:?}", stdout(&run));
     assert_eq!(stderr(&run), "");
 }
 
 #[test]
-fn colours_can_be_asked_for_and_switched_off() {
+fn colours_can_be_forced_and_disabled() {
     let run = |color: &[&str], no_color: bool| {
         let mut command = kube_lockstep(&["run", "--engine", "model", "tolerance"]);
         command.args(color);
@@ -78,7 +78,7 @@ fn with_closed_output(arguments: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_output_pipe_is_no_error() {
     for command in ["list", "schema"] {
         let output = with_closed_output(&[command]);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -88,7 +88,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 /// `kube-lockstep run | head -1` has to fail as it does without `head`.
 #[test]
-fn a_reader_that_has_seen_enough_does_not_change_the_verdict() {
+fn a_closed_output_pipe_keeps_the_verdict() {
     let (_root, fixtures) = repository_with_a_trace(|trace| {
         let write = trace.ticks[0].status_write_mut().expect("the first tick writes a status");
         write.status.desired_replicas += 1;
@@ -107,7 +107,7 @@ fn a_reader_that_has_seen_enough_does_not_change_the_verdict() {
 }
 
 #[test]
-fn columns_says_how_wide_tables_are() {
+fn the_columns_flag_sets_the_table_width() {
     let widest = |columns: Option<&str>| {
         let mut command = kube_lockstep(&["predict", "errors/metrics-api-unavailable-and-back"]);
         columns.map(|columns| command.env("COLUMNS", columns));

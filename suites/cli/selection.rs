@@ -92,7 +92,7 @@ fn a_misspelt_folder_is_suggested() {
 }
 
 #[test]
-fn misspelt_scenarios_are_refused_not_passed_over() {
+fn files_with_a_misspelt_extension_are_rejected() {
     let (folder, file) = folder("");
     let misspelt = SCENARIO.replace("kind: Scenario", "kind: Scenaro");
     fs::write(folder.path().join("misspelt.yml"), misspelt).expect("a file can be written");
@@ -109,7 +109,7 @@ fn misspelt_scenarios_are_refused_not_passed_over() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_named_and_hides_no_other() {
+fn a_binary_file_is_reported_beside_the_other_files() {
     let (folder, _file) = folder("misspelt: 1\n");
     fs::write(folder.path().join("noise.yaml"), [0xff, 0xfe, 0x00]).expect("it can be written");
     let run = kube_lockstep(&["run", "--engine", "model", text(folder.path())]).assert().code(2);
@@ -118,7 +118,7 @@ fn a_file_that_is_no_text_is_named_and_hides_no_other() {
 }
 
 #[test]
-fn a_folder_is_no_single_scenario_and_its_scenarios_are_named() {
+fn a_folder_in_place_of_one_scenario_lists_its_scenarios() {
     let (folder, file) = folder("");
     for arguments in [&["predict"][..], &["explain", "--tick", "1"]] {
         let mut command = kube_lockstep(arguments);
@@ -132,7 +132,7 @@ fn a_folder_is_no_single_scenario_and_its_scenarios_are_named() {
 }
 
 #[test]
-fn two_files_of_one_id_are_refused() {
+fn two_files_with_the_same_id_are_rejected() {
     let (folder, file) = folder("");
     fs::copy(&file, folder.path().join("doubles.yml")).expect("a file can be copied");
     let list = kube_lockstep(&["list", "--fixtures", text(folder.path())]).assert().code(2);
@@ -142,7 +142,7 @@ fn two_files_of_one_id_are_refused() {
 }
 
 #[test]
-fn a_list_says_of_what_it_is_a_part() {
+fn a_filtered_list_states_the_total() {
     let last = |arguments: &[&str]| {
         let list = kube_lockstep(&["list"]).args(arguments).assert().code(0);
         stdout(&list).lines().last().unwrap_or_default().to_owned()

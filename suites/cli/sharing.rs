@@ -22,7 +22,7 @@ fn merge(files: &[&str]) -> assert_cmd::Command {
 }
 
 #[test]
-fn a_shard_that_makes_no_sense_is_refused() {
+fn invalid_shards_are_rejected() {
     for (shard, told) in [
         ("0/4", "shards are numbered from 1: did you mean 1/4?"),
         ("5/4", "there is no shard 5 of 4"),
@@ -38,7 +38,7 @@ fn a_shard_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn shards_that_diverge_are_joined_with_all_that_can_be_told_of_them() {
+fn merged_shards_keep_the_details_of_divergences() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let engine = folder.path().join("idle");
     program(&engine, IDLE);
@@ -76,7 +76,7 @@ fn shards_that_diverge_are_joined_with_all_that_can_be_told_of_them() {
 }
 
 #[test]
-fn a_part_that_is_missing_or_was_cut_off_is_never_a_success() {
+fn missing_or_truncated_parts_are_never_a_success() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let run = |name: &str, shard: &str| {
         let arguments = ["run", "limits", "--engine", "recorded", "--shard", shard];
@@ -107,7 +107,7 @@ fn a_part_that_is_missing_or_was_cut_off_is_never_a_success() {
 }
 
 #[test]
-fn what_are_no_results_is_told_with_its_place() {
+fn invalid_results_are_reported_with_their_position() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("notes.txt");
     fs::write(&file, "{\"id\": \"x\"}\n").expect("a file can be written");
@@ -123,7 +123,7 @@ fn what_are_no_results_is_told_with_its_place() {
 }
 
 #[test]
-fn shards_of_the_fuzzer_play_other_scenarios_of_the_same_seed() {
+fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let engine = folder.path().join("idle");
     program(&engine, IDLE);

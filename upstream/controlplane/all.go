@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// all starts what a file lists, for places where nobody else could: in a container. The file is a
-// list of command lines for this program. When one of them ends, or a signal comes, all end. With a
-// second file, it first waits for that one: until somebody holds this container.
+// all starts the programs of a file together, for a container that has no other way to start them.
+// The file is a list of command lines for this program. When one of them ends, or on a signal, all
+// end. With a second file, it first waits for that file, which `hold` creates.
 func all(args []string) {
 	if len(args) != 1 && len(args) != 2 {
 		fail("usage: controlplane all FILE [HELD]")
@@ -37,7 +37,7 @@ func all(args []string) {
 	for _, command := range commands {
 		child := exec.Command(self, command...)
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
-		// The pipe's other end closes with this process.
+		// The other end of the pipe closes with this process.
 		if _, err := child.StdinPipe(); err != nil {
 			fail(err.Error())
 		}
@@ -55,7 +55,8 @@ func all(args []string) {
 	}
 }
 
-// waitFor gives up after half a minute: whoever has started this has ended before holding it.
+// waitFor fails after half a minute: the process that started this one has ended before it held the
+// container.
 func waitFor(held string) {
 	for range 600 {
 		if _, err := os.Stat(held); err == nil {
@@ -63,11 +64,11 @@ func waitFor(held string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	fail("nobody holds this container")
+	fail("timed out waiting for `controlplane hold`: the process that started this container has ended")
 }
 
-// hold lets a container begin, and ends it, and all in it, when the input ends: its first process
-// has no input that would end with the one who started it.
+// hold lets a container start, and ends it with all its processes when the standard input ends. The
+// first process of the container has no standard input that ends with the process that started it.
 func hold(args []string) {
 	if len(args) != 1 {
 		fail("usage: controlplane hold HELD")

@@ -1,10 +1,10 @@
 // Package main is etcd, kube-apiserver and kube-controller-manager of a Kubernetes release in one
-// program: `controlplane kube-apiserver --secure-port=…` is what `kube-apiserver --secure-port=…`
-// is elsewhere. Upstream's own commands are run, with the flags as they come; which ones those are,
-// and when each is started, is for whoever starts it to say.
+// program: `controlplane kube-apiserver --secure-port=…` does the same as `kube-apiserver
+// --secure-port=…`. It runs upstream's own commands with unchanged flags; the caller chooses the
+// flags and the order of the starts.
 //
-// Each of them lives as long as its standard input: whoever starts it holds the other end of a pipe,
-// so that nothing is left running when that one dies, however it dies.
+// Each program lives as long as its standard input: the caller holds the other end of a pipe, so
+// that no program is left running when the caller ends in any way.
 package main
 
 import (
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// endWithInput ends this process, as hard as it would be ended from outside.
+// endWithInput ends this process, without any cleanup, when its standard input ends.
 func endWithInput() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)

@@ -125,7 +125,7 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 	return append(b, '}', '}'), nil
 }
 
-// appendItems appends what queries of a metric's series have in common.
+// appendItems appends the items of an answer and its selector, which all metric queries share.
 func appendItems(b []byte, e *entry) []byte {
 	b = appendString(append(b, `,"metricSelector":`...), e.metricSelector)
 	if e.err == nil {
@@ -134,7 +134,7 @@ func appendItems(b []byte, e *entry) []byte {
 	return b
 }
 
-// appendStatus appends the status in the API's own JSON.
+// appendStatus appends the status in the JSON of the API.
 func appendStatus(b []byte, status *shownStatus) ([]byte, error) {
 	text, err := json.Marshal(status)
 	return append(b, text...), err

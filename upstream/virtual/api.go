@@ -22,8 +22,8 @@ import (
 	registry "k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler"
 )
 
-// hpaAPI is what the API server does to an HPA between a request and the storage: upstream's
-// decoding, defaulting, strategy and validation, in the API server's order.
+// hpaAPI applies the API server's steps between a request and the storage to an HPA: upstream's
+// decoding, defaulting, strategy and validation, in the same order.
 type hpaAPI struct {
 	namespace string
 	table     *table[*clientHPA]
@@ -31,7 +31,8 @@ type hpaAPI struct {
 	uids      int
 }
 
-// storedHPA is an HPA as the strategies want it, and as bytes (without a resource version).
+// storedHPA is an HPA in the form that the strategies require, and its bytes without a resource
+// version.
 type storedHPA struct {
 	internal *autoscaling.HorizontalPodAutoscaler
 	bytes    []byte
@@ -39,8 +40,8 @@ type storedHPA struct {
 
 var hpaResource = autoscaling.Resource("horizontalpodautoscalers")
 
-// strictJSON decodes any served version with its defaults, as for `kubectl --validate=strict`.
-// encodeShown is how the API server writes the object that a patch is applied to.
+// strictJSON decodes any served version with its defaults, as `kubectl --validate=strict`.
+// encodeShown encodes the object that a patch is applied to, as the API server does.
 var strictJSON, encodeShown = func() (runtime.Decoder, runtime.Encoder) {
 	types := apiCodecs.SupportedMediaTypes()
 	info, _ := runtime.SerializerInfoForMediaType(types, runtime.ContentTypeJSON)
@@ -57,7 +58,7 @@ func newHPAAPI(namespace string) *hpaAPI {
 	}
 }
 
-// context is that of a request to the given version.
+// context is the context of a request in the given version.
 func (a *hpaAPI) context(version, subresource string) context.Context {
 	ctx := genericapirequest.WithNamespace(context.Background(), a.namespace)
 	return genericapirequest.WithRequestInfo(ctx, &genericapirequest.RequestInfo{
@@ -70,7 +71,7 @@ func (a *hpaAPI) context(version, subresource string) context.Context {
 	})
 }
 
-// create stores the user's manifest. The name is that of the manifest, as far as there is one.
+// create stores the user's manifest. It returns the name in the manifest, if there is one.
 func (a *hpaAPI) create(manifest []byte) (*shownHPA, string, error) {
 	var named struct{ Metadata struct{ Name string } }
 	_ = json.Unmarshal(manifest, &named)
@@ -116,7 +117,7 @@ func decode(manifest []byte) (*autoscaling.HorizontalPodAutoscaler, string, erro
 		"%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, kind.Kind, err))
 }
 
-// patch applies a JSON merge patch to a stored object, as answers show it.
+// patch applies a JSON merge patch to a stored object in the form of responses.
 func (a *hpaAPI) patch(name string, patch []byte) (*shownHPA, error) {
 	old, ok := a.stored[name]
 	if !ok {
@@ -156,7 +157,7 @@ func (a *hpaAPI) updateStatus(sent *clientHPA) (*clientHPA, error) {
 		return nil, apierrors.NewNotFound(hpaResource, sent.Name)
 	}
 	hpa := &autoscaling.HorizontalPodAutoscaler{}
-	// A conversion may write into what it converts.
+	// A conversion may modify its input.
 	if err := apiScheme.Convert(copyOf(sent), hpa, nil); err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 	return a.store(hpa)
 }
 
-// store writes the object. A write that changes nothing is none, as in the API server.
+// store writes the object. As in the API server, a write without a change is dropped.
 func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, error) {
 	hpa.ResourceVersion = ""
 	converted := &storageHPA{}
@@ -198,8 +199,8 @@ func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, er
 		current, _ := a.table.get(hpa.Name)
 		return current, nil
 	}
-	// Whoever reads the storage gets what it lacks of the storage version's defaults: of an object
-	// that was given as another version, these are not there yet.
+	// Readers of the storage see the defaults of the storage version, which an object that was
+	// created in another version still lacks here.
 	apiScheme.Default(stored)
 	internal := &autoscaling.HorizontalPodAutoscaler{}
 	if err := apiScheme.Convert(stored, internal, nil); err != nil {
@@ -222,8 +223,8 @@ func (a *hpaAPI) delete(name string) error {
 	return nil
 }
 
-// overTheWire is the object as whoever is at the other end of the API sees it: its times are whole
-// seconds, and its quantities are read from their canonical text.
+// overTheWire is the object as API clients receive it: times are in whole seconds, quantities are
+// parsed from their canonical text.
 func overTheWire[T any, P wired[T]](hpa P) (P, []byte, error) {
 	wire, err := hpa.Marshal()
 	if err != nil {
@@ -233,7 +234,7 @@ func overTheWire[T any, P wired[T]](hpa P) (P, []byte, error) {
 	return read, wire, read.Unmarshal(wire)
 }
 
-// wired is a pointer to what can go over the wire.
+// wired is a pointer to an object that can be sent over the API.
 type wired[T any] interface {
 	*T
 	Marshal() ([]byte, error)
@@ -253,7 +254,7 @@ func (c *cluster) validateScale(name string, replicas int32) error {
 	return nil
 }
 
-// statusError is a fault as a client of the API gets it.
+// statusError is an error in the form in which API clients receive it.
 func (e *apiError) statusError() error {
 	if e == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// inBubble gives a benchmark the *testing.T that a bubble needs. A benchmark's timer must not be
-// touched inside: it would read the bubble's clock.
+// inBubble gives a benchmark the *testing.T that a bubble requires. The timer of a benchmark must
+// not be used inside: it would read the clock of the bubble.
 func inBubble(tb testing.TB, f func()) {
 	match := func(string, string) (bool, error) { return true, nil }
 	ok := testing.RunTests(match, []testing.InternalTest{{Name: "bubble", F: func(t *testing.T) {
@@ -26,7 +26,7 @@ func inBubble(tb testing.TB, f func()) {
 }
 
 func mustOpen(tb testing.TB) *session {
-	hearErrors()
+	recordErrors()
 	q, err := parseRequest([]byte(openLine))
 	if err != nil {
 		tb.Fatal(err)
@@ -50,7 +50,7 @@ const hpaManifest = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutosca
 	`"kind":"Deployment","name":"web"},"maxReplicas":100000,"metrics":[{"type":"Resource",` +
 	`"resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}]}}`
 
-// readyPods are the changes that make a target with n ready pods that use half of their request.
+// readyPods are the changes that create a target with n ready pods that use half of their requests.
 func readyPods(n int) []change {
 	hour := -time.Hour
 	replicas := int32(n)
@@ -97,8 +97,8 @@ func mustStep(
 	return answers, log
 }
 
-// BenchmarkBare is the real controller stepped in-process, without the protocol: what its overhead
-// is measured against. One operation is one tick of an HPA with constant usage and fresh samples.
+// BenchmarkBare steps the real controller in-process, without the protocol, as the baseline of its
+// overhead. One operation is one reconcile of an HPA with constant usage and fresh samples.
 func BenchmarkBare(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 10000} {
 		b.Run(fmt.Sprintf("pods=%d", n), func(b *testing.B) {
@@ -121,7 +121,7 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
-// BenchmarkStatus is BenchmarkBare with usage that changes: every tick writes the status.
+// BenchmarkStatus is BenchmarkBare with changing usage: each reconcile writes the status.
 func BenchmarkStatus(b *testing.B) {
 	b.ReportAllocs()
 	inBubble(b, func() {
@@ -139,7 +139,7 @@ func BenchmarkStatus(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ticks/s")
 }
 
-// BenchmarkOpenClose is what a scenario costs besides its ticks.
+// BenchmarkOpenClose measures the cost of a scenario without its reconciles.
 func BenchmarkOpenClose(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {
@@ -147,8 +147,8 @@ func BenchmarkOpenClose(b *testing.B) {
 	}
 }
 
-// BenchmarkProtocol is BenchmarkBare through the protocol and two pipes: a child process is asked
-// for one tick after the other, as far ahead as the name says.
+// BenchmarkProtocol is BenchmarkBare over the protocol and two pipes: a child process is sent one
+// step after another, as many ahead as the name says.
 func BenchmarkProtocol(b *testing.B) {
 	for _, ahead := range []int{1, 2, 16} {
 		b.Run(fmt.Sprintf("pods=10/ahead=%d", ahead), func(b *testing.B) { protocolTicks(b, ahead) })
@@ -206,7 +206,7 @@ func protocolTicks(b *testing.B, ahead int) {
 	}
 }
 
-// firstStepLine is what readyPods says, in the words of the protocol.
+// firstStepLine is readyPods in the JSON of the protocol.
 func firstStepLine(pods int) string {
 	var states, samples []string
 	for i := range pods {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The clients below implement what the controller and its informers call, over the tables of a
-// cluster. Anything else is a call of a nil interface, which is loud. client-go's fake clientset is
-// not used: it assigns no resource versions to objects, and remembers every action.
+// The clients below implement the calls of the controller and its informers on the tables of a
+// cluster. Any other call panics, because the interface is nil. The fake clientset of client-go is
+// not used: it assigns no resource versions, and keeps every action in memory.
 
 // clientset is the client that the informers and the controller share.
 type clientset struct {
@@ -93,7 +93,7 @@ type pods struct {
 	table *table[*Pod]
 }
 
-// list is the pods that a selector matches, by name as the API server lists them.
+// list returns the pods that a selector matches, sorted by name as by the API server.
 func (p pods) list(text string) (*PodList, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
@@ -109,9 +109,9 @@ func (p pods) list(text string) (*PodList, error) {
 	return list, nil
 }
 
-// events is an API that never answers. What the controller records is heard of before it gets here,
-// see eventLogger; so the broadcaster is spared the comparison of each event with those before it,
-// by which it would merge and limit what it writes. Its goroutine ends with the controller.
+// events is an API that never answers. The controller's events are recorded before they get here,
+// see eventLogger. This saves the broadcaster the comparison of each event with the previous ones,
+// by which it merges and limits events. Its goroutine ends with the controller.
 type events struct {
 	eventInterface
 	stopped <-chan struct{}
@@ -148,17 +148,18 @@ func (c *cluster) readScale(resource schema.GroupResource, name string) (*scaleR
 	return row, nil
 }
 
-// noSuchPath is what the API server answers to a request for a subresource that there is not: see
+// noSuchPath is the API server's response to a request for an unknown subresource: see
 // serviceErrorHandler in its pkg/server/handler.go.
 func noSuchPath() error {
 	return apierrors.NewGenericServerResponse(
 		http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
 }
 
-// errMissing says that there is no object of that name.
+// errMissing means that no object has the name.
 var errMissing = errors.New("missing")
 
-// missingScale is the API server's error of a scale that is not there; some have own names.
+// missingScale is the API server's error for an absent scale. Some kinds have a name of their own
+// in it.
 func missingScale(
 	named map[string]schema.GroupResource, resource schema.GroupResource, name string,
 ) error {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// cluster stands in for the API server and the metrics APIs. It is changed only while everything in
-// the bubble stands still, hence most of it needs no lock.
+// cluster replaces the API server and the metrics APIs. It changes only while all goroutines of the
+// bubble are blocked, so most of it needs no lock.
 type cluster struct {
 	namespace    string
 	observed     *observed
@@ -19,14 +19,14 @@ type cluster struct {
 	podCount     int
 	templates    map[string]*template
 	scales       map[scaleKey]*scaleRow
-	withoutScale map[schema.GroupResource]bool // kinds that are known and have no scale
+	withoutScale map[schema.GroupResource]bool // known kinds without a scale
 	metrics      *metricsTable
 	custom       *customTable
 	faults       faults
-	turns        *turns // of the controller's workers, if they take turns
+	turns        *turns // the queue of serialized workers, or nil
 }
 
-// template is what the pods of one template share.
+// template holds the fields that the pods of one template share.
 type template struct {
 	labels map[string]string
 	spec   PodSpec
@@ -199,14 +199,14 @@ func (c *cluster) setPod(p *podState) error {
 	return nil
 }
 
-// apiAnswer is what the API server answered to a write of an HPA.
+// apiAnswer is the API server's response to a write of an HPA.
 type apiAnswer struct {
 	name    string
 	stored  *shownHPA
 	refused error
 }
 
-// write makes a change of an HPA, if it is one.
+// write applies a change to an HPA, if it is one.
 func (c *cluster) write(change *change) (apiAnswer, bool) {
 	var a apiAnswer
 	switch {

@@ -9,26 +9,26 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// factoryResync is the resync of the kube-controller-manager's informers. With 0, reflectors of
-// Kubernetes 1.33 and older wait on a channel from outside of the bubble: time would stand still.
+// factoryResync is the resync period of the kube-controller-manager's informers. With 0, reflectors
+// of Kubernetes 1.33 and older wait on a channel from outside of the bubble, and time would stop.
 const factoryResync = 12 * time.Hour
 
-// shortestResync is the shortest that client-go grants.
+// shortestResync is the shortest period that client-go allows.
 const shortestResync = time.Second
 
 type hpaInformer struct{ cache.SharedIndexInformer }
 
 func (i hpaInformer) Informer() cache.SharedIndexInformer { return i }
 
-// lateResync is a nanosecond longer than was asked for. A turn that a resync has queued would
-// otherwise come at the very instant of the next resync, and chance would decide which is first.
-// Real timers are late, too: the next one is set when one has fired.
+// lateResync is a nanosecond longer than the requested period. Otherwise a reconcile that a resync
+// has queued would be due exactly at the next resync, in random order. Real timers are late as
+// well: each one is set when the previous one has fired.
 func lateResync(period time.Duration) time.Duration {
 	return max(period, shortestResync) + time.Nanosecond
 }
 
-// startController starts a controller with informers of its own. The function returned stops them
-// and waits for their end. Turns are taken if there are any to be taken.
+// startController starts a controller with its own informers. The returned function stops them and
+// waits for their end. Reconciles are serialized if turns is not nil.
 func startController(
 	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper, t *turns,
 ) (stop func()) {
@@ -39,7 +39,7 @@ func startController(
 	hpas := newHPAInformer(client, byNamespace)
 	pods := newPodInformer(client, byNamespace)
 	controller := newController(ctx, client, scales{c}, mapper, newMetricsClient(c), hpas, pods, f)
-	hearEvents(controller, c.observed)
+	recordEvents(controller, c.observed)
 	if t != nil {
 		t.takeOver(controller)
 	}

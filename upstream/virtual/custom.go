@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// customTable is what custom.metrics.k8s.io and external.metrics.k8s.io answer. As the rest of the
-// cluster it is changed only while everything stands still, and needs no lock.
+// customTable holds the responses of custom.metrics.k8s.io and external.metrics.k8s.io. Like the
+// rest of the cluster, it changes only while all goroutines are blocked, and needs no lock.
 type customTable struct {
 	pods      map[string]*podsAnswer
 	objects   map[objectMetricKey]*seriesAnswer[customValue]
@@ -25,15 +25,14 @@ type objectMetricKey struct {
 	name   string
 }
 
-// podsAnswer is a metric of pods. Each value goes with the labels of its pod; the labels of the
-// series are the same for all pods.
+// podsAnswer is a metric of pods. Each value has the labels of its pod; the labels of the series
+// are the same for all pods.
 type podsAnswer struct {
 	series labels.Set
 	seriesAnswer[customValue]
 }
 
-// seriesAnswer is what is said of one metric: values and the labels that each goes with, or an
-// error.
+// seriesAnswer is the response for one metric: values with their labels, or an error.
 type seriesAnswer[T any] struct {
 	labels []labels.Set
 	values []T
@@ -52,7 +51,7 @@ func (a *seriesAnswer[T]) add(set labels.Set, value T) {
 	a.labels, a.values = append(a.labels, set), append(a.values, value)
 }
 
-// list is the answer to a query: the values whose labels match, in the order in which they came.
+// list returns the values whose labels match, in their original order.
 func (a *seriesAnswer[T]) list(selector labels.Selector) ([]T, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -70,7 +69,7 @@ func (a *seriesAnswer[T]) list(selector labels.Selector) ([]T, error) {
 	return items, nil
 }
 
-// list is the answer to a query, by the labels of pods and of series.
+// list returns the values that match by the labels of pods and of series.
 func (a *podsAnswer) list(pods, series labels.Selector) ([]customValue, error) {
 	items, err := a.seriesAnswer.list(pods)
 	if err != nil {
@@ -85,7 +84,7 @@ func (a *podsAnswer) list(pods, series labels.Selector) ([]customValue, error) {
 	return items, nil
 }
 
-// onTheWire is a selector as the server reads it: the one that upstream makes of an absent selector
+// onTheWire is a selector as the server reads it. Upstream converts an absent selector to one that
 // matches nothing, but its text is empty and hence matches everything.
 func onTheWire(selector labels.Selector) (labels.Selector, error) {
 	read, err := labels.Parse(selector.String())
@@ -95,7 +94,7 @@ func onTheWire(selector labels.Selector) (labels.Selector, error) {
 	return read, nil
 }
 
-// unknownMetric is the error for a metric that nobody told of.
+// unknownMetric is the error for a metric without any value.
 func unknownMetric(metric, of string) error {
 	e := &apiError{
 		code:    http.StatusNotFound,
@@ -105,7 +104,7 @@ func unknownMetric(metric, of string) error {
 	return e.statusError()
 }
 
-// setPodsMetric applies a change of what custom.metrics.k8s.io answers for a metric of pods.
+// setPodsMetric applies a change of the response of custom.metrics.k8s.io for a metric of pods.
 func (c *cluster) setPodsMetric(change *podsMetricChange) error {
 	answer := &podsAnswer{series: change.labels}
 	answer.err = change.err.statusError()
@@ -131,7 +130,8 @@ func (c *cluster) setPodsMetric(change *podsMetricChange) error {
 
 var podKind = schema.GroupKind{Kind: "Pod"}
 
-// setObjectMetric applies a change of what custom.metrics.k8s.io answers for a metric of an object.
+// setObjectMetric applies a change of the response of custom.metrics.k8s.io for a metric of an
+// object.
 func (c *cluster) setObjectMetric(change *objectMetricChange) error {
 	// Kubernetes 1.9 has no function for kinds.
 	kind := schema.ParseGroupResource(change.kind)

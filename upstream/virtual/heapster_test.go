@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// reconciles is what the first reconcile of an HPA of four pods that use all of their request says.
+// reconciles is the expected log of the first reconcile of an HPA of four pods that use all of
+// their requests.
 func reconciles(t *testing.T, kind, metric string, apply ...string) string {
 	t.Helper()
 	manifest := `{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":` +
@@ -55,7 +56,7 @@ func TestHeapsterIsAsked(t *testing.T) {
 		"pods": {rps, []string{values}, []string{
 			scale, query + `,"items":4`, `"replicas":8`, `"currentAverageValue":"21250m"`,
 		}},
-		// Kubernetes 1.6 spells it otherwise.
+		// The text differs in Kubernetes 1.6.
 		"nobody told of it": {rps, nil, []string{
 			scale, query + `,"items":0`, " metrics for any ready pods",
 		}},

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// host reads requests and writes answers. It reads on the goroutine that works: to be blocked in a
-// read is not what synctest calls durably blocked, so the clock stands still meanwhile.
+// host reads requests and writes answers. It reads on the goroutine of the bubble: synctest does
+// not count a blocking read as durably blocked, so the clock stands still meanwhile.
 type host struct {
 	in       *bufio.Reader
 	long     []byte // a line that is longer than the buffer
@@ -31,7 +31,7 @@ type host struct {
 // Host serves the protocol until the input ends.
 func Host(t *testing.T, in *os.File, out io.Writer) error {
 	tune()
-	hearErrors()
+	recordErrors()
 	quiet()
 	h := &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, 1<<16)}
 	go h.watch(in)
@@ -53,14 +53,14 @@ func Host(t *testing.T, in *os.File, out io.Writer) error {
 	}
 }
 
-// tune suits the process to one controller that is stepped: its goroutines hand over to each other
-// all the time, which costs more across threads, and nearly everything it allocates is short-lived.
+// tune configures the runtime for one stepped controller: its goroutines constantly wake each
+// other, which costs more across threads, and nearly all its allocations are short-lived.
 func tune() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(400)
 }
 
-// line is the next line of the input. It is valid until the next call.
+// line returns the next line of the input. It is valid until the next call.
 func (h *host) line() ([]byte, error) {
 	line, err := h.in.ReadSlice('\n')
 	if err != bufio.ErrBufferFull {
@@ -81,9 +81,9 @@ func (h *host) line() ([]byte, error) {
 	return h.long, err
 }
 
-// watch looks after answers that are long in coming: the bubble may hang or spin. It sends on those
-// that are ready, and ends the program if nobody is at the other end any more. Otherwise, what was
-// asked before the input ended is answered.
+// watch handles answers that take long, because the bubble may hang or spin. It flushes finished
+// answers, and ends the program if the other end is closed. Otherwise, all requests before the end
+// of the input are answered.
 func (h *host) watch(in *os.File) {
 	for before := int64(-1); ; time.Sleep(time.Second) {
 		answered := h.answered.Load()
@@ -100,15 +100,14 @@ func (h *host) watch(in *os.File) {
 	}
 }
 
-// hungUp is whether the other end of a pipe is closed. That there is still something to read does
-// not matter.
+// hungUp reports whether the other end of a pipe is closed, even if unread input is left.
 func hungUp(in *os.File) bool {
 	poll := []unix.PollFd{{Fd: int32(in.Fd()), Events: 0}}
 	n, err := unix.Poll(poll, 0)
 	return err == nil && n > 0 && poll[0].Revents&unix.POLLHUP != 0
 }
 
-// scenario serves one scenario in one bubble. line should open it.
+// scenario serves one scenario in its own bubble. line should open it.
 func (h *host) scenario(t *testing.T, line []byte) (err error) {
 	q, err := parseRequest(line)
 	if err != nil {
@@ -119,7 +118,7 @@ func (h *host) scenario(t *testing.T, line []byte) (err error) {
 	}
 	closed, ended := false, false
 	defer func() {
-		// Who still waits when all is answered does so in a bubble of its own.
+		// Goroutines that still wait afterwards do so in a bubble of their own.
 		if p := recover(); p != nil && (!ended || !leavesGoroutines) {
 			_ = h.failed(fmt.Errorf("scenario %s: %v", q.open.scenario, p))
 			err = fmt.Errorf("%v", p)
@@ -190,7 +189,7 @@ func (h *host) failed(why error) error {
 	return h.answer()
 }
 
-// answer writes one answer. While a further request waits, it need not leave the buffer.
+// answer writes one answer. It may stay in the buffer while another request is pending.
 func (h *host) answer() error {
 	h.answered.Add(1)
 	h.outMu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain makes the host of a test binary that is run without arguments.
+// TestMain turns a test binary that runs without arguments into the host.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 1 {
 		if err := flag.Set("test.run", "^TestHost$"); err != nil {
@@ -15,15 +15,15 @@ func TestMain(m *testing.M) {
 		}
 		serving = true
 	}
-	// The tests, too: with several threads, who comes first at one instant is chance.
+	// One thread for the tests as well: with several, the order at one time is random.
 	tune()
 	os.Exit(m.Run())
 }
 
 var serving bool
 
-// TestHost serves the protocol, and never returns: the program's last words would spoil the output.
-// With -test.run=TestHost and -args serve, it can be profiled: then it returns.
+// TestHost serves the protocol and exits, because the test framework's last output would follow the
+// answers. With -test.run=TestHost and -args serve it returns, so that it can be profiled.
 func TestHost(t *testing.T) {
 	profiled := flag.Arg(0) == "serve"
 	if !serving && !profiled {

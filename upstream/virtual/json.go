@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader takes one JSON text apart without reflection: requests are read once a tick.
-// The first mistake sticks in err, and every later call does nothing.
+// reader parses one JSON text without reflection, because each reconcile has a request. The first
+// error is kept in err, and all later calls do nothing.
 type reader struct {
 	data []byte
 	pos  int
@@ -23,7 +23,7 @@ func (r *reader) fail(what string) {
 	r.pos = len(r.data)
 }
 
-// peek is the next byte that is no space, or 0.
+// peek returns the next byte that is not a space, or 0.
 func (r *reader) peek() byte {
 	for r.pos < len(r.data) {
 		switch c := r.data[r.pos]; c {
@@ -50,7 +50,7 @@ func (r *reader) expect(c byte) {
 	}
 }
 
-// end makes sure that nothing follows.
+// end checks that nothing follows.
 func (r *reader) end() error {
 	if r.err == nil && r.peek() != 0 {
 		r.fail("unexpected text")
@@ -58,7 +58,7 @@ func (r *reader) end() error {
 	return r.err
 }
 
-// object calls member for each member, which has to read its value.
+// object calls member for each member, which must read its value.
 func (r *reader) object(member func(key string)) {
 	r.expect('{')
 	if r.take('}') {
@@ -77,7 +77,7 @@ func (r *reader) object(member func(key string)) {
 	}
 }
 
-// array calls element for each element, which has to read it.
+// array calls element for each element, which must read it.
 func (r *reader) array(element func()) {
 	r.expect('[')
 	if r.take(']') {
@@ -92,7 +92,7 @@ func (r *reader) array(element func()) {
 	}
 }
 
-// stringBytes is a string with its quotes, and whether it has escapes.
+// stringBytes returns a string with its quotes, and whether it has escapes.
 func (r *reader) stringBytes() (text []byte, escapes bool) {
 	r.expect('"')
 	start := r.pos - 1
@@ -127,7 +127,7 @@ func (r *reader) str() string {
 	return s
 }
 
-// literal is a number, true, false or null.
+// literal returns a number, true, false or null.
 func (r *reader) literal() []byte {
 	r.peek()
 	start := r.pos
@@ -180,7 +180,7 @@ func (r *reader) bool() bool {
 	return false
 }
 
-// raw is any value, as it stands there.
+// raw returns any value as it is written.
 func (r *reader) raw() json.RawMessage {
 	r.peek()
 	start := r.pos
@@ -247,7 +247,7 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// appendField appends `"name":` with a comma before it unless it is the first of its object.
+// appendField appends `"name":`, after a comma unless it is the first field of its object.
 func appendField(b []byte, name string) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// metricsTable is what metrics.k8s.io answers.
+// metricsTable holds the response of metrics.k8s.io.
 type metricsTable struct {
 	mu        sync.Mutex
 	timestamp metav1.Time
@@ -20,7 +20,8 @@ type metricsTable struct {
 	rows      []metricsRow
 	index     map[string]int
 	unsorted  bool // rows were added
-	// change grows with each change; answers are kept until then. The controller only reads them.
+	// change increases with each change, until when answers are cached. The controller only reads
+	// them.
 	change  int
 	answers map[string]*metricsAnswer
 }
@@ -40,7 +41,7 @@ func newMetricsTable() *metricsTable {
 	return &metricsTable{index: map[string]int{}, answers: map[string]*metricsAnswer{}}
 }
 
-// list is the answer to a query: the pods whose labels match, by name, as metrics-server sorts them.
+// list returns the pods whose labels match, by name, as metrics-server sorts them.
 func (t *metricsTable) list(text string) (*PodMetricsList, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +121,7 @@ func (t *metricsTable) set(row metricsRow) {
 	t.unsorted = true
 }
 
-// setMetrics applies a change of what metrics.k8s.io answers.
+// setMetrics applies a change of the response of metrics.k8s.io.
 func (c *cluster) setMetrics(change *podMetricsChange) error {
 	t := c.metrics
 	t.mu.Lock()
@@ -171,7 +172,7 @@ func (c *cluster) metricsRow(s *sample) (metricsRow, error) {
 	return row, nil
 }
 
-// parseQuantity reads a quantity as a client of the API gets it: from its canonical text.
+// parseQuantity parses a quantity as API clients receive it: from its canonical text.
 func parseQuantity(text string) (resource.Quantity, error) {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -183,7 +184,7 @@ func parseQuantity(text string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
-// time is an instant as the API gives it: a whole second.
+// time is a time in the precision of the API, whole seconds.
 func (c *cluster) time(sinceStart time.Duration) metav1.Time {
 	return metav1.Time{Time: c.observed.epoch.Add(floorSecond(sinceStart))}
 }

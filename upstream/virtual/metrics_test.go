@@ -55,7 +55,7 @@ func firstReconcile(t *testing.T, c metricsCase) []loggedEntry {
 	return log
 }
 
-// only is the one entry of a kind, as JSON with sorted keys.
+// only returns the single entry of a kind, as JSON with sorted keys.
 func only(t *testing.T, log []loggedEntry, kind string) string {
 	t.Helper()
 	var found []string
@@ -118,7 +118,7 @@ func containerResource(container string) string {
 		container + `","target":{"type":"Utilization","averageUtilization":50}}}`
 }
 
-// usageLine is what the pods' containers use of the CPU.
+// usageLine sets the CPU usage of the pods' containers.
 func usageLine(containers ...string) string {
 	var samples []string
 	for pod := range 3 {
@@ -133,7 +133,7 @@ func usageLine(containers ...string) string {
 	return `{"podMetrics":{"set":[` + strings.Join(samples, ",") + `]}}`
 }
 
-// Each decision is such that it is another one if anything of the answer gets lost.
+// Each decision would change if any part of the response were lost.
 func TestEachTypeOfMetricDecides(t *testing.T) {
 	other := `{"podTemplate":{"name":"t1","labels":{"app":"other"},"spec":{"containers":[]}}},`
 	foreign := strings.Replace(podsMetricLine(`{"verb":"GET"}`, "16", "17", "18", "9k"),

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// entryKind is what the controller did. Events come last at each instant: see observed.take.
+// entryKind is the kind of a controller action. Events are last at each time: see observed.take.
 type entryKind uint8
 
 const (
@@ -21,12 +21,12 @@ const (
 	updateScale
 	updateStatus
 	reconcileError
-	reconcile  // an HPA's turn begins; told if there are several
-	reconciled // its reconcile is over
+	reconcile  // a reconcile begins; reported if there are several HPAs
+	reconciled // the reconcile ends
 	event
 )
 
-// entry is one thing that the controller did, in the words of the protocol.
+// entry is one action of the controller, in the terms of the protocol.
 type entry struct {
 	at       time.Duration
 	kind     entryKind
@@ -43,11 +43,11 @@ type entry struct {
 	err                      error
 }
 
-// observed collects what the controller does. The clients are called by the controller's workers;
-// events come through the broadcaster's goroutine.
+// observed collects the controller's actions. The controller's workers call the clients; events are
+// recorded on the goroutine of the broadcaster.
 type observed struct {
 	mu      sync.Mutex
-	byTurns bool // events come before the next turn begins
+	byTurns bool // events are recorded before the next reconcile begins
 	epoch   time.Time
 	entries []entry
 	events  int
@@ -63,9 +63,10 @@ func (o *observed) record(e entry) {
 	o.mu.Unlock()
 }
 
-// settled is called when nothing moves any more. An event overtakes or not the write that follows
-// it, by chance of scheduling: so those of an instant are put behind everything else of it. Where
-// workers take turns, an event is there before the next turn begins, and says whose it is.
+// settled is called when all goroutines are blocked. Scheduling decides randomly whether an event
+// precedes the write that follows it, so the events of one time are moved behind everything else of
+// it. Where workers are serialized, an event is recorded before the next reconcile begins, and
+// names its HPA.
 func (o *observed) settled(from int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,17 +88,17 @@ func (o *observed) settled(from int) int {
 	return len(o.entries)
 }
 
-// reset forgets what has been reported.
+// reset drops the entries that have been reported.
 func (o *observed) reset() {
 	clear(o.entries)
 	o.entries = o.entries[:0]
 }
 
-// present is the scenario whose errors are heard: upstream's error handlers are global.
+// present is the scenario whose errors are recorded: upstream's error handlers are global.
 var present atomic.Pointer[observed]
 
-// heardError records an error that upstream's handlers are given.
-func heardError(message string) {
+// recordError records an error that upstream's handlers receive.
+func recordError(message string) {
 	if o := present.Load(); o != nil {
 		o.record(entry{kind: reconcileError, message: message})
 	} else {

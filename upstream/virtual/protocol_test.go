@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// converse gives the engine a whole input, and returns its whole output.
+// converse sends a whole input to the engine and returns its whole output.
 func converse(t *testing.T, lines ...string) []string {
 	t.Helper()
 	engine := exec.Command(os.Args[0])
@@ -65,7 +65,7 @@ func TestMistakesAreAnsweredAndSurvived(t *testing.T) {
 	}
 }
 
-// The clock stands still while a request is awaited, whatever the wall clock does.
+// The clock stands still between requests, whatever the wall clock does.
 func TestTimeStandsStillBetweenRequests(t *testing.T) {
 	engine := exec.Command(os.Args[0])
 	in, err := engine.StdinPipe()
@@ -92,7 +92,7 @@ func TestTimeStandsStillBetweenRequests(t *testing.T) {
 	}
 }
 
-// When nobody is at the other end any more, an endless step ends, too.
+// An endless step ends when the other end is closed.
 func TestAnEndlessStepEndsWithTheInput(t *testing.T) {
 	engine := exec.Command(os.Args[0])
 	engine.Stdin = strings.NewReader(strings.Join([]string{openLine, firstStepLine(2),
@@ -100,7 +100,7 @@ func TestAnEndlessStepEndsWithTheInput(t *testing.T) {
 	began := time.Now()
 	out, err := engine.Output()
 	took := time.Since(began)
-	// Old releases refuse this HPA, and have nothing to do in the step.
+	// Old releases reject this HPA, and have nothing to do in the step.
 	refused := bytes.Contains(out, []byte("is registered for version"))
 	begun := refused || bytes.Contains(out, []byte("listPodMetrics"))
 	if err == nil || !begun || took > 10*time.Second {

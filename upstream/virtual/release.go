@@ -8,8 +8,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 )
 
-// release is the version of the controller that was built in, told by where its source was when it
-// was compiled. A test binary has no list of its modules.
+// release is the version of the built-in controller, taken from the location of its source at
+// compile time. A test binary has no list of its modules.
 func release() string {
 	pc := reflect.ValueOf(podautoscaler.NewHorizontalController).Pointer()
 	file, _ := runtime.FuncForPC(pc).FileLine(pc)

@@ -18,11 +18,11 @@ type openRequest struct {
 	flags               flags
 	featureGates        map[string]bool
 	targets             []target
-	withoutScale        []target // kinds that are known all the same
-	turns               bool     // several reconciles may be due, or under way, at once
+	withoutScale        []target // known kinds without a scale
+	turns               bool     // several reconciles may be due, or in progress, at the same time
 }
 
-// flags of the kube-controller-manager that concern the HPA controller.
+// flags are the flags of the kube-controller-manager that concern the HPA controller.
 type flags struct {
 	syncPeriod, downscaleStabilization             time.Duration
 	cpuInitializationPeriod, initialReadinessDelay time.Duration
@@ -41,7 +41,7 @@ type stepRequest struct {
 	until time.Duration
 }
 
-// change is what world::Change is in the source: exactly one of the fields is set.
+// change is world::Change of the Rust source: exactly one of the fields is set.
 type change struct {
 	createHPA      json.RawMessage
 	patchHPA       *patchHPA
@@ -276,7 +276,7 @@ func (r *reader) change() change {
 	return c
 }
 
-// fields is object with a table, where speed does not matter.
+// fields is object with a table, for places where speed does not matter.
 func (r *reader) fields(members map[string]func()) {
 	r.object(func(key string) {
 		if member, ok := members[key]; ok {

@@ -2,7 +2,7 @@ package virtual
 
 import "time"
 
-// The changes of what the metrics APIs answer.
+// The changes of the responses of the metrics APIs.
 
 type podMetricsChange struct {
 	timestamp, window *time.Duration

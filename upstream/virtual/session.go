@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// session is one scenario: a cluster with a running controller. It lives in one bubble.
+// session is one scenario: a cluster with a running controller, in its own bubble.
 type session struct {
 	flags     flags
 	mapper    meta.RESTMapper
@@ -20,16 +20,16 @@ type session struct {
 	observed  *observed
 	cluster   *cluster
 	byTurns   bool
-	turns     *turns // of the controller's workers, if they take turns
+	turns     *turns // the queue of serialized workers, or nil
 	stop      func() // the controller
 	gatesBack func()
 }
 
 // openSession starts the controller and lets time pass until t=0, a whole minute.
 //
-// The informers' resync comes every sync period from the controller's start on. It is made to fall
-// halfway between the ticks of an HPA that is created at t=0: of two things at one instant, chance
-// decides which comes first.
+// The informers resync every sync period from the controller's start on. The start is chosen so
+// that resyncs are halfway between the reconciles of an HPA that is created at t=0, because the
+// order of two actions at the same time would be random.
 func openSession(q *openRequest) (*session, error) {
 	if q.flags.syncPeriod <= 0 || q.flags.workers < 1 {
 		return nil, errors.New(
@@ -75,7 +75,7 @@ func (s *session) start() {
 	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper, s.turns)
 }
 
-// wait waits until nothing moves any more at the present instant.
+// wait waits until all goroutines are blocked at the present time.
 func (s *session) wait() {
 	synctest.Wait()
 	for s.turns != nil && (s.turns.queueResyncs() || s.turns.next()) {
@@ -83,7 +83,7 @@ func (s *session) wait() {
 	}
 }
 
-// pass lets time pass. Whoever wants a turn meanwhile gets it at its time.
+// pass lets time pass. Waiting workers proceed meanwhile, each at its time.
 func (s *session) pass(span time.Duration) {
 	if s.turns == nil {
 		time.Sleep(span)
@@ -100,10 +100,10 @@ func (s *session) pass(span time.Duration) {
 	}
 }
 
-// step applies changes, lets time pass, and returns what was observed until the next step.
+// step applies changes, lets time pass, and returns the observations until the next step.
 //
-// Each write of an HPA and each restart sees a cluster that stands still, and is let to have its
-// whole effect before the next change: so a reconcile that it causes sees the changes before it in
+// Each write of an HPA and each restart is applied while all goroutines are blocked, and has its
+// whole effect before the next change. So a reconcile that it causes sees the changes before it in
 // the list, and none after it.
 func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err error) {
 	s.observed.reset()
@@ -139,13 +139,13 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 	return answers, s.observed.entries, nil
 }
 
-// podsChange is whether the controller's informers have to hear of the change.
+// podsChange reports whether a change must reach the controller's informers.
 func (c *change) podsChange() bool { return c.setPods != nil || c.deletePods != nil }
 
 func (s *session) now() time.Duration { return time.Since(s.observed.epoch) }
 
-// close ends the controller, and gives the goroutines that wait for some timer the time to end: up
-// to Kubernetes 1.33, nobody waits for a worker that is in the middle of a reconcile.
+// close ends the controller, and gives goroutines that wait for a timer the time to end: up to
+// Kubernetes 1.33, stopping does not wait for a worker in the middle of a reconcile.
 func (s *session) close() {
 	s.stop()
 	time.Sleep(24 * time.Hour)

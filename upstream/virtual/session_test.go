@@ -12,7 +12,7 @@ import (
 
 const second = time.Second
 
-// scenario runs f in a bubble in which n ready pods use cpu each, and an HPA was created at t=0.
+// scenario runs f in a bubble in which n ready pods use cpu each and an HPA was created at t=0.
 func scenario(t *testing.T, n int, cpu string, f func(*session)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustOpen(t)
@@ -23,7 +23,7 @@ func scenario(t *testing.T, n int, cpu string, f func(*session)) {
 	})
 }
 
-// times is when the controller did something.
+// times are the times of the controller's actions.
 func times(log []entry, kind entryKind) (at []time.Duration) {
 	for _, e := range log {
 		if e.kind == kind {
@@ -85,7 +85,7 @@ func TestAnEditIsReconciledAtOnce(t *testing.T) {
 func TestARestartForgets(t *testing.T) {
 	scenario(t, 4, "500m", func(s *session) {
 		mustStep(t, s, 300*second, usages(4, 0, "100m"))
-		// A second before the old controller would scale down.
+		// A second before the older controller would scale down.
 		_, log := mustStep(t, s, 330*second, change{restart: true})
 		expectTimes(t, log, updateScale)
 		expectTimes(t, log, getScale, 300*second+100*time.Millisecond,

@@ -17,9 +17,9 @@ type object interface {
 	metav1.Object
 }
 
-// table stores the objects of one resource, as the API server does: each write has a new resource
-// version, and is told to all who watch. Objects are never changed once they are in, so they are
-// handed out without copying.
+// table stores the objects of one resource like the API server: each write has a new resource
+// version and is sent to all watches. Stored objects are never modified, so they are returned
+// without copying.
 type table[T object] struct {
 	mu       sync.Mutex
 	version  int64
@@ -38,7 +38,7 @@ func (t *table[T]) get(name string) (T, bool) {
 	return o, ok
 }
 
-// put stores an object in place of one of the same name, if there is one.
+// put stores an object and replaces an object of the same name.
 func (t *table[T]) put(o T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *table[T]) delete(name string) bool {
 	return true
 }
 
-// list is every object by name, and the version at which they were read.
+// list returns all objects by name, and the version at which they were read.
 func (t *table[T]) list() ([]T, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,8 +80,8 @@ func (t *table[T]) list() ([]T, string) {
 	return list, strconv.FormatInt(t.version, 10)
 }
 
-// watch tells of every write from now on. The cluster is still between a controller's list and its
-// watch, so there is no earlier version to begin at.
+// watch sends every write from now on. The cluster does not change between a controller's list and
+// its watch, so no earlier version is needed.
 func (t *table[T]) watch() watch.Interface {
 	t.mu.Lock()
 	defer t.mu.Unlock()

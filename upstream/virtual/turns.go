@@ -11,43 +11,44 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// turns is the controller's work queue where several reconciles may be due, or under way, at once.
-// What its workers do at one instant, upstream leaves to chance: here they take turns, one after
-// another, in an order that is one of those that can be. A worker that has taken a key waits until
-// it is let go; the others wait meanwhile. The log says whose turn it is.
+// turns is the controller's work queue for scenarios in which several reconciles may be due, or in
+// progress, at the same time. Upstream leaves the order of its workers at one time to chance. Here
+// they proceed one after another, in an order that upstream could have. A worker that has taken a
+// key waits until it is resumed, and the others wait meanwhile. The log names the HPA of each
+// reconcile.
 //
-// All that is asked of the queue is asked of upstream's own.
+// All calls are passed on to upstream's queue.
 type turns struct {
 	rateLimitingQueue
 	observed *observed
-	// door is held by the worker that waits for a key: so keys are known in the order in which the
-	// queue handed them out.
+	// door is held by the worker that waits for a key, so that keys are known in the order of the
+	// queue.
 	door   chan struct{}
-	wanted chan struct{} // somebody waits to be let go
+	wanted chan struct{} // a worker waits to be resumed
 
 	mu      sync.Mutex
 	ended   bool
 	waiting []turn
-	active  bool       // somebody has the turn
-	resyncs []queueKey // keys that the informer hands over, in no certain order
-	// Of the worker whose turn it is: its HPA, and whether its update of the scale met a conflict.
+	active  bool       // a reconcile is running
+	resyncs []queueKey // keys from the informer, in random order
+	// The running reconcile: its HPA, and whether its update of the scale met a conflict.
 	hpa      string
 	conflict bool
 }
 
-// turn is a worker that waits to be let go.
+// turn is a worker that waits to be resumed.
 type turn struct {
-	hpa    string
-	goesOn bool // with a reconcile that has waited
-	lets   chan struct{}
+	hpa     string
+	resumes bool // in the middle of a reconcile
+	resume  chan struct{}
 }
 
 func newTurns(o *observed) *turns {
 	return &turns{observed: o, door: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 }
 
-// takeOver puts itself in the place of a controller's queue, and takes chance out of the order in
-// which the controller names HPAs with the same pods.
+// takeOver replaces the queue of a controller, and removes the randomness from the order in which
+// the controller names HPAs with the same pods.
 func (t *turns) takeOver(controller any) {
 	queue := privateField(controller, "queue")
 	t.rateLimitingQueue = queue.Interface().(rateLimitingQueue)
@@ -55,13 +56,13 @@ func (t *turns) takeOver(controller any) {
 	sortSelectors(controller)
 }
 
-// hpaOf is the name of the HPA of a key. There is but one namespace.
+// hpaOf returns the name of the HPA of a key. There is only one namespace.
 func hpaOf(key queueKey) string {
 	_, hpa, _ := strings.Cut(any(key).(string), "/")
 	return hpa
 }
 
-// privateField is a field of a struct, to be read and set.
+// privateField gives access to an unexported field of a struct.
 func privateField(of any, name string) reflect.Value {
 	field := reflect.ValueOf(of).Elem().FieldByName(name)
 	return reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem()
@@ -82,8 +83,8 @@ func (t *turns) Get() (key queueKey, shutdown bool) {
 	return key, false
 }
 
-// AddRateLimited queues a key one sync period later. What comes from the informer, as its resync
-// does, is queued in the order of the keys.
+// AddRateLimited queues a key one sync period later. Keys from the informer, for instance of a
+// resync, are queued in order.
 func (t *turns) AddRateLimited(key queueKey) {
 	t.mu.Lock()
 	if t.active || t.ended {
@@ -96,7 +97,7 @@ func (t *turns) AddRateLimited(key queueKey) {
 	t.mu.Unlock()
 }
 
-// queueResyncs queues what the informer has handed over. It is called when nothing moves any more.
+// queueResyncs queues the keys from the informer. It is called when all goroutines are blocked.
 func (t *turns) queueResyncs() bool {
 	t.mu.Lock()
 	keys := t.resyncs
@@ -115,7 +116,7 @@ func (t *turns) setActive(active bool) {
 	t.mu.Unlock()
 }
 
-// wake has the session look who waits.
+// wake makes the session check for waiting workers.
 func (t *turns) wake() {
 	select {
 	case t.wanted <- struct{}{}:
@@ -129,7 +130,7 @@ func (t *turns) begin(hpa string, conflict bool) {
 	t.observed.record(entry{kind: reconcile, name: hpa})
 }
 
-// sleep lets time pass in the middle of a reconcile, and others have their turns meanwhile.
+// sleep resume time pass in the middle of a reconcile. Other reconciles proceed meanwhile.
 func (t *turns) sleep(span time.Duration) {
 	hpa, conflict := t.hpa, t.conflict
 	t.setActive(false)
@@ -146,14 +147,14 @@ func (t *turns) awaitRetry() {
 	}
 }
 
-// updated hears of what came of an update of the scale.
+// updated records the result of an update of the scale.
 func (t *turns) updated(err error) {
 	if t != nil {
 		t.conflict = apierrors.IsConflict(err)
 	}
 }
 
-// awaitMetrics is how long a query of a metrics API takes.
+// awaitMetrics waits for as long as a query of a metrics API takes.
 func (c *cluster) awaitMetrics() {
 	switch span := c.faults.slowMetrics; {
 	case span <= 0:
@@ -170,23 +171,22 @@ func (t *turns) Done(key queueKey) {
 	t.rateLimitingQueue.Done(key)
 }
 
-// ask waits in the line. When the controller is stopped, nobody is held up any more.
-func (t *turns) ask(hpa string, goesOn bool) (lets chan struct{}) {
-	lets = make(chan struct{})
+// ask waits in line. When the controller is stopped, it returns at once.
+func (t *turns) ask(hpa string, resumes bool) (resume chan struct{}) {
+	resume = make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
-		close(lets)
-		return lets
+		close(resume)
+		return resume
 	}
-	t.waiting = append(t.waiting, turn{hpa, goesOn, lets})
+	t.waiting = append(t.waiting, turn{hpa, resumes, resume})
 	t.wake()
-	return lets
+	return resume
 }
 
-// next lets the first one go, if somebody waits. It is called when nothing moves any more. Those
-// that go on with a reconcile are before those that begin one; they wake in no certain order, and
-// are sorted by name.
+// next resumes the first waiting worker. It is called when all goroutines are blocked. Reconciles
+// in progress precede new ones; they wake in random order, and are sorted by name.
 func (t *turns) next() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,22 +196,22 @@ func (t *turns) next() bool {
 	first := 0
 	for i, turn := range t.waiting {
 		before := t.waiting[first]
-		if turn.goesOn && (!before.goesOn || turn.hpa < before.hpa) {
+		if turn.resumes && (!before.resumes || turn.hpa < before.hpa) {
 			first = i
 		}
 	}
-	close(t.waiting[first].lets)
+	close(t.waiting[first].resume)
 	t.waiting = slices.Delete(t.waiting, first, first+1)
 	return true
 }
 
-// end lets everybody go.
+// end resumes all workers.
 func (t *turns) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
 	for _, turn := range t.waiting {
-		close(turn.lets)
+		close(turn.resume)
 	}
 	t.waiting = nil
 }

@@ -155,7 +155,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn looking_creates_no_files() {
+    fn listing_clusters_creates_no_files() {
         let (_folder, place) = place();
         assert!(!place.runs().expect("it can be seen") && !place.lock_file().exists());
         let lock = place.take().expect("a lock").expect("nobody has it");

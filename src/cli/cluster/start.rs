@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_runs_until_its_guard_has_removed_its_files() {
+    fn the_control_plane_runs_until_its_guard_has_removed_its_files() {
         let (folder, place) = place();
         let lock = place.take().expect("a lock").expect("nobody has it");
         let guard = Guard::new(&place, &lock).expect("a shell");

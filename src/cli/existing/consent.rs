@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_the_same_again() {
+    fn a_command_keeps_its_arguments_for_the_replay() {
         let cleans = again(["cluster", "clean"], Some("staging"), Some(Path::new("mine")));
         let cluster = ExistingCluster { cleans, ..ExistingCluster::default() };
         let command = "kube-lockstep cluster clean --context staging --kubeconfig mine";

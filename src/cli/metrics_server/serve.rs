@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_a_line() {
+    fn each_query_is_logged_in_one_line() {
         let since = "2026-01-01T00:00:00Z".parse().ok();
         let plain =
             |query: &Query| anstream::adapter::strip_str(&of_query(query, since)).to_string();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_has_a_name_of_the_usual_form() {
+    fn namespaces_have_valid_names() {
         for (name, is) in [("shop", true), ("a-1", true), ("", false), ("a/b", false), ("A", false)]
         {
             assert_eq!(is_namespace(name), is, "{name}");

@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parallel_builds_are_limited_and_the_next_one_waits() {
+    fn further_parallel_builds_wait() {
         let folder = tempfile::tempdir().expect("a folder");
         let stop = AtomicBool::new(false);
         let take = |progress: Progress<'_>| build_slot(folder.path(), 2, &stop, progress);

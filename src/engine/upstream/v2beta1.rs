@@ -59,7 +59,7 @@ mod tests {
     use crate::model::time::Time;
 
     #[test]
-    fn metrics_are_sent_and_received_in_the_form_of_the_version() {
+    fn metrics_are_converted_to_and_from_v2beta1() {
         let metric = json!({ "type": "Resource", "resource": {
             "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 50 },
         } });

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_sizes_at_which_rounding_shows() {
+    fn rounding_is_visible_for_some_replicas() {
         assert!(UP.contains(&(50, 12)), "{UP:?}");
         assert!(DOWN.contains(&(10, 80)), "{DOWN:?}");
         assert!(UP.len() > 10 && DOWN.len() > 10, "{} {}", UP.len(), DOWN.len());

@@ -122,14 +122,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_quantities_are_quantities() {
+    fn generated_unusual_quantities_are_valid() {
         for text in ODD {
             assert!(Quantity::parse(text).is_ok(), "{text}");
         }
     }
 
     #[test]
-    fn a_number_is_the_same_however_it_is_written() {
+    fn all_notations_of_a_number_are_equal() {
         let mut draft = Draft { area: Area::Quantities, ..Draft::default() };
         for milli in [0, 1, 999, 1000, 1_048_576_000, 2_000_000, 12_345] {
             for _ in 0..50 {

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn candidates_are_simpler_or_are_not_taken() {
+    fn only_simpler_candidates_are_accepted() {
         for (name, value, some) in [
             ("replicas", json!(7), json!(3)),
             ("at", json!("1m30.5s"), json!("1m")),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_count_before_parts_and_parts_before_numbers() {
+    fn fewer_ticks_count_more_than_fewer_parts_and_parts_more_than_numbers() {
         let more = json!({ "until": "10s", "a": [1] });
         let less = json!({ "until": "14s", "a": 5000 });
         assert!(measure(&less) < measure(&more));

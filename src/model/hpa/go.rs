@@ -130,7 +130,7 @@ mod tests {
 
     /// The expected values are Go's output.
     #[test]
-    fn verbs_miss_their_arguments() {
+    fn format_verbs_report_missing_arguments() {
         for (format, printed) in [
             ("nothing", "nothing"),
             ("100%", "100%!(NOVERB)"),

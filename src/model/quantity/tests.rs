@@ -48,7 +48,7 @@ const PARSED: &[(&str, &str, i64)] = &[
 ];
 
 #[test]
-fn quantities_are_stored_and_rounded_as_upstream_does() {
+fn quantities_are_parsed_and_rounded_as_upstream() {
     for (text, stored, milli) in PARSED {
         let quantity = Quantity::parse(text).unwrap();
         assert_eq!((quantity.to_string().as_str(), quantity.milli()), (*stored, *milli), "{text}");
@@ -57,7 +57,7 @@ fn quantities_are_stored_and_rounded_as_upstream_does() {
 }
 
 #[test]
-fn what_is_no_quantity_is_refused() {
+fn invalid_quantities_are_rejected() {
     for (text, error) in [
         ("", QuantityError::FormatWrong),
         ("1..2", QuantityError::FormatWrong),
@@ -75,7 +75,7 @@ fn what_is_no_quantity_is_refused() {
 }
 
 #[test]
-fn what_the_controller_makes_is_printed_in_its_format() {
+fn computed_quantities_are_printed_in_their_format() {
     for (milli, decimal, binary) in [
         (0, "0", "0"),
         (500, "500m", "500m"),
@@ -109,7 +109,7 @@ fn quantities_are_equal_by_value() {
 }
 
 #[test]
-fn tolerances_are_products_not_the_nearest_double() {
+fn tolerances_are_products_rather_than_the_nearest_double() {
     for (text, float) in
         [("0.3", 300.0 * 0.001), ("0.05", 50.0 * 0.001), ("1", 1.0), ("1k", 1e3), ("0", 0.0)]
     {

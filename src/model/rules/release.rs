@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_read_with_or_without_v_and_patch() {
+    fn releases_are_parsed_with_or_without_v_and_patch() {
         for text in ["1.37", "v1.37", "v1.37.0", "1.37.2"] {
             assert_eq!(text.parse(), Ok(Release::NEWEST), "{text}");
         }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn several_releases_are_read_and_written() {
+    fn lists_of_releases_are_parsed_and_printed() {
         let read = |text: &str| text.parse::<Releases>();
         assert_eq!(read("1.31-1.33,1.30").map(|it| it.to_string()), Ok("1.30 - 1.33".to_owned()));
         assert_eq!(read("1.37, 1.35").map(|it| it.to_string()), Ok("1.35, 1.37".to_owned()));

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_upstreams() {
+    fn label_selector_errors_match_upstream() {
         let error = |key, operator, values: &[&str]| text(key, operator, values).unwrap_err();
         assert_eq!(
             error("app", "In", &[]),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_selector_selects_nothing_and_an_empty_one_everything() {
+    fn an_absent_selector_selects_nothing_and_an_empty_selector_everything() {
         let labels = [("app".to_owned(), "web".to_owned())].into();
         assert!(!Selector::of_label_selector(None).unwrap().matches(&labels));
         let empty = LabelSelector::default();

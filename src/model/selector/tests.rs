@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn selectors_are_read_sorted_and_printed_as_upstream_does() {
+fn selectors_are_parsed_sorted_and_printed_as_upstream() {
     for (text, printed) in [
         ("", ""),
         ("app=web", "app=web"),
@@ -26,7 +26,7 @@ fn selectors_are_read_sorted_and_printed_as_upstream_does() {
 }
 
 #[test]
-fn errors_have_upstreams_words() {
+fn selector_errors_match_upstream() {
     for (text, error) in [
         ("a,", "found '', expected: identifier after ','"),
         (",a", "found ',', expected: !, identifier, or 'end of string'"),
@@ -60,7 +60,7 @@ fn errors_have_upstreams_words() {
 }
 
 #[test]
-fn all_requirements_have_to_hold() {
+fn all_requirements_must_hold() {
     let labels = [("app", "web"), ("tier", "7")].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let labels = BTreeMap::from(labels);
     for (selector, matches) in [

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_only_narrows() {
+    fn the_compare_flag_only_narrows() {
         assert_eq!(Compared::All.scope(), None);
         let [scale, status] = [Compared::Scale, Compared::Status].map(|it| it.scope().unwrap());
         assert_eq!(Scope { status: true, ..scale }, status);

@@ -275,7 +275,7 @@ until: 1m
     }
 
     #[test]
-    fn the_replicas_are_those_that_were_read() {
+    fn the_replicas_match_the_read_scale() {
         let states = states(Some((5, 3)));
         let are_read = states.iter().all(|(sizes, _)| *sizes == Some((5, 3)));
         assert!(!states.is_empty() && are_read, "{states:?}");

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn many_delays_do_not_add_up_for_ever() {
+    fn many_delays_add_up_to_a_bound() {
         let each = |number: i64| [number * 1020, number * 1020, number * 1020 + 20];
         let ticks: Vec<_> = (0..5).map(each).collect();
         assert_eq!(early(&ticks), 100);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reconcile_that_is_a_period_late_is_a_skipped_one() {
+    fn a_reconcile_that_is_late_by_a_period_counts_as_skipped() {
         let window = ReconcileWindow::new(Span::from_secs(1));
         assert!(!window.is_too_late(at(1999), at(1000)));
         assert!(window.is_too_late(at(2000), at(1000)));

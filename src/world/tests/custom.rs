@@ -51,7 +51,7 @@ fn series(run: &mut Run, second: i64) -> Result<Vec<String>, u16> {
 }
 
 #[test]
-fn each_pod_that_runs_and_reports_has_a_value() {
+fn each_running_pod_with_metrics_has_a_value() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.workload.startup =
@@ -73,7 +73,7 @@ fn each_pod_that_runs_and_reports_has_a_value() {
 }
 
 #[test]
-fn samples_are_as_old_as_those_of_usage() {
+fn custom_samples_share_the_age_of_usage_samples() {
     let signal = || steps(&[(10, "1"), (20, "2"), (30, "3"), (40, "4")]);
     for (lag, resolution, sample) in
         [(0, None, "40s 4"), (15, None, "25s 2"), (0, Some(15), "30s 3"), (11, Some(15), "15s 1")]
@@ -132,7 +132,7 @@ fn a_load_is_divided_among_the_ready_pods() {
 }
 
 #[test]
-fn some_pods_can_be_without_a_value_for_a_time() {
+fn pods_can_lack_a_value_for_a_time() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.happens(
@@ -157,7 +157,7 @@ fn some_pods_can_be_without_a_value_for_a_time() {
 }
 
 #[test]
-fn a_pod_that_is_gone_has_no_value_though_its_sample_of_usage_stays() {
+fn a_deleted_pod_has_no_custom_value_while_its_usage_sample_stays() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.happens(5, None, Action::MetricsStale(pods(0, 0)));
@@ -169,7 +169,7 @@ fn a_pod_that_is_gone_has_no_value_though_its_sample_of_usage_stays() {
 }
 
 #[test]
-fn queries_of_one_metric_can_fail_or_find_nothing() {
+fn queries_of_one_metric_can_fail_or_be_empty() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
@@ -198,7 +198,7 @@ fn queries_of_one_metric_can_fail_or_find_nothing() {
 }
 
 #[test]
-fn objects_are_told_apart_by_kind_and_group() {
+fn objects_are_distinguished_by_kind_and_group() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.objects = vec![
             hits("Ingress.networking.k8s.io", constant("1")),
@@ -221,7 +221,7 @@ fn objects_are_told_apart_by_kind_and_group() {
 }
 
 #[test]
-fn sidecars_have_usage_and_init_containers_have_not() {
+fn only_sidecars_among_init_containers_have_usage() {
     let mut run = Run::new(&scenario(1, |s| {
         let container =
             |name: &str, sidecar| Container { name: name.into(), sidecar, ..Container::default() };

@@ -46,7 +46,7 @@ fn a_new_pod_is_pending_then_running_then_ready() {
 }
 
 #[test]
-fn a_quota_leaves_the_size_unmet() {
+fn a_quota_keeps_pods_below_the_replicas() {
     let mut run = Run::new(&scenario(5, |s| s.workload.quota = Some(3)));
     assert_eq!((run.sizes(0), run.pods(0).len()), ((5, 3), 3));
     run.scale(15, 2);
@@ -56,7 +56,7 @@ fn a_quota_leaves_the_size_unmet() {
 }
 
 #[test]
-fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
+fn a_recreated_target_has_its_initial_state() {
     for (kind, leaving) in [("deployments", 2), ("statefulsets", 2)] {
         let mut run = Run::new(&scenario(2, |s| {
             s.workload.resource = kind.to_owned();
@@ -90,7 +90,7 @@ fn a_target_goes_with_its_pods_and_comes_back_as_it_was_at_first() {
 }
 
 #[test]
-fn times_are_told_in_whole_seconds_rounded_down() {
+fn times_are_published_in_whole_seconds_rounded_down() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup = Startup {
             pending: Some(Span::from_millis(1700)),
@@ -121,7 +121,7 @@ fn a_pod_is_never_ready_before_it_runs() {
 }
 
 #[test]
-fn a_replica_set_takes_pending_then_unready_then_the_newest() {
+fn a_replica_set_deletes_pending_then_unready_then_new_pods() {
     let mut run = Run::new(&scenario(4, |s| {
         s.workload.startup = Startup { pending: None, ready: None, metrics: secs(0) };
         s.happens(5, None, Action::PodsUnready(pods(1, 1)));
@@ -141,7 +141,7 @@ fn a_replica_set_takes_pending_then_unready_then_the_newest() {
 }
 
 #[test]
-fn other_workloads_take_the_newest_or_the_oldest() {
+fn other_workloads_delete_the_newest_or_the_oldest_pods() {
     for (victims, left) in [(ScaleDownOrder::Newest, "web-0"), (ScaleDownOrder::Oldest, "web-2")] {
         let mut run = Run::new(&scenario(3, |s| {
             s.workload.scale_down_order = victims;
@@ -153,7 +153,7 @@ fn other_workloads_take_the_newest_or_the_oldest() {
 }
 
 #[test]
-fn a_deleted_pod_terminates_unready_and_is_gone_after_its_time() {
+fn a_deleted_pod_is_unready_while_it_terminates() {
     let mut run = Run::new(&scenario(2, |s| s.workload.termination = secs(30)));
     run.scale(15, 1);
     let terminating = "web-1 Running -1h unready 15s terminating 45s";
@@ -215,7 +215,7 @@ fn actions_do_not_affect_missing_pods() {
 }
 
 #[test]
-fn a_pod_is_unready_while_anything_holds_it() {
+fn a_pod_is_unready_while_any_action_affects_it() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(10, Some(20), Action::PodsUnready(PodSet::All));
         s.happens(20, Some(20), Action::PodsUnready(PodSet::All));
@@ -235,7 +235,7 @@ fn a_pod_is_unready_while_anything_holds_it() {
 }
 
 #[test]
-fn a_pod_that_changes_and_changes_back_keeps_the_new_times() {
+fn a_pod_that_changes_back_keeps_its_new_times() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(3, Some(4), Action::PodsUnready(PodSet::All));
     }));
@@ -252,7 +252,7 @@ fn a_pod_that_changes_and_changes_back_keeps_the_new_times() {
 }
 
 #[test]
-fn a_person_scales() {
+fn an_external_scale_changes_the_replicas() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(20, None, Action::Scale(4));
         s.happens(40, None, Action::Scale(2));
@@ -286,7 +286,7 @@ fn replicas_are_limited_by_the_quota() {
 }
 
 #[test]
-fn actions_on_the_hpa_happen_once_at_their_time() {
+fn actions_on_the_hpa_are_published_once() {
     let scenario = scenario(1, |s| {
         let patch = json!({"spec": {"maxReplicas": 3}});
         s.happens(20, None, Action::EditHpa(patch));

@@ -28,7 +28,7 @@ fn load(total: Signal, limit: Option<&str>) -> UsageSource {
 }
 
 #[test]
-fn a_steady_world_only_has_a_new_timestamp() {
+fn a_steady_world_only_changes_the_timestamp() {
     let mut run = Run::new(&scenario(3, |_| {}));
     run.at(0);
     for second in [15, 30, 45] {
@@ -60,7 +60,7 @@ fn equal_values_are_shared_by_pods() {
 }
 
 #[test]
-fn samples_are_as_old_as_the_scenario_says() {
+fn samples_have_the_age_of_the_scenario() {
     for (lag, resolution, query, sample) in [
         (0, None, 40, "web-0 40s app=cpu:400m"),
         (15, None, 40, "web-0 25s app=cpu:200m"),
@@ -131,7 +131,7 @@ fn a_load_is_divided_among_the_ready_pods() {
 }
 
 #[test]
-fn a_pod_reports_some_time_after_it_started_and_until_it_is_gone() {
+fn a_pod_has_metrics_from_its_delay_until_its_deletion() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup =
             Startup { pending: Some(secs(10)), ready: Some(secs(20)), metrics: secs(30) };
@@ -187,7 +187,7 @@ fn missing_values_return() {
 }
 
 #[test]
-fn stale_samples_stay_as_they_were_at_that_time() {
+fn stale_samples_keep_their_values_and_timestamps() {
     let mut run = Run::new(&scenario(2, |s| {
         let values = [(0, "100m"), (20, "200m"), (30, "300m")];
         s.metrics.resources = vec![cpu(UsageSource::PerPod(steps(&values)))];
@@ -206,7 +206,7 @@ fn stale_samples_stay_as_they_were_at_that_time() {
 }
 
 #[test]
-fn a_stale_sample_outlives_its_pod_until_it_is_stale_no_more() {
+fn a_stale_sample_outlives_its_pod() {
     let mut run = Run::new(&scenario(2, |s| {
         s.happens(5, Some(40), Action::MetricsStale(pods(0, 0)));
         s.happens(10, None, Action::PodsDeleted(pods(0, 0)));
@@ -232,7 +232,7 @@ fn a_stale_sample_outlives_its_pod_until_it_is_stale_no_more() {
 }
 
 #[test]
-fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
+fn a_stale_sample_is_published_when_its_age_differs() {
     let mut run = Run::new(&scenario(2, |s| {
         s.happens(15, None, Action::MetricsStale(PodSet::All));
     }));
@@ -247,7 +247,7 @@ fn a_sample_that_becomes_stale_is_told_when_its_age_shows() {
 }
 
 #[test]
-fn a_hidden_container_is_also_hidden_in_stale_samples() {
+fn a_hidden_container_is_hidden_in_stale_samples() {
     let mut run = Run::new(&scenario(1, |s| {
         s.happens(10, Some(60), Action::MetricsStale(PodSet::All));
         s.happens(
@@ -267,7 +267,7 @@ fn a_hidden_container_is_also_hidden_in_stale_samples() {
 }
 
 #[test]
-fn a_pod_without_an_entry_gets_none_while_it_is_stale() {
+fn a_pod_without_a_sample_gets_none_while_stale() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup.metrics = secs(10);
         s.happens(5, Some(20), Action::MetricsStale(PodSet::All));
@@ -278,7 +278,7 @@ fn a_pod_without_an_entry_gets_none_while_it_is_stale() {
 }
 
 #[test]
-fn stale_load_is_that_of_the_pods_that_were_ready_then() {
+fn stale_samples_keep_the_load_of_their_time() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.resources = vec![cpu(load(constant("1"), None))];
         s.happens(10, None, Action::Scale(2));

@@ -48,7 +48,7 @@ fn load(total: &str) -> UsageSource {
 }
 
 #[test]
-fn a_load_is_shared_by_the_ready_pods() {
+fn the_ready_pods_share_the_load() {
     let mut live = Live::new(1, |it| it.metrics.resources = vec![cpu(load("1"))]);
     assert_eq!(live.at(t(0)), Vec::<String>::new(), "none was seen");
     live.mirror.see(t(0), &[real("web-a"), real("web-b"), unready("web-c")]);
@@ -65,7 +65,7 @@ fn a_load_is_shared_by_the_ready_pods() {
 }
 
 #[test]
-fn pods_are_counted_as_they_come() {
+fn pods_are_numbered_in_order_of_creation() {
     let of = |value: &str| Signal::Constant(q(value));
     let mut live = Live::new(1, |it| {
         it.metrics.resources[0].exceptions =
@@ -88,7 +88,7 @@ fn pods_are_counted_as_they_come() {
 }
 
 #[test]
-fn samples_carry_what_the_pod_has() {
+fn samples_have_the_labels_and_containers_of_the_pod() {
     let mut live = Live::new(1, |_| ());
     live.mirror.see(t(0), &[real("a")]);
     live.at(t(0));
@@ -131,7 +131,7 @@ fn only_actions_on_metrics_are_applied() {
 }
 
 #[test]
-fn a_pod_that_comes_again_under_its_name_has_a_sample() {
+fn a_recreated_pod_has_a_sample() {
     let mut live = Live::new(1, |it| it.metrics.resources = vec![cpu(load("1"))]);
     live.mirror.see(t(0), &[real("web-0")]);
     assert_eq!(live.at(t(0)), ["web-0 0s app=cpu:1"]);

@@ -519,7 +519,7 @@ proptest! {
     })]
 
     #[test]
-    fn changes_add_up_to_what_a_simple_simulation_sees(
+    fn changes_add_up_to_a_simple_simulation(
         scenario in scenarios(),
         queries in queries(),
     ) {

@@ -28,7 +28,7 @@ fn names(run: &mut Run, second: i64) -> Vec<String> {
 }
 
 #[test]
-fn an_old_pod_goes_when_a_new_one_is_ready() {
+fn an_old_pod_is_deleted_when_a_new_pod_is_ready() {
     let mut run = Run::new(&scenario(2, |s| {
         slow(s);
         s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
@@ -42,7 +42,7 @@ fn an_old_pod_goes_when_a_new_one_is_ready() {
 }
 
 #[test]
-fn pods_that_are_ready_at_once_are_replaced_at_once() {
+fn immediately_ready_pods_are_replaced_at_once() {
     let requests = [("cpu".into(), q("250m"))].into();
     let container = resolved::Container { name: "app".into(), requests };
     let spec = PodSpec { containers: vec![container.to_api()], ..PodSpec::default() };
@@ -76,7 +76,7 @@ fn a_change_of_replicas_during_an_update_is_distributed() {
 }
 
 #[test]
-fn a_failed_pod_is_replaced_by_one_of_its_own_revision() {
+fn a_failed_pod_is_replaced_in_its_revision() {
     let mut run = Run::new(&scenario(2, |s| {
         s.workload.startup.ready = None;
         s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
@@ -88,7 +88,7 @@ fn a_failed_pod_is_replaced_by_one_of_its_own_revision() {
 }
 
 #[test]
-fn an_update_overtakes_another() {
+fn a_new_update_overtakes_a_running_update() {
     let mut run = Run::new(&scenario(2, |s| {
         slow(s);
         s.happens(10, None, update(Share::Pods(1), Share::Pods(0)));
@@ -115,7 +115,7 @@ fn the_oldest_pods_of_two_updates_are_deleted_first() {
 }
 
 #[test]
-fn no_pod_of_a_stateful_set_comes_before_its_name_is_free() {
+fn stateful_set_pods_are_created_when_their_name_is_free() {
     let mut run = Run::new(&scenario(2, |s| {
         s.workload.resource = "statefulsets".to_owned();
         s.workload.termination = secs(5);
@@ -127,7 +127,7 @@ fn no_pod_of_a_stateful_set_comes_before_its_name_is_free() {
 }
 
 #[test]
-fn a_stateful_set_replaces_one_after_another() {
+fn a_stateful_set_replaces_its_pods_one_by_one() {
     let mut run = Run::new(&scenario(2, |s| {
         slow(s);
         s.workload.resource = "statefulsets".to_owned();

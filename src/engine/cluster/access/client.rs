@@ -88,7 +88,7 @@ mod tests {
     use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE, api_services};
 
     #[tokio::test]
-    async fn it_is_told_why_nobody_answers() {
+    async fn connection_errors_state_their_cause() {
         let nobody = "https://127.0.0.1:1".parse().unwrap();
         let client = Client::try_from(Config::new(nobody)).unwrap();
         let asked = client.apiserver_version().await;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_ours_by_name_may_be_changed() {
+    fn only_objects_with_our_names_may_be_changed() {
         let role: Value = serde_json::from_str(ROLE).unwrap();
         let rules = role["rules"].as_array().unwrap();
         let named = |resource: &str, verb: &str| {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_second_ends_the_clocks_are_known() {
+    fn the_clock_skew_is_measured_when_a_second_begins() {
         let at = |millis: i64| Timestamp::from_millisecond(1_000_000 + millis).expect("a time");
         let answer = |sent: i64, came: i64, date: i64| Answer {
             sent: at(sent),

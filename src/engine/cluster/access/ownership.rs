@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_knows_itself_and_one_that_is_no_more() {
+    fn running_and_ended_owners_are_distinguished() {
         let here = Owner::here();
         assert_eq!(Owner::of_text(&here.text()), Some(here.clone()));
         assert_eq!(here.lives(), Some(true));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_that_does_not_say_where_it_runs_nothing_can_be_told() {
+    fn an_owner_without_a_host_is_unknown() {
         let Owner { host, boot, .. } = Owner::here();
         let text = format!(r#"{{"host":"{host}","pid":1,"started":"1"}}"#);
         let older = Owner::of_text(&text).expect("it can be read");

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_counts_until_now_and_what_was_short_does_not() {
+    fn only_long_and_ongoing_stalls_count() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
         let pulse = LatencyProbe::default();
         pulse.begin("kube-apiserver", at(0));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_calm_while_answers_take_hardly_longer_than_they_must() {
+    fn a_control_plane_with_fast_responses_is_idle() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
         let pulse = LatencyProbe::default();
         let answer = |begin, end| {

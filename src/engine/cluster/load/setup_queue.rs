@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_longest_is_next() {
+    fn the_longest_setup_is_admitted_first() {
         let openings = SetupQueue::new(1);
         let asked = [3, 5, 9, 5].map(|seconds| openings.ask(Time::from_secs(seconds)));
         let [mut first, mut second, mut third, mut fourth] = asked;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_any_more_has_no_turn() {
+    fn abandoned_requests_are_not_admitted() {
         let openings = SetupQueue::new(1);
         let first = openings.ask(Time::ZERO);
         let gone = openings.ask(Time::from_secs(9));

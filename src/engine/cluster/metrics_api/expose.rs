@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_at_loopback_may_also_be_in_a_container() {
+    fn a_loopback_server_may_run_in_a_container() {
         let near = IpAddr::from(Ipv4Addr::LOCALHOST);
         let (own, far) = (IpAddr::from([10, 0, 0, 7]), IpAddr::from([10, 0, 0, 1]));
         let ways = |server: IpAddr| ListenRoute::all(None, Some(server), |_| Some(own));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_only_others_is_listened_for_everywhere() {
+    fn the_server_listens_on_all_addresses_for_a_foreign_address() {
         let way = |host: &str| ListenRoute::to(&HostPort { host: host.to_owned(), port: 4443 });
         // Nobody's address.
         let elsewhere = ListenRoute {

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_added_up() {
+    fn the_usage_of_pods_is_summed() {
         let one = json!({ "cpu": "1500m", "memory": "1Mi" });
         let other = json!({ "cpu": "600m", "memory": "1023Ki" });
         let pods = [pod_of("a", &[one.clone(), other]), pod_of("b", &[one])];

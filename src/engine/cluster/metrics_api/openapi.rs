@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_referred_to_is_there() {
+    fn references_in_the_openapi_document_resolve() {
         let v2 = v2();
         let mut found = Vec::new();
         references(&v2, &mut found);

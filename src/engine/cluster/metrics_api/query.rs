@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_in_the_address() {
+    fn queries_are_parsed_from_the_path() {
         let uri = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/%2A/jobs\
                    ?labelSelector=app%3Dweb%2Ctier+in+%28a%29&limit=500";
         let jobs = Asked {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_can_be_watched_and_a_single_one_can_not() {
+    fn only_lists_can_be_watched() {
         let watched = |rest: &str| asked(&format!("/apis/{rest}")).and_then(|it| it.watched());
         let pods = "metrics.k8s.io/v1beta1/namespaces/shop/pods";
         let kind = Some("pods.metrics.k8s.io".to_owned());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_be_broken() {
+    fn invalid_paths_are_rejected() {
         assert_eq!(plain("100%"), "100%");
         assert_eq!(plain("%zz%4"), "%zz%4");
         assert_eq!(plain("%C3%A9"), "é");

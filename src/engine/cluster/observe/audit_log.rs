@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_understood_however_it_is_written() {
+    fn replicas_are_read_from_each_form_of_a_request() {
         let answer = json!({ "spec": { "replicas": 7 } });
         let whole = json!({ "spec": { "replicas": 7 }, "metadata": {} });
         let merge = json!({ "spec": { "replicas": 7 } });
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_may_be_written_past_the_scale() {
+    fn replicas_may_be_written_without_the_scale_subresource() {
         let deployment = || json!({ "resource": "deployments", "apiGroup": "apps" });
         let answer = || json!({ "spec": { "replicas": 7 } });
         let did = heard("patch", deployment(), (answer(), answer()), 200).expect("a write");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_of_a_status_counts_by_what_is_stored_then() {
+    fn a_status_patch_counts_as_the_stored_status() {
         let hpa = || {
             json!({
                 "resource": "horizontalpodautoscalers",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_controller_has_no_right_to_is_kept() {
+    fn forbidden_requests_are_recorded() {
         let dispatcher = Dispatcher::default();
         let refused = |namespace: Option<&str>, code: u16| {
             let event = json!({

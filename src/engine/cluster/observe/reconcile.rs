@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_that_counts_is_the_last_one_that_was_written_of_the_target() {
+    fn the_last_write_of_the_targets_replicas_counts() {
         let write = |name: &str, replicas: i32, error: Value| {
             let mut entry = json!({ "name": name, "resource": "deployments.apps" });
             (entry["replicas"], entry["error"]) = (replicas.into(), error);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_is_made_again_is_left_out() {
+    fn retried_attempts_are_omitted() {
         assert_eq!(left_of(&[3]), ["getScale", "updateScale"]);
         assert_eq!(left_of(&[3, 3, 3]), ["getScale", "updateScale"]);
         // That is another decision.
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_that_was_written_has_a_status_to_come() {
+    fn a_scale_write_is_followed_by_a_status_write() {
         let (read, scaled) = (("getScale", json!({})), ("updateScale", json!({})));
         let status = ("updateStatus", json!({}));
         assert!(owes(&[read.clone(), scaled.clone()]));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_another_was_written() {
+    fn a_changed_status_is_a_write() {
         let mut versions = Versions::default();
         let mut next = |version, desired: i32| {
             versions.next(hpa(version, json!({ "desiredReplicas": desired })), "", status_write)
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_not_ours_is_the_controllers() {
+    fn replicas_that_we_did_not_write_are_the_controllers() {
         let of = |version: u32, replicas: i32, manager: &str| {
             let metadata = json!({
                 "uid": "a",

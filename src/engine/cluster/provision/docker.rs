@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_release_that_can_be_played_has_an_image() {
+    fn each_supported_release_has_an_image() {
         let name: Arc<str> = "k3s".into();
         let usual = |version: &str| format!("k3s:{version}-k3s1");
         for release in Release::supported() {

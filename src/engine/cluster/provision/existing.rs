@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_others_have_has_a_hint() {
+    fn a_port_in_use_has_a_hint() {
         let taken =
             "the metrics API can't listen at 127.0.0.1:1: Address already in use".to_owned();
         let error = explain(

@@ -177,7 +177,7 @@ mod tests {
     use crate::model::time::Span;
 
     #[test]
-    fn its_arguments_are_those_that_k3s_takes() {
+    fn the_arguments_match_k3s() {
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         let settings = Settings {
             gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn its_kubeconfig_leads_to_the_mapped_port() {
+    fn the_kubeconfig_uses_the_mapped_port() {
         let text = "clusters:\n- name: default\n  cluster:\n    server: https://127.0.0.1:6443\n";
         let config = Kubeconfig::from_yaml(text).expect("a kubeconfig");
         let moved = moved(config, "https://127.0.0.1:33001");

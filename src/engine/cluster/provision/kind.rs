@@ -187,7 +187,7 @@ mod tests {
     use crate::model::time::Span;
 
     #[test]
-    fn its_configuration_is_one_that_kind_takes() {
+    fn the_configuration_matches_kind() {
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         let gates = BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]);
         let settings = Settings { gates, ..Settings::of(flags) };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kind_says_is_told_from_its_error_on() {
+    fn the_output_of_kind_is_shown_from_its_error_on() {
         let said = "Creating cluster ...\n \u{2022} Ensuring node image\nERROR: failed to create \
                     cluster: command failed\n\nCommand Output: denied\n";
         let why = "ERROR: failed to create cluster: command failed\nCommand Output: denied";

@@ -221,7 +221,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pod_is_what_its_status_says() {
+    fn live_pods_are_read_from_their_status() {
         let pod = |status: serde_json::Value| -> Pod {
             serde_json::from_value(json!({
                 "metadata": { "name": "web-1", "labels": { "app": "web" } },

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_of_one_reconcile_come_together() {
+    fn queries_of_one_reconcile_are_grouped() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).expect("a time");
         let asked = [0, 20, 1000, 1140, 2010].map(at);
         assert_eq!(reconciles(&asked), [0, 1000, 2010].map(at));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_period_is_that_of_a_flag() {
+    fn measured_periods_are_rounded_to_a_flag() {
         let of = |millis: i64| nominal(Span::from_millis(millis)).ok();
         for (measured, flag) in [
             (205, 200),

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_hpa_is_admitted() {
+    fn a_minimal_hpa_is_admitted() {
         assert_eq!(admit("web", &stored(), None, newest().server()), Ok(()));
         let wrong = admit("Web", &stored(), None, newest().server()).unwrap_err();
         assert!(wrong.contains("metadata.name: Invalid value: \"Web\": a lowercase RFC 1123"));

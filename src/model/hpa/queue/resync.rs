@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn resyncs_come_halfway_between_the_reconciles_of_the_first_hpa() {
+    fn resyncs_are_due_halfway_between_the_reconciles_of_the_first_hpa() {
         let resync = Resync::running(Span::from_secs(15));
         assert_eq!(resync.after(Time::ZERO), at(7_500, 1));
         assert_eq!(resync.after(at(7_500, 1)), at(22_500, 2));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_at_most_once_a_second() {
+    fn resyncs_are_at_least_a_second_apart() {
         // Started 1.05 s before t=0.
         let resync = Resync::running(Span::from_millis(300));
         assert_eq!(resync.after(Time::ZERO), at(950, 2));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_beyond_that_of_informers_is_a_multiple_of_it() {
+    fn resync_periods_longer_than_the_check_period_are_multiples_of_it() {
         let hours = |hours: i64| Span::from_mins(60 * hours);
         let day = |period| Resync::started(Time::ZERO, period).after(Time::ZERO);
         assert_eq!(day(hours(13)), Time::ZERO + hours(24));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_is_later_than_the_instant() {
+    fn the_next_resync_is_later_than_the_given_time() {
         let resync = Resync::started(Time::from_secs(3), Span::from_secs(1));
         let second = at(5_000, 2);
         assert!(resync.is_at(second));

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_at_7_s_is_an_extra_reconcile_and_leaves_the_others() {
+    fn an_edit_at_7_s_adds_a_reconcile_and_keeps_the_others() {
         let (mut queue, web) = (WorkQueue::default(), key("default/web"));
         queue.add(web.clone(), Time::ZERO);
         assert_eq!(run(&mut queue, Time::from_secs(7)), [0]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn of_three_that_wait_for_one_instant_the_last_is_the_second() {
+    fn the_last_of_three_keys_due_at_the_same_time_is_processed_second() {
         let mut queue = WorkQueue::default();
         for name in ["a", "b", "c"] {
             queue.add_rate_limited(key(name), Time::ZERO, PERIOD);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_sorted_list_the_first_is_the_first() {
+    fn keys_in_a_sorted_list_are_processed_in_order() {
         let mut queue = WorkQueue::new(true);
         for name in ["a", "b", "c", "a"] {
             queue.add_rate_limited(key(name), Time::ZERO, PERIOD);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_key_is_only_brought_forward() {
+    fn adding_a_waiting_key_again_never_delays_it() {
         let (mut queue, web) = (WorkQueue::default(), key("web"));
         queue.add_rate_limited(web.clone(), Time::from_secs(0), PERIOD);
         queue.add_rate_limited(web.clone(), Time::from_secs(10), PERIOD);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_ready_twice() {
+    fn a_ready_key_is_not_added_again() {
         let (mut queue, web) = (WorkQueue::default(), key("web"));
         queue.add_rate_limited(web.clone(), Time::ZERO, PERIOD);
         queue.add(web.clone(), Time::from_secs(15));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_take_nothing_before_they_start() {
+    fn no_key_is_processed_before_the_workers_start() {
         let mut queue = WorkQueue::starting_at(Time::from_secs(2), false);
         queue.add(key("web"), Time::from_secs(1));
         assert_eq!(queue.next().unwrap().0, Time::from_secs(2));

@@ -11,7 +11,7 @@ fn types(world: &World) -> Vec<ConditionType> {
 }
 
 #[test]
-fn conditions_come_in_the_order_in_which_they_are_first_set() {
+fn conditions_are_ordered_by_when_they_were_first_set() {
     use ConditionType::{AbleToScale, ScaledToZero, ScalingActive, ScalingLimited};
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.run(0);
@@ -23,7 +23,7 @@ fn conditions_come_in_the_order_in_which_they_are_first_set() {
 }
 
 #[test]
-fn a_steady_state_writes_nothing_and_reads_the_same() {
+fn a_steady_state_only_reads() {
     let mut world = World::new(3, 1, 10, 50, ready("500m"));
     world.run(30);
     let first = &world.decisions[0].observation;
@@ -65,7 +65,7 @@ fn times_are_stored_in_whole_seconds() {
 }
 
 #[test]
-fn a_size_of_zero_switches_the_controller_off() {
+fn zero_replicas_disable_scaling() {
     let mut world = World::new(0, 1, 10, 50, ready("1"));
     world.run(15);
     assert_eq!(world.sizes(), []);
@@ -77,7 +77,7 @@ fn a_size_of_zero_switches_the_controller_off() {
 }
 
 #[test]
-fn limits_need_no_metrics_and_clear_their_status() {
+fn limits_apply_without_metrics_and_clear_the_metric_status() {
     let mut world = World::new(12, 1, 5, 50, ready("500m"));
     world.edit_spec(|spec| spec.max_replicas = 20);
     world.run(0);
@@ -99,7 +99,7 @@ fn limits_need_no_metrics_and_clear_their_status() {
 }
 
 #[test]
-fn without_the_gate_there_is_neither_the_fourth_condition_nor_a_generation() {
+fn the_gates_control_the_scaled_to_zero_condition_and_the_generation() {
     let mut gates = FeatureGates::default();
     gates.set("HPAScaleToZero", false).unwrap();
     gates.set("HPAGeneration", false).unwrap();
@@ -115,7 +115,7 @@ fn without_the_gate_there_is_neither_the_fourth_condition_nor_a_generation() {
 }
 
 #[test]
-fn stabilization_up_and_policies_down() {
+fn scale_up_is_stabilized_and_scale_down_limited_by_policies() {
     let up = ScalingRules { stabilization_window_seconds: Some(60), ..ScalingRules::default() };
     let mut down =
         policies(&[(ScalingPolicyType::Pods, 1, 30), (ScalingPolicyType::Percent, 50, 30)]);
@@ -145,7 +145,7 @@ fn stabilization_up_and_policies_down() {
 }
 
 #[test]
-fn a_derivation_says_why() {
+fn a_derivation_explains_the_decision() {
     let mut world = World::new(3, 1, 100, 50, ready("1"));
     world.run(0);
     assert_eq!(
@@ -182,7 +182,7 @@ fn a_derivation_says_why() {
 
 /// Who compares with a controller whose window did hold something needs to see what ours saw.
 #[test]
-fn a_window_that_held_nothing_is_named_where_the_size_changes() {
+fn a_window_without_effect_is_mentioned_when_replicas_change() {
     let window = |seconds| ScalingRules {
         stabilization_window_seconds: Some(seconds),
         ..ScalingRules::default()

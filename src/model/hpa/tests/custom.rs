@@ -114,7 +114,7 @@ fn message(world: &World) -> &str {
 }
 
 #[test]
-fn pods_are_averaged_and_missing_ones_filled_in() {
+fn pods_metrics_are_averaged_and_missing_values_filled_in() {
     let mut all = with_pods(pods("100"), &[Some("200"), Some("201"), Some("400")]);
     assert_eq!(computed(&mut all), (9, "267".to_owned()));
     assert_eq!(
@@ -137,7 +137,7 @@ fn pods_are_averaged_and_missing_ones_filled_in() {
 }
 
 #[test]
-fn a_pods_metric_that_has_nothing() {
+fn a_pods_metric_without_values_fails() {
     let mut unknown = world(pods("100"), 2);
     unknown.run(0);
     let text = "unable to get metric rps: unable to fetch metrics from custom metrics API: the \
@@ -153,7 +153,7 @@ fn a_pods_metric_that_has_nothing() {
 }
 
 #[test]
-fn a_metric_selector_is_part_of_the_query_and_an_absent_one_asks_for_all() {
+fn a_metric_selector_is_part_of_the_query_and_defaults_to_everything() {
     let mut world = with_queue(external(value("1")), 1, &["3", "4"]);
     world.edit_spec(|spec| {
         let match_labels = [("queue".to_owned(), "q1".to_owned())].into();
@@ -178,7 +178,7 @@ fn a_metric_selector_is_part_of_the_query_and_an_absent_one_asks_for_all() {
 }
 
 #[test]
-fn a_metric_selector_that_is_none() {
+fn an_invalid_metric_selector_fails() {
     let mut world = with_queue(external(value("1")), 1, &["3"]);
     world.edit_spec(|spec| {
         let match_labels = [("queue".to_owned(), "!".to_owned())].into();
@@ -195,7 +195,7 @@ fn a_metric_selector_that_is_none() {
 }
 
 #[test]
-fn the_value_of_an_object_is_multiplied_with_the_pods_that_are_ready() {
+fn an_objects_value_scales_the_ready_pods() {
     let mut world = with_ingress(object(value("100")), 3, &["250"]);
     world.surplus = 1;
     world.kinds[0].terminating = true;
@@ -219,7 +219,7 @@ fn the_value_of_an_object_is_multiplied_with_the_pods_that_are_ready() {
 }
 
 #[test]
-fn the_average_value_of_an_object_is_over_the_pods_of_the_status() {
+fn an_objects_average_value_counts_the_pods_of_the_status() {
     let mut world = with_ingress(object(average_value("100")), 10, &["1100"]);
     world.scale.status_replicas = 11;
     // Exactly on target, so the pods that there are become the ones that are wanted.
@@ -235,7 +235,7 @@ fn the_average_value_of_an_object_is_over_the_pods_of_the_status() {
 }
 
 #[test]
-fn an_object_has_one_series_and_a_target_of_its_type() {
+fn object_metrics_require_one_series_and_a_target_of_their_type() {
     let mut two = with_ingress(object(value("100")), 3, &["1", "2"]);
     two.run(0);
     let error = "unable to get metric rps on Ingress default/main: unable to fetch metrics from \
@@ -261,7 +261,7 @@ fn an_object_has_one_series_and_a_target_of_its_type() {
 }
 
 #[test]
-fn a_namespace_is_always_ones_own() {
+fn metrics_are_read_in_the_hpas_namespace() {
     let mut metric = object(value("1"));
     let source = metric.object.as_mut().unwrap();
     source.described_object = Arc::new(CrossVersionObjectReference {
@@ -276,7 +276,7 @@ fn a_namespace_is_always_ones_own() {
 }
 
 #[test]
-fn external_sums_are_capped_upwards() {
+fn sums_of_external_metrics_are_capped() {
     let mut capped = with_queue(external(value("1m")), 2, &["9000P", "1"]);
     // 9000P in thousandths does not fit, and is 0.
     assert_eq!(computed(&mut capped), (2000, "1".to_owned()));
@@ -288,7 +288,7 @@ fn external_sums_are_capped_upwards() {
 }
 
 #[test]
-fn negative_external_sums() {
+fn sums_of_external_metrics_may_be_negative() {
     let mut value_target = with_queue(external(value("1")), 2, &["-5"]);
     assert_eq!(computed(&mut value_target), (-10, "-5".to_owned()));
     assert_eq!(value_target.last().derivation.proposal, Some(0));
@@ -300,7 +300,7 @@ fn negative_external_sums() {
 }
 
 #[test]
-fn an_average_over_no_pods() {
+fn an_average_over_no_pods_scales_to_zero() {
     for (total, proposal) in [("5", 5), ("0", 0)] {
         for metric in [external(average_value("1")), object(average_value("1"))] {
             let mut world = with_queue(metric, 3, &[total]);
@@ -314,7 +314,7 @@ fn an_average_over_no_pods() {
 }
 
 #[test]
-fn no_series_at_all() {
+fn an_external_metric_without_series_fails() {
     let mut world = with_queue(external(average_value("1")), 2, &[]);
     world.run(0);
     let error = "unable to get external metric default/queue/nil: no metrics returned from \
@@ -326,7 +326,7 @@ fn no_series_at_all() {
 }
 
 #[test]
-fn two_of_three_metrics_fail() {
+fn two_failing_metrics_of_three_block_scaling_down() {
     let metrics = vec![pods("1"), external(value("1")), object(value("1"))];
     let mut world = World::of(spec(1, 100, metrics), 2, ready("1"));
     world.custom.externals.insert("queue".into(), series(&["3"]));
@@ -348,7 +348,7 @@ fn two_of_three_metrics_fail() {
 }
 
 #[test]
-fn to_zero_and_back() {
+fn an_hpa_scales_to_zero_and_back() {
     let gates = |on: bool| {
         let mut gates = FeatureGates::default();
         gates.set(Gate::HpaScaleToZero.name(), on).unwrap();
@@ -367,7 +367,7 @@ fn to_zero_and_back() {
 }
 
 #[test]
-fn every_kind_of_metric_is_explained() {
+fn each_metric_type_is_explained() {
     let explained = |world: &mut World| {
         let derivation = &world.first().derivation;
         (derivation.summary(), derivation.explain().join(" "))

@@ -13,7 +13,7 @@ fn message(world: &World, type_: ConditionType) -> &str {
 }
 
 #[test]
-fn a_scale_that_cannot_be_read() {
+fn an_unreadable_scale_ends_the_reconcile() {
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.get_scale = Some(api_error(404, "NotFound", "deployments.apps \"web\" not found"));
     let expected = "failed to query scale subresource for Deployment/default/web: \
@@ -30,7 +30,7 @@ fn a_scale_that_cannot_be_read() {
 }
 
 #[test]
-fn an_api_version_that_cannot_be_parsed() {
+fn an_invalid_api_version_ends_the_reconcile() {
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.edit_spec(|spec| spec.scale_target_ref.api_version = Some("a/b/c".to_owned()));
     let error = "unexpected GroupVersion string: a/b/c";
@@ -41,7 +41,7 @@ fn an_api_version_that_cannot_be_parsed() {
 }
 
 #[test]
-fn metrics_that_cannot_be_read() {
+fn unreadable_metrics_deactivate_scaling() {
     let g = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to \
              fetch metrics from resource metrics API: down";
     let mut world = World::new(3, 1, 10, 50, ready("1"));
@@ -76,7 +76,7 @@ fn metrics_that_cannot_be_read() {
 }
 
 #[test]
-fn the_order_of_what_can_be_wrong_with_pods() {
+fn errors_of_pods_are_reported_in_upstreams_order() {
     let pending = Kind { phase: PodPhase::Pending, ..ready("1") };
     let missing = Kind { usage: None, ..ready("1") };
     let cases: [(Kind, Option<&'static str>, &str); 5] = [
@@ -126,7 +126,7 @@ fn one_failing_metric_blocks_scaling_down_only() {
 }
 
 #[test]
-fn selectors_that_are_unusable() {
+fn unusable_selectors_deactivate_scaling() {
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.scale.selector = "".into();
     world.run(0);
@@ -190,7 +190,7 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
 }
 
 #[test]
-fn a_conflict_is_tried_five_times() {
+fn a_conflicting_update_is_attempted_five_times() {
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.update_scale = Some(api_error(409, "Conflict", "changed"));
     let tick = &world.first().observation;
@@ -205,7 +205,7 @@ fn a_conflict_is_tried_five_times() {
 }
 
 #[test]
-fn a_status_that_cannot_be_written() {
+fn a_failed_status_update_is_reported() {
     let mut world = World::new(3, 1, 10, 50, ready("500m"));
     world.update_status = Some(api_error(409, "Conflict", "changed"));
     world.run(15);

@@ -52,7 +52,7 @@ fn readiness_counts_for_cpu_only() {
 }
 
 #[test]
-fn young_pods_need_a_whole_window_since_they_became_ready() {
+fn young_pods_count_after_a_whole_window_of_readiness() {
     let young = |status, transition| Kind {
         start_time: Some(secs(-299)),
         ready: Some((status, secs(transition))),
@@ -82,7 +82,7 @@ fn young_pods_need_a_whole_window_since_they_became_ready() {
 }
 
 #[test]
-fn missing_pods_are_taken_to_use_all_on_the_way_down() {
+fn missing_pods_count_fully_for_scaling_down() {
     let missing = Kind { usage: None, ..ready("0") };
     // 5 at 30 % of 50 % and 5 missing: (5·30 + 5·100) / 10 = 65 %: the direction would change.
     let mut world = World::new(10, 1, 20, 50, ready("300m"));
@@ -104,7 +104,7 @@ fn missing_pods_are_taken_to_use_all_on_the_way_down() {
 }
 
 #[test]
-fn missing_and_unready_pods_are_taken_to_use_nothing_on_the_way_up() {
+fn missing_and_unready_pods_count_zero_for_scaling_up() {
     let missing = Kind { usage: None, ..ready("0") };
     let pending = Kind { phase: PodPhase::Pending, usage: None, ..ready("0") };
     // 3 at 90 % of 30 %, one missing, one pending: 270 / 5 = 54 %, a ratio of 1.8, 9 pods.
@@ -132,7 +132,7 @@ fn missing_and_unready_pods_are_taken_to_use_nothing_on_the_way_up() {
 }
 
 #[test]
-fn the_number_of_pods_alone_never_turns_the_direction() {
+fn added_pods_never_reverse_the_direction() {
     // A surge of 3 pods over a size of 1, one missing: fewer are wanted, but 3 would be more.
     let missing = Kind { usage: None, ..ready("0") };
     let mut world = World::new(1, 1, 20, 100, ready("500m"));
@@ -144,7 +144,7 @@ fn the_number_of_pods_alone_never_turns_the_direction() {
 }
 
 #[test]
-fn average_values_count_pods_that_are_not_known() {
+fn average_values_count_metrics_of_unknown_pods() {
     let spec = spec(1, 20, vec![resource("memory", average_value("100Mi"))]);
     let mut world = World::of(spec, 4, ready("200Mi"));
     world.resource = "memory";
@@ -167,7 +167,7 @@ fn average_values_count_pods_that_are_not_known() {
 }
 
 #[test]
-fn the_low_value_of_an_average_value_is_the_target() {
+fn missing_pods_count_their_target_for_average_values() {
     let missing = Kind { usage: None, ..ready("0") };
     let spec = spec(1, 20, vec![resource("cpu", average_value("100m"))]);
     let mut world = World::of(spec, 10, ready("50m"));
@@ -180,7 +180,7 @@ fn the_low_value_of_an_average_value_is_the_target() {
 }
 
 #[test]
-fn tolerances_of_the_hpa_replace_the_controllers() {
+fn tolerances_of_the_hpa_replace_the_flag() {
     let rules = |tolerance| ScalingRules { tolerance, ..ScalingRules::default() };
     let behavior = Behavior {
         scale_up: Some(rules(Some(quantity("0.3")))),

@@ -40,7 +40,7 @@ fn cpu_of(pod: PodSpec) -> Result<i32, String> {
 }
 
 #[test]
-fn a_metric_of_one_container() {
+fn container_metrics_count_one_container() {
     let app = || PodSpec {
         containers: vec![container("proxy", "", false), container("app", "2", false)],
         ..PodSpec::default()
@@ -70,7 +70,7 @@ fn a_metric_of_one_container() {
 }
 
 #[test]
-fn a_container_that_is_not_there() {
+fn an_absent_container_fails_the_metric() {
     let mut world = World::of(spec(1, 10, vec![of("db", utilization(50))]), 1, ready("1"));
     world.run(0);
     // No pod has a value of it.
@@ -103,7 +103,7 @@ fn sidecars_count_and_other_init_containers_do_not() {
 }
 
 #[test]
-fn requests_of_whole_pods() {
+fn pod_level_requests_replace_container_requests() {
     let off = || {
         let mut gates = FeatureGates::default();
         gates.set(Gate::PodLevelResources.name(), false).unwrap();
@@ -141,7 +141,7 @@ fn requests_of_whole_pods() {
 }
 
 #[test]
-fn containers_of_a_pod_with_requests_of_its_own_count_by_their_peak() {
+fn missing_pod_level_requests_are_the_peak_of_the_containers() {
     let memory: Requests = [("memory".into(), quantity("1Gi"))].into();
     let pod = |init: &[(&str, bool)]| PodSpec {
         containers: vec![container("app", "1", false)],

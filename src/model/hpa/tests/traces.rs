@@ -30,7 +30,7 @@ fn tolerance_has_inclusive_edges() {
 }
 
 #[test]
-fn a_spike_of_one_tick_keeps_doubling_the_size_for_the_window() {
+fn a_spike_of_one_tick_keeps_doubling_the_replicas_for_the_window() {
     let mut world = World::new(1, 1, 100, 80, ready("40"));
     world.run(0);
     world.kinds = vec![ready("100m")];
@@ -51,7 +51,7 @@ fn an_edit_at_7_s_is_an_extra_reconcile() {
 }
 
 #[test]
-fn percent_policies_show_binary_rounding() {
+fn percent_policies_round_in_binary() {
     let up = policies(&[(ScalingPolicyType::Percent, 10, 60)]);
     let behavior = Behavior { scale_up: Some(up), scale_down: None };
     let mut world = World::new(50, 1, 100, 80, ready("2")).behavior(behavior);
@@ -69,14 +69,14 @@ fn percent_policies_show_binary_rounding() {
 }
 
 #[test]
-fn an_event_exactly_one_period_old_no_longer_counts() {
+fn a_scale_event_one_period_old_no_longer_counts() {
     let mut world = World::new(1, 1, 100, 80, ready("40")).behavior(Behavior::default());
     world.run(45);
     assert_eq!(world.sizes(), [(0, 5), (15, 10), (30, 20), (45, 40)]);
 }
 
 #[test]
-fn a_scale_that_is_never_written_moves_the_condition_every_tick() {
+fn a_scale_without_effect_moves_the_condition_every_tick() {
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.update_scale = Some(api_error(403, "Forbidden", "no"));
     world.run(30);
@@ -102,7 +102,7 @@ fn a_scale_that_is_never_written_moves_the_condition_every_tick() {
 }
 
 #[test]
-fn a_huge_pods_policy_wraps_and_freezes_the_size() {
+fn a_huge_pods_policy_overflows_and_blocks_scaling() {
     let up = policies(&[(ScalingPolicyType::Pods, i32::MAX, 60)]);
     let behavior = Behavior { scale_up: Some(up), scale_down: None };
     let mut world = World::new(5, 1, 100, 80, ready("2")).behavior(behavior);
@@ -113,7 +113,7 @@ fn a_huge_pods_policy_wraps_and_freezes_the_size() {
 }
 
 #[test]
-fn limits_act_although_scaling_down_is_disabled() {
+fn limits_apply_although_scaling_down_is_disabled() {
     let down =
         ScalingRules { select_policy: Some(SelectPolicy::Disabled), ..ScalingRules::default() };
     let behavior = Behavior { scale_up: None, scale_down: Some(down) };
@@ -124,7 +124,7 @@ fn limits_act_although_scaling_down_is_disabled() {
 }
 
 #[test]
-fn succeeded_pods_pin_the_size() {
+fn succeeded_pods_block_scaling() {
     for usage in ["900m", "200m"] {
         let mut world = World::new(2, 1, 10, 50, ready(usage));
         let done = Kind { phase: PodPhase::Succeeded, usage: None, ..ready(usage) };
@@ -146,7 +146,7 @@ fn a_proposal_beyond_i32_becomes_zero() {
 }
 
 #[test]
-fn ready_pods_of_a_surge_are_counted_in() {
+fn ready_surge_pods_are_counted() {
     let mut world = World::new(1, 1, 10, 80, ready("480m"));
     world.surplus = 1;
     world.run(0);
@@ -161,7 +161,7 @@ fn ready_pods_of_a_surge_are_counted_in() {
 }
 
 #[test]
-fn an_hpa_made_anew_between_two_ticks_keeps_its_history() {
+fn a_recreated_hpa_keeps_its_history_between_two_ticks() {
     let mut world = World::new(10, 1, 100, 80, ready("0"));
     world.run(60);
     let spec = world.hpa.as_ref().unwrap().spec.as_ref().clone();

@@ -27,7 +27,7 @@ fn service(api: &APIService) -> Option<&str> {
 }
 
 #[test]
-fn what_was_replaced_is_what_it_was() {
+fn replaced_api_services_are_restored() {
     let mut api = replaced(NAMESPACE);
     restore(&mut api);
     let spec = api.spec.as_ref().expect("a spec");
@@ -37,7 +37,7 @@ fn what_was_replaced_is_what_it_was() {
 }
 
 #[test]
-fn what_others_have_changed_meanwhile_stays() {
+fn later_changes_by_others_are_kept() {
     let mut api = replaced("elsewhere");
     restore(&mut api);
     assert_eq!(service(&api), Some("metrics"));
@@ -45,7 +45,7 @@ fn what_others_have_changed_meanwhile_stays() {
 }
 
 #[test]
-fn only_the_groups_that_are_wanted_have_api_services() {
+fn only_requested_groups_have_api_services() {
     let names = |groups: &[&str]| api_services(groups).map(|it| it.0).collect::<Vec<_>>();
     assert_eq!(names(&["external.metrics.k8s.io"]), ["v1beta1.external.metrics.k8s.io"]);
     assert_eq!(

@@ -1,0 +1,15 @@
+//go:build !k1.27
+
+package virtual
+
+import "k8s.io/kubernetes/pkg/apis/autoscaling"
+
+// storageHPA is an HPA in the storage version.
+type storageHPA = HPAv1
+
+// serve converts a stored object to the version of clients.
+func serve(_ *storageHPA, internal *autoscaling.HorizontalPodAutoscaler) (*clientHPA, error) {
+	served := &clientHPA{}
+	// A conversion may share memory with its input.
+	return served, apiScheme.Convert(copyOf(internal), served, nil)
+}

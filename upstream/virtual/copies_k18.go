@@ -1,6 +1,0 @@
-//go:build k1.8
-
-package virtual
-
-// copyOf is a deep copy of an object.
-func copyOf[T object](o T) T { return o.DeepCopyObject().(T) }
