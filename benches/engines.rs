@@ -1,9 +1,9 @@
 //! Ticks per second of the model and of upstream's controller, as ratios of one run.
 //!
 //! Each iteration is one tick of a steady closed scenario: fresh timestamps, the decision, the full
-//! observation. Upstream is stepped through the protocol in both of its ways: one step at a time,
-//! and a thousand steps ahead, as the runner does. What its own loop takes without the protocol is
-//! measured by the same program (`BenchmarkBare`), right before and after. See `docs/speed.md`.
+//! observation. Upstream is stepped through the protocol in both modes: one step at a time, and a
+//! thousand steps ahead, as the runner does. The same program measures its own loop without the
+//! protocol (`BenchmarkBare`), right before and after. See `docs/speed.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ const RELEASE: Release = Release::NEWEST;
 const PODS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 const PERIOD: Span = Span::from_secs(15);
 
-/// Nanoseconds a tick by what was measured and the number of pods: the least of all samples.
+/// Nanoseconds per tick by benchmark and number of pods: the minimum of all samples.
 static LEAST: Mutex<BTreeMap<(&str, u32), f64>> = Mutex::new(BTreeMap::new());
 
 fn note(what: &'static str, pods: u32, ticks: u64, took: Duration) {
@@ -210,7 +210,7 @@ fn bare(program: &Path) {
 }
 
 fn say(line: &str) {
-    // Nobody reads it: nothing to be done about it.
+    // No reader: nothing to do.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

@@ -14,7 +14,7 @@ use kube_lockstep::model::quantity::Quantity;
 use kube_lockstep::model::rules::Rules;
 use kube_lockstep::model::time::{Span, Time};
 
-/// A cluster that stands still: 10 % above the target's tolerance would be a change, 2 % is not.
+/// A steady cluster: the usage is 2 % above the target, within the tolerance.
 struct Still {
     controller: Controller,
     hpa: Hpa,

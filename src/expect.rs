@@ -1,4 +1,6 @@
-//! Evaluates the expectations of a scenario over the observed reconciles.
+//! Evaluates the expectations of a release over all reconciles of a run, in order of time. `sizes`
+//! holds the targets at t=0. `outside` holds changes by others than the controller, in order of
+//! time; a reconcile at the same time follows them.
 //!
 //! The reconciles can be those of the model or of an engine. Between two writes, the status is the
 //! last stored one, and the replicas are those last written, by the controller or by a user.
@@ -37,7 +39,7 @@ pub struct ExternalScale {
     pub at: Time,
     /// The target, by its index.
     pub target: usize,
-    /// The size.
+    /// The replicas.
     pub replicas: i32,
 }
 
@@ -80,8 +82,8 @@ impl Sizes {
 }
 
 /// Evaluates the expectations of a release over all reconciles of a run, in order of time. `sizes`
-/// are the targets at t=0; `outside` are changes that were not made by the controller, in order of
-/// time. A reconcile at the same time comes after them.
+/// holds the targets at t=0. `outside` holds changes by others than the controller, in order of
+/// time; a reconcile at the same time follows them.
 #[must_use]
 pub fn evaluate(
     expect: &[Expectation],
@@ -108,7 +110,7 @@ pub fn evaluate(
 /// A reconcile, with the state after it.
 #[derive(Clone)]
 struct Tick<'a> {
-    /// The number from 1, among all reconciles or those of one HPA.
+    /// The number, from 1, among all reconciles or among the reconciles of one HPA.
     number: usize,
     observation: &'a Observation,
     /// The target's replicas before the reconcile.
@@ -292,9 +294,11 @@ fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
         && rescaled != tick.rescaled()
     {
         wrong.add(match (rescaled, tick.before, tick.replicas) {
-            (true, _, after) => format!("rescaled: expected a change of size, stayed at {after}"),
+            (true, _, after) => {
+                format!("rescaled: expected a change of replicas, stayed at {after}")
+            }
             (false, before, after) => {
-                format!("rescaled: expected no change of size, was {before} -> {after}")
+                format!("rescaled: expected no change of replicas, was {before} -> {after}")
             }
         });
     }
@@ -431,7 +435,11 @@ fn describe(expected: &Expected) -> String {
         parts.push(format!("event {}{}", event.reason, message.unwrap_or_default()));
     }
     parts.extend(expected.rescaled.map(|rescaled| {
-        if rescaled { "a change of size".to_owned() } else { "no change of size".to_owned() }
+        if rescaled {
+            "a change of replicas".to_owned()
+        } else {
+            "no change of replicas".to_owned()
+        }
     }));
     parts.extend(expected.error.as_ref().map(|error| format!("error {}", quoted(error))));
     parts.join(" with ")

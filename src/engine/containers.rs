@@ -1,7 +1,7 @@
 //! Clusters in containers of this machine's Docker engine: the control plane in an image of its
 //! own, k3s, and kind.
 //!
-//! Here is what people ask of them in passing; what scenarios do with them is `cluster`'s.
+//! Queries for users; `cluster` runs scenarios in them.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! Existing clusters, named by a kubeconfig, after confirmation.
 //!
-//! Here is what has to be known before anything is made there, and what a run that died has left;
-//! what scenarios do with it is `cluster`'s.
+//! The preconditions of a run, and the leftovers of killed runs; `cluster` runs scenarios on it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use crate::engine::options::{ClusterInfo, ExistingCluster};
 
 pub use super::registry::KUBECONFIG as NAME;
 
-/// The names of the contexts that a kubeconfig has; without a file, of those that `KUBECONFIG`
-/// names, or of the usual one.
+/// The names of the contexts in a kubeconfig. Without a file, in the files of `KUBECONFIG` or in
+/// the default one.
 ///
 /// # Errors
 /// If it can't be read.

@@ -1,8 +1,8 @@
 //! Everything that a scenario can be run on.
 //!
-//! An [`Engine`] opens scenarios one after another, a [`Session`] is one that is open. Both are
-//! small on purpose: any program that can be told of changes and of the passing of time can be an
-//! engine. No engine knows of the comparison, and the runner knows of no engine in particular.
+//! An [`Engine`] opens scenarios one after another; a [`Session`] is an open one. Both traits are
+//! small on purpose: any program that can receive changes and let time pass can be an engine.
+//! Engines do not know the comparison, and the runner does not know particular engines.
 
 #[cfg(feature = "clusters")]
 pub(crate) mod cluster;
@@ -37,10 +37,10 @@ use crate::scenario::Scenario;
 use crate::trace::Stepped;
 use crate::world::Change;
 
-/// Changes to the cluster, and how long to wait for what comes of them.
+/// Changes to the cluster, and the time to wait for their effects.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Step {
-    /// What changes at the present instant, in order.
+    /// The changes at the present time, in order.
     pub apply: Vec<Change>,
     /// The instant to wait for; reconciles that are due then are part of the step.
     pub until: Time,
@@ -48,13 +48,13 @@ pub struct Step {
 
 /// Something that scenarios can be run on.
 pub trait Engine {
-    /// Its name: as on the command line, or that of the program that it is.
+    /// The name: as on the command line, or the name of the program.
     fn name(&self) -> &str;
 
     /// The release whose behaviour it shows.
     fn release(&self) -> Release;
 
-    /// What can be observed of it.
+    /// The observable fields.
     fn scope(&self) -> Scope {
         Scope::ALL
     }
@@ -65,10 +65,10 @@ pub trait Engine {
         None
     }
 
-    /// Opens a scenario on a cluster without objects, at a clock that stands just before t=0.
+    /// Opens a scenario on a cluster without objects, with the clock just before t=0.
     ///
     /// # Errors
-    /// If the engine is not fit to run; never because of what a controller does.
+    /// If the engine can't run; never because of decisions of the controller.
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError>;
 }
 
@@ -77,7 +77,7 @@ pub trait Session {
     /// Hands over a step. Several may be handed over before their answers are received.
     ///
     /// # Errors
-    /// If the engine is broken.
+    /// If the engine is broken. Earlier answers stay valid.
     fn send(&mut self, step: &Step) -> Result<(), EngineError>;
 
     /// Waits for the answer to the oldest step that has none yet.
@@ -100,10 +100,10 @@ pub trait Session {
         false
     }
 
-    /// Ends the scenario; nothing of it is left.
+    /// Ends the scenario and removes all its objects.
     ///
     /// # Errors
-    /// If the engine is broken. What was received before stays true.
+    /// If the engine is broken. Earlier answers stay valid.
     fn close(self: Box<Self>) -> Result<(), EngineError>;
 }
 
@@ -115,9 +115,9 @@ pub enum EngineError {
     Unavailable {
         /// The engine.
         engine: Arc<str>,
-        /// What is missing.
+        /// The missing requirement.
         why: String,
-        /// What to do about it.
+        /// The solution.
         hint: String,
     },
     /// It broke, died, or did not answer in time.
@@ -125,9 +125,9 @@ pub enum EngineError {
     Broken {
         /// The engine.
         engine: Arc<str>,
-        /// What happened.
+        /// The failure.
         why: String,
-        /// The tail of what it wrote.
+        /// The end of its error output.
         output: String,
     },
 }

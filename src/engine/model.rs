@@ -295,7 +295,8 @@ impl Simulation {
         decided
     }
 
-    /// Maps the target of an HPA to its resource, unless its spec is the one that was mapped last.
+    /// Maps the target of an HPA to its resource, unless its spec has not changed since the last
+    /// mapping.
     fn map_target(&mut self, index: usize) {
         let Some(served) = self.hpas.get_mut(index) else { return };
         let hpa = self.cluster.hpa(&served.name);

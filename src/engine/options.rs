@@ -1,4 +1,4 @@
-//! What a user says of a cluster, and what is known of one before a run: plain data, so that the
+//! The user's options for clusters, and the data of a cluster before a run: plain data, so that the
 //! command line is the same in every build.
 
 use std::ffi::OsString;
@@ -55,7 +55,7 @@ impl FromStr for HostPort {
     }
 }
 
-/// An existing cluster, named by the context of a kubeconfig, and what may be done to it.
+/// An existing cluster, named by the context of a kubeconfig, and the permitted changes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExistingCluster {
     /// The kubeconfig [default: what `KUBECONFIG` names, else `~/.kube/config`].
@@ -79,7 +79,7 @@ impl ExistingCluster {
     }
 }
 
-/// What is known of an existing cluster before anything is created on it.
+/// The state of an existing cluster before a run creates any objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterInfo {
     /// The URL of its API server.

@@ -10,7 +10,7 @@ use super::{EngineError, model, recorded, upstream};
 pub enum Clock {
     /// The engine advances the clock from event to event.
     Virtual,
-    /// The clock is that of the machine: a cluster.
+    /// The wall clock: a cluster.
     Wall,
 }
 
@@ -39,7 +39,7 @@ pub enum EngineChoice {
     Kubeconfig,
 }
 
-/// What is known of an engine before it is made.
+/// The static data of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct EngineInfo {

@@ -81,7 +81,7 @@ fn a_refused_write_changes_nothing() {
     assert_eq!(unmet(When::Tick(2), replicas(3, 3), &run), None);
     assert_eq!(
         unmet(When::Tick(2), rescaled, &run),
-        says("tick 2 (t=15s): rescaled: expected a change of size, stayed at 3")
+        says("tick 2 (t=15s): rescaled: expected a change of replicas, stayed at 3")
     );
 }
 
@@ -296,7 +296,7 @@ fn never_requires_all_fields_to_match() {
     assert_eq!(unmet(never.clone(), what(false), &run), None);
     assert_eq!(
         unmet(never, what(true), &run),
-        says("tick 2 (t=15s): never expected replicas 6 with a change of size")
+        says("tick 2 (t=15s): never expected replicas 6 with a change of replicas")
     );
 }
 
@@ -365,6 +365,6 @@ fn a_write_of_the_same_replicas_is_not_a_change() {
     assert_eq!(unmet(When::Tick(1), rescaled.clone(), &run), None);
     assert_eq!(
         unmet(When::Tick(2), rescaled, &run),
-        says("tick 2 (t=15s): rescaled: expected no change of size, was 3 -> 4")
+        says("tick 2 (t=15s): rescaled: expected no change of replicas, was 3 -> 4")
     );
 }

@@ -51,7 +51,7 @@ pub enum Error {
     Glob {
         /// The glob.
         glob: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
@@ -227,7 +227,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the engine did what the model predicts, and all expectations are met.
+    /// Returns true if the engine behaved as the model predicts, and all expectations are met.
     #[must_use]
     pub fn conforms(&self) -> bool {
         self.outcome.verdict == Verdict::Conforms
@@ -342,7 +342,7 @@ fn is_supported(scenario: &Scenario, release: Release) -> bool {
 }
 
 impl Prediction {
-    /// Whether the scenario is meant for the release and can run on it.
+    /// Returns true if the scenario applies to the release and can run on it.
     #[must_use]
     pub fn is_supported(&self) -> bool {
         is_supported(&self.scenario, self.release)

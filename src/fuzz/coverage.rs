@@ -73,7 +73,7 @@ impl Coverage {
         }
     }
 
-    /// Error texts, in events and in what the controller logs.
+    /// Error texts, in events and in the controller's log.
     fn errors<'t>(&mut self, texts: impl Iterator<Item = &'t str>) {
         let mut found = [false; ERRORS.len()];
         for text in texts {

@@ -34,8 +34,8 @@ impl Dice {
         low.saturating_add_unsigned(self.below(room))
     }
 
-    /// [`Dice::between`] for sizes.
-    pub(super) fn size(&mut self, low: i32, high: i32) -> i32 {
+    /// [`Dice::between`] for replicas.
+    pub(super) fn replicas(&mut self, low: i32, high: i32) -> i32 {
         i32::try_from(self.between(i64::from(low), i64::from(high))).unwrap_or(low)
     }
 

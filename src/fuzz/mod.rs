@@ -1,10 +1,10 @@
-//! Generates scenarios from a seed, and shrinks those that fail.
+//! Generates scenarios from a seed, and shrinks failing ones.
 //!
-//! [`scenario`] makes the scenario of a seed and an index; it is an ordinary one, which
-//! [`crate::scenario::to_yaml`] writes as a fixture. [`shrink`] makes a smaller one that still
-//! fails, [`Coverage`] counts what of the controller was reached. Pure: no clock, and no chance but
-//! the seed. Deliberately absent: running anything (that is [`crate::run`]'s), and any opinion on
-//! what a controller should do.
+//! [`scenario`] generates the scenario of a seed and an index, an ordinary one that
+//! [`crate::scenario::to_yaml`] writes as a fixture. [`shrink`] reduces it to a smaller one that
+//! still fails. [`Coverage`] counts the parts of the controller that were reached. Pure: no clock,
+//! and no randomness but the seed. Deliberately absent: running scenarios (see [`crate::run`]), and
+//! any opinion on the right behaviour of a controller.
 
 mod area;
 mod coverage;

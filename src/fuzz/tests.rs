@@ -31,13 +31,13 @@ fn generated_scenarios_read_back_unchanged() {
             format!(
                 "{:#?}",
                 Scenario {
-                    // What was converted is written as it became.
+                    // A converted manifest is written in its new version.
                     hpas: hpas.collect(),
                     id: String::new(),
                     path: String::new(),
                     hash: String::new(),
                     line: 0,
-                    // What is odd is told of the file.
+                    // Unusual values have a note.
                     notes: Vec::new(),
                     timeline: timeline.collect(),
                     ..scenario
@@ -72,7 +72,8 @@ fn each_area_generates_its_features() {
     assert!("nothing".parse::<Area>().is_err());
 }
 
-/// A failure that needs one entry of the timeline and a size of more than 3 is found in the mess.
+/// A failure that requires one entry of the timeline and more than 3 replicas is found among other
+/// entries.
 #[test]
 fn shrinking_keeps_the_failure() {
     let big = (0..)

@@ -74,7 +74,7 @@ pub fn with_group(name: &str, group: &str) -> String {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MetricSpec {
-    /// Which of the sources below is meant.
+    /// The source of the metric: one of the fields below.
     #[serde(rename = "type")]
     pub type_: MetricSourceType,
     /// CPU or memory of the pods.
@@ -153,7 +153,7 @@ pub struct ExternalMetricSource {
     pub target: MetricTarget,
 }
 
-/// The name of a metric, and which of its series are meant.
+/// A metric and its series.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MetricIdentifier {
@@ -261,9 +261,9 @@ pub struct ScalingRules {
 /// Which of several policies applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SelectPolicy {
-    /// The one that allows the largest change.
+    /// The policy that allows the largest change.
     Max,
-    /// The one that allows the smallest change.
+    /// The policy that allows the smallest change.
     Min,
     /// No scaling in this direction.
     Disabled,
@@ -693,7 +693,7 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 

@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
+
 use super::time::Span;
 
-/// Flags of the kube-controller-manager. `Default` gives upstream's defaults of today.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// Flags of the kube-controller-manager. `Default` gives upstream's present defaults. The JSON form
+/// belongs to the engine protocol.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Flags {
     /// `--horizontal-pod-autoscaler-sync-period`: the time between two reconciles of an HPA.
     pub sync_period: Span,
@@ -19,14 +23,15 @@ pub struct Flags {
     pub cpu_initialization_period: Span,
     /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
     pub initial_readiness_delay: Span,
-    /// `--horizontal-pod-autoscaler-upscale-delay`: how long after a change of the size it may not
-    /// grow. Of old releases only; later ones have the flag, and do nothing with it.
+    /// `--horizontal-pod-autoscaler-upscale-delay`: how long after a change of the replicas the
+    /// target is not scaled up. Only older releases use it; later ones accept and ignore it.
     pub upscale_delay: Span,
-    /// `--horizontal-pod-autoscaler-downscale-delay`: how long after a change of the size it may
-    /// not shrink. The same holds for it.
+    /// `--horizontal-pod-autoscaler-downscale-delay`: how long after a change of the replicas the
+    /// target is not scaled down. Only older releases use it.
     pub downscale_delay: Span,
     /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. One HPA is never
     /// reconciled twice at once, so this changes nothing that is observable of a single HPA.
+    #[serde(rename = "concurrent-horizontal-pod-autoscaler-syncs")]
     pub concurrent_syncs: i32,
 }
 
@@ -103,7 +108,7 @@ impl Flags {
         Flag::ALL.into_iter().filter(|flag| !same(flag)).collect()
     }
 
-    /// These flags, but for one, which is as in the others.
+    /// These flags with one of them taken from the others.
     #[must_use]
     pub fn with(mut self, flag: Flag, other: &Flags) -> Flags {
         match flag {

@@ -1,6 +1,6 @@
-//! What a controller does in a reconcile, in the JSON of the engine protocol: the same types for
-//! the model's prediction and for the requests of the real controller. The two are compared field
-//! by field.
+//! The actions of a controller in a reconcile, in the JSON of the engine protocol: the same types
+//! for the model's prediction and for the requests of the real controller. The two are compared
+//! field by field.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub enum ControllerAction {
         resource: Arc<str>,
         /// The target's name.
         name: Arc<str>,
-        /// The sizes, or an error.
+        /// The replicas, or an error.
         #[serde(flatten, with = "answer")]
         answer: Answer<ScaleReplicas>,
     },
@@ -122,7 +122,7 @@ pub enum ControllerAction {
 /// The answer to a query, or the message of an error.
 pub type Answer<T> = Result<T, Arc<str>>;
 
-/// The sizes in a scale subresource.
+/// The replicas in a scale subresource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleReplicas {
@@ -189,7 +189,7 @@ pub struct Event {
 /// The type of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EventType {
-    /// Something that is meant to happen.
+    /// A normal occurrence.
     Normal,
     /// Something that is not.
     Warning,
@@ -396,7 +396,7 @@ impl Observation {
         self.actions.iter().filter(|action| action.is_read())
     }
 
-    /// Attempts to write the scale subresource, in order. None: the controller kept the size.
+    /// Attempts to write the scale subresource, in order. Empty if the replicas did not change.
     pub fn scale_writes(&self) -> impl DoubleEndedIterator<Item = &ScaleWrite> + Clone {
         self.actions.iter().filter_map(|action| match action {
             ControllerAction::UpdateScale(write) => Some(write),
@@ -464,7 +464,7 @@ impl Observation {
         self.at + self.took
     }
 
-    /// The size that was successfully written to the target in this reconcile, if any.
+    /// The replicas that were successfully written to the target in this reconcile.
     #[must_use]
     pub fn scaled_to(&self) -> Option<i32> {
         let mut writes = self.scale_writes().rev();

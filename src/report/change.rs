@@ -1,4 +1,4 @@
-//! What changed between two releases, as text and as Markdown.
+//! The changes between two releases, as text and as Markdown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

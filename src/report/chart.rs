@@ -12,7 +12,7 @@ const COLUMNS: usize = 72;
 /// Draws the replicas (`#`) over time. `points` are the replicas at t=0 and every change, in order.
 /// A column shows the maximum of its interval. Empty if the replicas never change.
 #[must_use]
-pub fn sizes(points: &[(Time, i32)], end: Time, columns: usize) -> String {
+pub fn replicas(points: &[(Time, i32)], end: Time, columns: usize) -> String {
     let largest = points.iter().map(|(_, size)| i64::from(*size)).max().unwrap_or(0);
     let changes = points.windows(2).any(|pair| pair[0].1 != pair[1].1);
     if !changes || end.0 <= 0 || largest <= 0 {
@@ -61,14 +61,14 @@ mod tests {
 
     #[test]
     fn constant_replicas_have_no_chart() {
-        assert_eq!(sizes(&[(Time::ZERO, 3)], Time::from_secs(60), 80), "");
+        assert_eq!(replicas(&[(Time::ZERO, 3)], Time::from_secs(60), 80), "");
     }
 
     #[test]
     fn replicas_are_drawn_at_their_time() {
         let points = [(Time::ZERO, 1), (Time::from_secs(30), 2)];
         assert_eq!(
-            sizes(&points, Time::from_secs(60), 24),
+            replicas(&points, Time::from_secs(60), 24),
             " 2 |          ##########\n \
              1 |####################\n   \
                +--------------------\n    \
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn the_chart_includes_the_end() {
         let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
-        let picture = sizes(&points, Time::from_secs(60), 24);
+        let picture = replicas(&points, Time::from_secs(60), 24);
         assert!(picture.starts_with(" 2 |                   #\n 1 |####################\n"));
     }
 
     #[test]
     fn a_short_peak_stays_visible_between_columns() {
         let points = [(Time::ZERO, 1), (Time::from_secs(31), 9), (Time::from_secs(32), 1)];
-        assert!(sizes(&points, Time::from_secs(3600), 60).starts_with(" 9 |#"));
+        assert!(replicas(&points, Time::from_secs(3600), 60).starts_with(" 9 |#"));
     }
 }

@@ -1,4 +1,4 @@
-//! One tick in full: what the controller saw, each step of the decision, and what it wrote.
+//! One tick in full: the controller's input, each step of the decision, and its writes.
 
 use std::fmt::Write as _;
 
@@ -35,15 +35,15 @@ pub fn tick(
     let took = took.map(|took| format!(", took {took}")).unwrap_or_default();
     let moment = format!("tick {number} of {}, t={at}{took}{whose}", run.ticks.len());
     let _ = writeln!(out, "{}", paint(STRONG, &moment));
-    section(&mut out, "What the controller saw");
+    section(&mut out, "Observed");
     out.push_str(&saw(tick, columns));
-    section(&mut out, "How it decided");
+    section(&mut out, "Calculation");
     for (number, step) in tick.derivation.explain().iter().enumerate() {
         out.push_str(&hanging(&format!("{:>2}. ", number + 1), step, 2, columns));
     }
     section(&mut out, "Decision");
     let _ = writeln!(out, "  {}", decision(tick));
-    section(&mut out, "What it wrote");
+    section(&mut out, "Written");
     out.push_str(&wrote(tick, before, columns));
     Some(out)
 }
@@ -129,7 +129,7 @@ fn decision(tick: &FreeTick) -> String {
         let refused = if desired == after || tick.derivation.error.is_none() || !read {
             String::new()
         } else {
-            format!(", although {desired} was wanted")
+            format!(", although {desired} was desired")
         };
         format!("{} stays{refused}{limited}", paint(STRONG, &after.to_string()))
     } else {

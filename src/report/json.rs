@@ -284,7 +284,7 @@ pub(super) struct SummaryFigures {
 pub(super) struct Counts {
     pub(super) scenarios: usize,
     conforms: usize,
-    /// With those whose expectations are unmet, which are also counted by themselves.
+    /// Includes scenarios with unmet expectations, which are also counted separately.
     diverges: usize,
     #[serde(default)]
     unmet: usize,

@@ -21,7 +21,7 @@ pub struct ResultsError {
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub why: String,
 }
 

@@ -1,5 +1,5 @@
-//! The colors of reports. They are always written; the output stream removes them if they are not
-//! wanted (`NO_COLOR`, pipes, `--color never`).
+//! The colors of reports. They are always written; the output stream removes them if colors are
+//! disabled (`NO_COLOR`, pipes, `--color never`).
 
 use anstyle::{AnsiColor, Style};
 

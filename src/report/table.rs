@@ -38,7 +38,7 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let points = points(scenario, run, 0);
-    let picture = chart::sizes(&points, scenario.until, columns);
+    let picture = chart::replicas(&points, scenario.until, columns);
     if !picture.is_empty() {
         out.push('\n');
         out.push_str(&picture);
@@ -193,17 +193,16 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let restarts =
         restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
     let told = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
-    let happenings =
-        scenario.timeline.iter().filter(|it| !has_own_row(&it.action)).flat_map(|it| {
-            let name = it.action.name();
-            let end = it.lasts.map(|span| it.at + span);
-            let end = end.map(|end| (end, format!("{end}: {name} ends")));
-            std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
-        });
-    let happenings = happenings
+    let events = scenario.timeline.iter().filter(|it| !has_own_row(&it.action)).flat_map(|it| {
+        let name = it.action.name();
+        let end = it.lasts.map(|span| it.at + span);
+        let end = end.map(|end| (end, format!("{end}: {name} ends")));
+        std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
+    });
+    let events = events
         .filter(|(at, _)| *at <= told)
         .map(|(at, text)| (run.ticks.partition_point(|tick| tick.observation.at < at), at, text));
-    let mut notes: Vec<_> = sizes.chain(answers).chain(restarts).chain(happenings).collect();
+    let mut notes: Vec<_> = sizes.chain(answers).chain(restarts).chain(events).collect();
     notes.sort_by_key(|(after, at, _)| (*after, *at));
     notes
 }

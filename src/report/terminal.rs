@@ -67,7 +67,7 @@ impl<W: Write> Terminal<W> {
     }
 
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let told = self.was_told(outcome);
+        let told = self.was_reported(outcome);
         let columns = self.layout.columns;
         // In a run of many scenarios, notes on reading would be too many.
         let all = self.only_one || self.layout.verbose;
@@ -95,7 +95,7 @@ impl<W: Write> Terminal<W> {
 impl<W: Write> Terminal<W> {
     /// Returns true if the engine failed in the same way before: a program that can't be started
     /// fails for every scenario.
-    fn was_told(&mut self, outcome: &Outcome) -> bool {
+    fn was_reported(&mut self, outcome: &Outcome) -> bool {
         let Verdict::Inconclusive { why, output } = &outcome.verdict else { return false };
         let same = |failure: &&mut EngineFailure| (&failure.why, &failure.output) == (why, output);
         if let Some(failure) = self.failures.iter_mut().find(same) {

@@ -24,7 +24,7 @@ use super::workload::Container;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
 
-/// Something that happens: `at`, maybe `for`, and exactly one other field.
+/// An event: `at`, optionally `for`, and exactly one action.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -40,13 +40,13 @@ pub struct TimelineEvent {
         skip_serializing_if = "Option::is_none"
     )]
     pub lasts: Option<Span>,
-    /// Which HPA is edited, deleted or created, by its name. Needed if there are several.
+    /// The name of the HPA that is edited, deleted or created. Required if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hpa: Option<Arc<str>>,
-    /// Which target is scaled, by its name. Default: the workload.
+    /// The name of the target that is scaled. Default: the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Arc<str>>,
-    /// What happens.
+    /// The action.
     #[serde(flatten)]
     #[schemars(skip)]
     pub action: Action,
@@ -55,88 +55,89 @@ pub struct TimelineEvent {
     pub line: usize,
 }
 
-/// What an event of the timeline does.
+/// The action of an event in the timeline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// Pods lose readiness, and get it back when it ends.
+    /// Pods become unready, until the action ends.
     PodsUnready(PodSet),
-    /// Pods go to phase Failed and are replaced, as evicted ones are.
+    /// Pods change to phase Failed and are replaced, like evicted pods.
     #[schemars(extend("for" = false))]
     PodsFailed(PodSet),
-    /// Pods go to phase Succeeded and are replaced, as those whose containers have ended well.
+    /// Pods change to phase Succeeded and are replaced, like pods whose containers have completed.
     #[schemars(extend("for" = false))]
     PodsSucceeded(PodSet),
-    /// Pods are deleted, and replaced.
+    /// Pods are deleted and replaced.
     #[schemars(extend("for" = false))]
     PodsDeleted(PodSet),
-    /// Pods are deleted but held by a finalizer: Terminating until it ends. They are replaced.
+    /// Pods are deleted but held by a finalizer: they are Terminating until the action ends. They
+    /// are replaced at once.
     PodsStuckTerminating(PodSet),
     /// Pods have no entry in metrics.k8s.io.
     MetricsMissing(PodSet),
-    /// The samples of pods in metrics.k8s.io stay as they were, with their timestamps; also when
-    /// the pods go.
+    /// The samples of pods in metrics.k8s.io keep their values and timestamps, even after the pods
+    /// are deleted.
     MetricsStale(PodSet),
-    /// metrics.k8s.io answers with an error.
+    /// Queries of metrics.k8s.io fail.
     MetricsError(#[serde(with = "ErrorAnswer")] ApiError),
-    /// metrics.k8s.io answers with an empty list.
+    /// Queries of metrics.k8s.io return an empty list.
     MetricsEmpty(Empty),
-    /// Each query of metrics.k8s.io and of the custom and external metrics APIs is answered only
-    /// after so long, with what there is by then.
+    /// Responses of metrics.k8s.io and of the custom and external metrics APIs are delayed by this
+    /// duration. They contain the values at their end.
     MetricsSlow(#[serde(with = "As::<PositiveDuration>")] Span),
-    /// One container of pods has no usage; the entry of the pod stays.
+    /// One container of pods has no usage. The pods still have metrics.
     ContainerMetricsMissing(ContainerOfPods),
-    /// One resource of pods is not reported; the entry of the pod stays.
+    /// One resource of pods has no usage. The pods still have metrics.
     ResourceMissing(ResourceOfPods),
-    /// Queries of one custom or external metric are answered with an error.
+    /// Queries of one custom or external metric fail.
     MetricError(#[schemars(with = "MetricErrorAnswer")] MetricError),
-    /// Queries of one custom or external metric, by its name, are answered with an empty list.
+    /// Queries of one custom or external metric, by its name, return an empty list.
     MetricEmpty(Arc<str>),
     /// Pods have no value of one of `metrics.pods`.
     MetricMissing(MetricOfPods),
-    /// Reading the target's scale fails.
+    /// Reads of the target's scale fail.
     GetScaleError(#[serde(with = "ErrorAnswer")] ApiError),
-    /// Writing the target's scale fails.
+    /// Writes of the target's scale fail.
     UpdateScaleError(#[serde(with = "ErrorAnswer")] ApiError),
-    /// Writing the HPA's status fails.
+    /// Writes of the HPA's status fail.
     UpdateStatusError(#[serde(with = "ErrorAnswer")] ApiError),
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload is deleted with its pods; when it ends, it is created again, with the size of
-    /// the start.
+    /// The workload and its pods are deleted. When the action ends, the workload is created again
+    /// with its initial replicas.
     TargetDeleted(Empty),
-    /// Somebody scales the target to this size (`kubectl scale`).
+    /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]
     Scale(#[schemars(range(min = 0))] i32),
-    /// Somebody edits the HPA: a JSON merge patch, for instance `{spec: {maxReplicas: 20}}`.
+    /// The HPA is edited by a JSON merge patch, for instance `{spec: {maxReplicas: 20}}`.
     #[schemars(extend("for" = false))]
     EditHpa(
         #[serde(deserialize_with = "edit")]
         #[schemars(with = "Patch")]
         Value,
     ),
-    /// Somebody deletes the HPA.
+    /// The HPA is deleted.
     #[schemars(extend("for" = false))]
     DeleteHpa(Empty),
-    /// Somebody creates the HPA again, from the scenario's manifest.
+    /// The HPA is created again, from the scenario's manifest.
     #[schemars(extend("for" = false))]
     CreateHpa(Empty),
-    /// The controller is restarted: what it had in memory is gone.
+    /// The controller is restarted and loses its memory.
     #[schemars(extend("for" = false))]
     RestartController(Empty),
 }
 
-/// What an action acts on.
+/// The object of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ActionScope {
     /// The pods of the workload.
     Pods,
-    /// The samples that the metrics APIs have of some pods.
+    /// The samples of some pods in the metrics APIs.
     Samples,
-    /// The answers of the metrics APIs.
+    /// The responses of the metrics APIs.
     MetricsApis,
-    /// The answers to the controller's other requests.
+    /// The responses to the controller's other requests.
     ApiServer,
     /// The workload, or another target.
     Target,
@@ -154,7 +155,7 @@ impl Action {
         fields.as_object().and_then(|fields| fields.keys().next().cloned()).unwrap_or_default()
     }
 
-    /// What it acts on.
+    /// The object of the action.
     #[must_use]
     pub fn scope(&self) -> ActionScope {
         match self {
@@ -197,7 +198,7 @@ impl Action {
         }
     }
 
-    /// The pods that it acts on, if it acts on single pods or their samples.
+    /// The pods of the action, if it concerns single pods or their samples.
     #[must_use]
     pub fn pods(&self) -> Option<&PodSet> {
         match self {
@@ -215,14 +216,14 @@ impl Action {
         }
     }
 
-    /// Whether the controller itself reacts to it at once: it is done to an HPA or to the
-    /// controller. All else is seen at a reconcile only.
+    /// Returns true if the controller reacts to the action at once, because it changes an HPA or
+    /// the controller. Other actions have an effect at the next reconcile.
     #[must_use]
     pub fn is_api_event(&self) -> bool {
         matches!(self.scope(), ActionScope::Hpa | ActionScope::Controller)
     }
 
-    /// Whether it changes only what the metrics APIs answer.
+    /// Returns true if the action only changes the responses of the metrics APIs.
     #[must_use]
     pub fn is_of_metrics(&self) -> bool {
         matches!(self.scope(), ActionScope::Samples | ActionScope::MetricsApis)
@@ -237,14 +238,14 @@ impl TimelineEvent {
     }
 }
 
-/// At the start, until something else is said.
+/// An event at the start that does not end.
 impl From<Action> for TimelineEvent {
     fn from(action: Action) -> TimelineEvent {
         TimelineEvent::new(Time::ZERO, action)
     }
 }
 
-/// The fields of an event that do not say what happens.
+/// The fields of an event apart from its action.
 pub(super) const EVENT_FIELDS: [&str; 4] = ["at", "for", "hpa", "target"];
 
 /// All fields of an event: [`EVENT_FIELDS`], and the names of the actions.
@@ -310,7 +311,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
     }
 }
 
-/// By hand: a derived one would put the fields aside before it reads them, without their places.
+/// Not derived: the derived implementation would buffer the fields, and lose their positions.
 impl<'de> Deserialize<'de> for TimelineEvent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimelineEvent, D::Error> {
         struct Fields;
@@ -358,11 +359,11 @@ fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> 
     event.at = at.ok_or_else(|| A::Error::missing_field("at"))?;
     let wrong = match actions.as_slice() {
         [_] => return Ok(event),
-        [] => "nothing happens here: one field besides `at` and `for` is missing\n\
+        [] => "an action is missing: one field besides `at` and `for`\n\
              for instance {at: 60s, for: 2m, podsUnready: \"0-2\"}; see the reference"
             .to_owned(),
         several => format!(
-            "expected one thing to happen, found {}: {}\nwrite an entry for each of them",
+            "expected one action, found {}: {}\nwrite an entry for each action",
             several.len(),
             several.join(", ")
         ),
@@ -399,7 +400,7 @@ impl JsonSchema for AnyTimelineEvent {
     }
 }
 
-/// Nothing more to say.
+/// An action without parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an empty map, {}")]
 #[schemars(description = "Nothing more to say: `{}`.")]
@@ -528,27 +529,26 @@ fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
         .map(|fields| fields.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
-/// A rolling update: all pods are replaced by new ones, a few at a time.
+/// A rolling update: all pods are replaced, a few at a time.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a rolling update, for instance {maxSurge: 25%, maxUnavailable: 0}")]
 pub struct RollingUpdate {
-    /// How many pods there may be above the size: a number, or percent of the size, rounded up.
-    /// Default 25%. Not of StatefulSets, which replace one pod at a time.
+    /// The largest number of pods above the replicas: a number, or a percentage of the replicas,
+    /// rounded up. Default 25%. Not for StatefulSets, which replace one pod at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<Share>,
-    /// How many pods may be missing from the size: a number, or percent of the size, rounded down.
-    /// Default 25%. Not of StatefulSets.
+    /// The largest number of pods missing from the replicas: a number, or a percentage of the
+    /// replicas, rounded down. Default 25%. Not for StatefulSets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<Share>,
-    /// The containers of the new pods with their requests. Default: as they were.
+    /// The containers of the new pods with their requests. Default: no change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<Container>,
 }
 
 impl RollingUpdate {
-    /// How far the number of pods may be from the size, for workloads that replace several pods at
-    /// a time.
+    /// The limits on the number of pods, for workloads that replace several pods at a time.
     #[must_use]
     pub fn surge(&self) -> Surge {
         Surge {
@@ -558,30 +558,30 @@ impl RollingUpdate {
     }
 }
 
-/// How far the number of pods may be from the size during a rolling update.
+/// The limits on the number of pods during a rolling update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Surge {
-    /// More pods than the size.
+    /// The largest number of pods above the replicas.
     pub max_surge: Share,
-    /// Fewer available pods than the size.
+    /// The largest number of available pods missing from the replicas.
     pub max_unavailable: Share,
 }
 
-/// A number of pods, or a part of the size.
+/// A number of pods, or a percentage of the replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Share {
-    /// So many pods.
+    /// A number of pods.
     Pods(u32),
-    /// So many percent of the size.
+    /// A percentage of the replicas.
     Percent(u32),
 }
 
 impl Share {
-    /// What a Deployment has if nothing else is said.
+    /// The default of a Deployment.
     pub const DEFAULT: Share = Share::Percent(25);
 }
 
-/// A number of pods, or percent of the size.
+/// A number of pods, or a percentage of the replicas.
 impl Form for Share {
     type Value = Share;
     const NAME: &'static str = "\0share";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::model::api::{Behavior, HpaSpec};
 use crate::model::hpa::{ApiVersion, decode_spec};
 
-/// Where an older version has its behavior.
+/// The annotation that holds the behavior in older versions.
 pub(super) const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
 /// An HPA of a scenario.
@@ -45,7 +45,7 @@ impl Autoscaler {
         })
     }
 
-    /// Whether an annotation holds its behavior, as in older versions, readable or not.
+    /// Returns true if an annotation holds the behavior, as in older versions, valid or not.
     pub(super) fn has_behavior_annotation(&self) -> bool {
         self.manifest["metadata"]["annotations"].get(BEHAVIOR_ANNOTATION).is_some()
     }

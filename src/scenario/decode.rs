@@ -64,12 +64,12 @@ fn example(field: &str) -> Option<&'static str> {
         "kind" => "a scenario begins with `kind: Scenario`; of an object, what it is",
         "requirement" => "one sentence that says what has to hold: `requirement: It scales up.`",
         "workload" => "what is scaled, for instance `workload: {replicas: 3}`",
-        "until" => "how long it is played, for instance `until: 5m`",
+        "until" => "the duration of the scenario, for instance `until: 5m`",
         "at" => "the time since the start, for instance `at: 30s`",
         "name" => "for instance `name: web`",
-        "replicas" => "a size, for instance `replicas: 3`",
+        "replicas" => "a number, for instance `replicas: 3`",
         "labels" => "for instance `labels: {app: web}`",
-        "type" => "of a policy Pods or Percent; of a condition for instance ScalingActive",
+        "type" => "for a policy Pods or Percent; for a condition for instance ScalingActive",
         "value" => "for instance `value: 4`",
         "periodSeconds" => "for instance `periodSeconds: 60`",
         "reason" => "for instance `reason: SuccessfulRescale`",
@@ -195,7 +195,8 @@ fn shape_hint(expected: &str, node: &Node) -> Option<String> {
             return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
         }
         let one = expected == "a list" && matches!(node.kind, Kind::Map(_));
-        return one.then(|| "a list of one is written `[{…}]`, or begins with `- `".to_owned());
+        return one
+            .then(|| "a list with one element is written `[{…}]`, or begins with `- `".to_owned());
     };
     if expected == METRIC_OF_PODS {
         return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".to_owned());

@@ -32,7 +32,7 @@ pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<String>, Problem> {
                 file: None,
                 line: key.line,
                 column: key.column,
-                what: format!("`{old}` is the old name of `{new}`, which is also given"),
+                what: format!("`{old}` is the old name of `{new}`, which is set as well"),
                 hint: Some(format!("remove `{old}`")),
             });
         }

@@ -54,8 +54,8 @@ pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
     }
     match known.as_slice() {
         [] => None,
-        [only] => Some(format!("only `{only}` is known here")),
-        many => Some(format!("known here: {}", many.join(", "))),
+        [only] => Some(format!("only `{only}` is supported")),
+        many => Some(format!("expected one of {}", many.join(", "))),
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
             assert_eq!(suggest(typed, fields), Some(format!("did you mean `{meant}`?")));
         }
         let none = suggest("quota", fields).expect("a list");
-        assert_eq!(none, "known here: averageUtilization, averageValue, type, value");
+        assert_eq!(none, "expected one of averageUtilization, averageValue, type, value");
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
         assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);
-        assert_eq!(elsewhere.as_deref(), Some("known here: cpu, memory"));
+        assert_eq!(elsewhere.as_deref(), Some("expected one of cpu, memory"));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::releases::ReleaseRange;
 use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status};
 use crate::model::time::{Span, Time};
 
-/// Something that is expected: when (exactly one of `tick`, `at`, `always`, `never`, `within`), and
-/// what; or `atMost`, alone.
+/// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the
+/// expected values; or `atMost` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an expectation, for instance {tick: 1, replicas: 6}")]
@@ -39,10 +39,10 @@ use crate::model::time::{Span, Time};
     ],
 ))]
 pub(super) struct Expect {
-    /// The releases on which it is expected. Default: all those of the scenario.
+    /// The releases that the expectation applies to. Default: all releases of the scenario.
     #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
     pub(super) releases: ReleaseRange,
-    /// Only the reconciles of the HPA of this name are looked at, and counted. Default: those of
+    /// Restricts the expectation, and the count of reconciles, to the HPA of this name. Default:
     /// all HPAs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hpa: Option<Arc<str>>,
@@ -56,19 +56,20 @@ pub(super) struct Expect {
     /// At every reconcile between two times; `{}`: in the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) always: Option<Between>,
-    /// At no reconcile between two times; `{}`: in the whole run. Of several things, never all.
+    /// At no reconcile between two times; `{}`: in the whole run. Several values never hold
+    /// together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) never: Option<Between>,
-    /// At some reconcile that is at most so much later than `of`.
+    /// At some reconcile at most this long after `of`.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) within: Option<Span>,
-    /// With `within`: from when on. Default 0s.
+    /// With `within`: the begin of the period. Default 0s.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
     pub(super) of: Option<Time>,
-    /// A bound on how often something happens.
+    /// A limit on the number of changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at_most: Option<AtMost>,
-    /// The target's size after the reconcile.
+    /// The target's replicas after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replicas: Option<NumberRange>,
     /// `status.desiredReplicas`.
@@ -77,16 +78,16 @@ pub(super) struct Expect {
     /// `status.currentReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) current_replicas: Option<NumberRange>,
-    /// Conditions that must be among those of the status.
+    /// Conditions that the status must contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) conditions: Vec<ExpectedCondition>,
-    /// Events that must be among those of the reconcile.
+    /// Events that the reconcile must record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<ExpectedEvent>,
-    /// Whether the reconcile changed the size.
+    /// Whether the reconcile changed the replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rescaled: Option<bool>,
-    /// A part of the error with which the reconcile ended.
+    /// A substring of the reconcile's error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
 }
@@ -104,7 +105,7 @@ pub(super) struct Between {
     pub(super) to: Option<Time>,
 }
 
-/// A bound on how often something happens: exactly one of `directionChanges` and `rescales`.
+/// A limit on the number of changes: exactly one of `directionChanges` and `rescales`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a map such as {rescales: 1, in: 10m}")]
@@ -116,10 +117,10 @@ pub(super) struct AtMost {
     /// Changes of direction: up after down, down after up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) direction_changes: Option<u32>,
-    /// Changes of the size.
+    /// Changes of the replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rescales: Option<u32>,
-    /// Within any such span of time. Default: in the whole run.
+    /// Within any period of this length. Default: in the whole run.
     #[serde(
         rename = "in",
         default,
@@ -184,16 +185,16 @@ impl JsonSchema for NumberRange {
     }
 }
 
-/// Bounds, both included.
+/// Bounds, both inclusive.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1))]
 struct AtLeastAtMost {
-    /// Not less.
+    /// The smallest number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     at_least: Option<i32>,
-    /// Not more.
+    /// The largest number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     at_most: Option<i32>,
@@ -221,7 +222,7 @@ pub struct ExpectedCondition {
         "TooFewReplicas", "TooManyReplicas", "ScaleUpLimit", "ScaleDownLimit",
     ]))]
     pub reason: Option<String>,
-    /// A part of its message.
+    /// A substring of its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -238,27 +239,27 @@ pub struct ExpectedEvent {
         "FailedComputeMetricsReplicas", "FailedUpdateStatus", "SelectorRequired",
     ]))]
     pub reason: String,
-    /// A part of its message.
+    /// A substring of its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Something that the author expects of the controller.
+/// An expectation of the author.
 #[derive(Clone, Debug)]
 pub struct Expectation {
     /// Line in the file, from 1.
     pub line: usize,
-    /// The releases on which it is expected.
+    /// The releases that it applies to.
     pub releases: ReleaseRange,
-    /// Only the reconciles of the HPA of that name are looked at; None: those of all.
+    /// The HPA whose reconciles are checked. None: all HPAs.
     pub hpa: Option<Arc<str>>,
-    /// When it must hold.
+    /// The time of the expectation.
     pub when: When,
-    /// What must hold.
+    /// The expected values.
     pub what: Expected,
 }
 
-/// When an expectation must hold.
+/// The time of an expectation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum When {
     /// At the n-th reconcile, from 1.
@@ -269,36 +270,37 @@ pub enum When {
     Always(Time, Time),
     /// At no reconcile between two times (inclusive).
     Never(Time, Time),
-    /// At some reconcile from a time on, at most so much later.
+    /// At some reconcile in a period.
     Within {
-        /// From when on.
+        /// The begin of the period.
         of: Time,
-        /// How much later at most.
+        /// The length of the period.
         span: Span,
     },
     /// Over the whole run (for counts).
     Whole,
 }
 
-/// What is expected. Absent fields are not looked at.
+/// Expected values. Absent fields are not checked.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Expected {
-    /// The target's size after the reconcile.
+    /// The target's replicas after the reconcile.
     pub replicas: Option<NumberRange>,
     /// `status.desiredReplicas`.
     pub desired_replicas: Option<NumberRange>,
     /// `status.currentReplicas`.
     pub current_replicas: Option<NumberRange>,
-    /// Conditions that must be among the status's.
+    /// Conditions that the status must contain.
     pub conditions: Vec<ExpectedCondition>,
-    /// Events that must be among the reconcile's.
+    /// Events that the reconcile must record.
     pub events: Vec<ExpectedEvent>,
-    /// Whether the reconcile changed the size.
+    /// Whether the reconcile changed the replicas.
     pub rescaled: Option<bool>,
-    /// A part of the error with which the reconcile ended.
+    /// A substring of the reconcile's error.
     pub error: Option<String>,
-    /// At most so many changes of direction (up after down, down after up) within any such span.
+    /// The largest number of changes of direction (up after down, down after up) within any period
+    /// of this length.
     pub at_most_direction_changes: Option<(u32, Option<Span>)>,
-    /// At most so many changes of size within any such span.
+    /// The largest number of changes of the replicas within any period of this length.
     pub at_most_rescales: Option<(u32, Option<Span>)>,
 }

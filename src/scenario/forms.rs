@@ -8,14 +8,14 @@ use super::text::{
     PositiveDuration, QuantityText, SignalText, Status,
 };
 
-/// What the decoder knows of a form.
+/// The part of a form that the decoder uses.
 pub(super) struct FormCheck {
     name: &'static str,
-    /// Refuses a text that does not have the form.
+    /// Rejects a text that does not match the form.
     pub(super) check: fn(&str) -> Result<(), Malformed>,
-    /// A text that stands in for one that is malformed.
+    /// A valid text in place of a malformed one.
     pub(super) fallback: &'static str,
-    /// Whether there may be a map in its place.
+    /// Whether a map is allowed in its place.
     pub(super) or_map: bool,
 }
 
@@ -24,7 +24,7 @@ impl FormCheck {
         FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK, or_map: F::OR_MAP }
     }
 
-    /// The form of that name.
+    /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
         static ALL: [FormCheck; 14] = [
             FormCheck::of::<Duration>(),

@@ -1,10 +1,10 @@
-//! Kinds of objects that have a scale, and what the API has of such an object.
+//! Kinds of objects with a scale, and the API's data of scale targets.
 
 use std::sync::Arc;
 
 use crate::model::api::with_group;
 
-/// A kind of objects, mostly of those that have a scale.
+/// A kind of objects, usually with a scale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ScalableKind<'a> {
     /// API group, empty for core.
@@ -43,7 +43,7 @@ pub const BUILT_IN: [ScalableKind<'static>; 4] = {
     ]
 };
 
-/// Kinds without a scale that somebody might take for a scale target.
+/// Kinds without a scale that may be mistaken for scale targets.
 pub const WITHOUT_SCALE: [ScalableKind<'static>; 4] = {
     const fn v1(
         group: &'static str,
@@ -60,7 +60,7 @@ pub const WITHOUT_SCALE: [ScalableKind<'static>; 4] = {
     ]
 };
 
-/// What the API has of a scale target.
+/// A scale target as the API serves it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// API group, empty for core.

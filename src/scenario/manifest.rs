@@ -1,8 +1,8 @@
-//! `autoscaling/v2` HorizontalPodAutoscaler as typed by users: every field of the API, so that a
-//! misspelt one is refused and editors can complete them.
+//! HorizontalPodAutoscaler manifests in the form of users: every field of the API, so that misspelt
+//! fields are rejected and editors complete the others.
 //!
-//! The manifest itself goes to upstream verbatim; these types only check its shape. All fields are
-//! optional, since a patch has the same shape; what a manifest must have is checked in `resolve`.
+//! Upstream receives the manifest unchanged; these types only check its shape. `resolve` checks for
+//! missing fields.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,137 +11,449 @@ use serde_json::Value;
 use super::entries::Entries;
 use super::text::{As, QuantityText};
 
-/// A HorizontalPodAutoscaler, as one would give it to `kubectl apply`; or `file`, the path of such
-/// a manifest, relative to the scenario. It is handed to the API server unchanged.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[serde(expecting = "a HorizontalPodAutoscaler manifest (a map)")]
-#[schemars(extend("anyOf" = [
-    {"required": ["apiVersion", "kind", "metadata", "spec"]},
-    {"required": ["file"], "maxProperties": 1},
-]))]
-pub(super) struct Manifest {
-    /// The path of a manifest of your own, relative to the scenario, in place of all other fields.
-    /// Of several documents in it, the one HorizontalPodAutoscaler is taken.
-    pub(super) file: Option<String>,
-    /// `autoscaling/v2`, or `autoscaling/v2beta2`, which is converted to it.
-    #[schemars(extend("enum" = ["autoscaling/v2", "autoscaling/v2beta2"]))]
-    pub(super) api_version: Option<String>,
-    /// `HorizontalPodAutoscaler`.
-    #[schemars(extend("const" = "HorizontalPodAutoscaler"))]
-    pub(super) kind: Option<String>,
-    /// The object's metadata.
-    #[schemars(extend("required" = ["name"]))]
-    pub(super) metadata: Option<Metadata>,
-    /// What is wanted.
-    #[schemars(extend(
-        "required" = ["scaleTargetRef", "maxReplicas"],
-        "properties" = {"scaleTargetRef": {"required": ["apiVersion", "kind", "name"]}},
-    ))]
-    pub(super) spec: Option<Spec>,
-    /// Ignored by the API server on creation.
-    pub(super) status: Option<Value>,
+/// Declares the maps of a manifest, each with its name in messages. All fields are optional, since
+/// a patch has the same shape.
+macro_rules! maps {
+    ($($(#[$attribute:meta])* $name:ident, $expecting:literal {
+        $($(#[$of_field:meta])* $field:ident: $type:ty,)*
+    })*) => {$(
+        #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = $expecting)]
+        $(#[$attribute])*
+        pub(super) struct $name {
+            $($(#[$of_field])* pub(super) $field: Option<$type>,)*
+        }
+    )*};
 }
 
-/// The object's metadata.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "metadata (a map)")]
-pub(super) struct Metadata {
-    /// The HPA's name.
-    pub(super) name: Option<String>,
-    /// The HPA's namespace, and that of its target. Default `default`.
-    pub(super) namespace: Option<String>,
-    /// Labels.
-    pub(super) labels: Option<Entries<String>>,
-    /// Annotations.
-    pub(super) annotations: Option<Entries<String>>,
-    /// Finalizers.
-    pub(super) finalizers: Option<Vec<String>>,
-    /// Owners.
-    pub(super) owner_references: Option<Value>,
-    /// Not for HPAs: the name is needed here.
-    pub(super) generate_name: Option<String>,
-    /// Set by the API server.
-    pub(super) uid: Option<Value>,
-    /// Set by the API server.
-    pub(super) resource_version: Option<Value>,
-    /// Set by the API server.
-    pub(super) generation: Option<Value>,
-    /// Set by the API server.
-    pub(super) creation_timestamp: Option<Value>,
-    /// Set by the API server.
-    pub(super) deletion_timestamp: Option<Value>,
-    /// Set by the API server.
-    pub(super) deletion_grace_period_seconds: Option<Value>,
-    /// Set by the API server.
-    pub(super) managed_fields: Option<Value>,
-    /// Set by the API server.
-    pub(super) self_link: Option<Value>,
-}
-
-/// What is wanted of the autoscaler.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a spec (a map)")]
-pub(super) struct Spec {
-    /// The object that is scaled.
-    pub(super) scale_target_ref: Option<Reference>,
-    /// The lower limit. The API server's default is 1.
-    #[schemars(range(min = 0))]
-    pub(super) min_replicas: Option<i32>,
-    /// The upper limit.
-    #[schemars(range(min = 1))]
-    pub(super) max_replicas: Option<i32>,
-    /// The metrics: the largest of their proposals wins. Default: cpu at 80 % of the request.
-    pub(super) metrics: Option<Vec<Metric>>,
-    /// Policies, windows and tolerances of both directions.
-    pub(super) behavior: Option<Behavior>,
-}
-
-/// A reference to an object in the HPA's namespace.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
-pub(super) struct Reference {
-    /// Group and version, for instance `apps/v1`.
+maps! {
+    /// A HorizontalPodAutoscaler manifest as for `kubectl apply`; or `file`, the path of such a
+    /// manifest relative to the scenario. The API server receives it unchanged.
     #[schemars(extend("anyOf" = [
-        {"enum": ["apps/v1", "v1", "apps/v1beta2", "apps/v1beta1"]},
-        {"pattern": r"^[^/]+\.[^/]+/[^/]+$"},
+        {"required": ["apiVersion", "kind", "metadata", "spec"]},
+        {"required": ["file"], "maxProperties": 1},
     ]))]
-    pub(super) api_version: Option<String>,
-    /// For instance `Deployment`; or the kind of a custom resource.
-    #[schemars(extend("examples" = [
-        "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController",
-    ]))]
-    pub(super) kind: Option<String>,
-    /// The object's name.
-    pub(super) name: Option<String>,
-}
+    Manifest, "a HorizontalPodAutoscaler manifest (a map)" {
+        /// The path of your own manifest, relative to the scenario, in place of all other fields.
+        /// The file may contain other documents beside one HorizontalPodAutoscaler.
+        file: String,
+        /// `autoscaling/v2`, or `autoscaling/v2beta2`, which is converted to it.
+        #[schemars(extend("enum" = ["autoscaling/v2", "autoscaling/v2beta2"]))]
+        api_version: String,
+        /// `HorizontalPodAutoscaler`.
+        #[schemars(extend("const" = "HorizontalPodAutoscaler"))]
+        kind: String,
+        /// The object's metadata.
+        #[schemars(extend("required" = ["name"]))]
+        metadata: Metadata,
+        /// The desired behaviour.
+        #[schemars(extend(
+            "required" = ["scaleTargetRef", "maxReplicas"],
+            "properties" = {"scaleTargetRef": {"required": ["apiVersion", "kind", "name"]}},
+        ))]
+        spec: Spec,
+        /// Ignored by the API server on creation.
+        status: Value,
+    }
 
-/// One metric: `type`, and the field that it names.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a metric (a map)")]
-pub(super) struct Metric {
-    /// The kind of the metric.
-    #[serde(rename = "type")]
-    pub(super) type_: Option<MetricType>,
-    /// For type Resource: cpu or memory, summed over the containers of each pod.
-    #[schemars(extend("required" = ["name", "target"]))]
-    pub(super) resource: Option<ResourceMetric>,
-    /// For type ContainerResource: cpu or memory of one container of each pod.
-    #[schemars(extend("required" = ["name", "container", "target"]))]
-    pub(super) container_resource: Option<ContainerResourceMetric>,
-    /// For type Pods: a custom metric, averaged over the pods.
-    #[schemars(extend("required" = ["metric", "target"]))]
-    pub(super) pods: Option<PodsMetricSource>,
-    /// For type Object: a custom metric of another object.
-    #[schemars(extend("required" = ["describedObject", "metric", "target"]))]
-    pub(super) object: Option<ObjectMetricSource>,
-    /// For type External: a metric from outside of the cluster, summed over its series.
-    #[schemars(extend("required" = ["metric", "target"]))]
-    pub(super) external: Option<ExternalMetricSource>,
+    /// The object's metadata.
+    Metadata, "metadata (a map)" {
+        /// The HPA's name.
+        name: String,
+        /// The HPA's namespace, and that of its target. Default `default`.
+        namespace: String,
+        /// Labels.
+        labels: Entries<String>,
+        /// Annotations.
+        annotations: Entries<String>,
+        /// Finalizers.
+        finalizers: Vec<String>,
+        /// Owners.
+        owner_references: Value,
+        /// Not for HPAs: the name is needed here.
+        generate_name: String,
+        /// Set by the API server.
+        uid: Value,
+        /// Set by the API server.
+        resource_version: Value,
+        /// Set by the API server.
+        generation: Value,
+        /// Set by the API server.
+        creation_timestamp: Value,
+        /// Set by the API server.
+        deletion_timestamp: Value,
+        /// Set by the API server.
+        deletion_grace_period_seconds: Value,
+        /// Set by the API server.
+        managed_fields: Value,
+        /// Set by the API server.
+        self_link: Value,
+    }
+
+    /// The desired behaviour of the autoscaler.
+    Spec, "a spec (a map)" {
+        /// The object that is scaled.
+        scale_target_ref: Reference,
+        /// The lower limit. The API server's default is 1.
+        #[schemars(range(min = 0))]
+        min_replicas: i32,
+        /// The upper limit.
+        #[schemars(range(min = 1))]
+        max_replicas: i32,
+        /// The metrics: the largest of their proposals wins. Default: cpu at 80 % of the request.
+        metrics: Vec<Metric>,
+        /// Policies, windows and tolerances of both directions.
+        behavior: Behavior,
+    }
+
+    /// A reference to an object in the HPA's namespace.
+    Reference, "a reference (a map)" {
+        /// Group and version, for instance `apps/v1`.
+        #[schemars(extend("anyOf" = [
+            {"enum": ["apps/v1", "v1", "apps/v1beta2", "apps/v1beta1"]},
+            {"pattern": r"^[^/]+\.[^/]+/[^/]+$"},
+        ]))]
+        api_version: String,
+        /// For instance `Deployment`; or the kind of a custom resource.
+        #[schemars(extend("examples" = [
+            "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController",
+        ]))]
+        kind: String,
+        /// The object's name.
+        name: String,
+    }
+
+    /// One metric: `type`, and the field of that type.
+    Metric, "a metric (a map)" {
+        /// The kind of the metric.
+        #[serde(rename = "type")]
+        type_: MetricType,
+        /// For type Resource: cpu or memory, summed over the containers of each pod.
+        #[schemars(extend("required" = ["name", "target"]))]
+        resource: ResourceMetric,
+        /// For type ContainerResource: cpu or memory of one container of each pod.
+        #[schemars(extend("required" = ["name", "container", "target"]))]
+        container_resource: ContainerResourceMetric,
+        /// For type Pods: a custom metric, averaged over the pods.
+        #[schemars(extend("required" = ["metric", "target"]))]
+        pods: PodsMetricSource,
+        /// For type Object: a custom metric of another object.
+        #[schemars(extend("required" = ["describedObject", "metric", "target"]))]
+        object: ObjectMetricSource,
+        /// For type External: a metric from outside of the cluster, summed over its series.
+        #[schemars(extend("required" = ["metric", "target"]))]
+        external: ExternalMetricSource,
+    }
+
+    /// A resource metric and its target.
+    ResourceMetric, "a resource metric" {
+        /// `cpu` or `memory`.
+        #[schemars(extend("examples" = ["cpu", "memory"]))]
+        name: String,
+        /// The target value.
+        #[schemars(extend("required" = ["type"]))]
+        target: Target,
+    }
+
+    /// A resource metric of one container, and its target.
+    ContainerResourceMetric, "a resource metric of a container" {
+        /// `cpu` or `memory`.
+        #[schemars(extend("examples" = ["cpu", "memory"]))]
+        name: String,
+        /// The container's name.
+        container: String,
+        /// The target value.
+        #[schemars(extend("required" = ["type"]))]
+        target: Target,
+    }
+
+    /// A custom metric of the pods, and its target.
+    PodsMetricSource, "a metric of pods" {
+        /// The metric.
+        #[schemars(extend("required" = ["name"]))]
+        metric: MetricIdentifier,
+        /// The target value.
+        #[schemars(extend("required" = ["type"]))]
+        target: Target,
+    }
+
+    /// A custom metric of another object, and its target.
+    ObjectMetricSource, "a metric of an object" {
+        /// The object, in the HPA's namespace.
+        #[schemars(extend("required" = ["kind", "name"]))]
+        described_object: DescribedObjectReference,
+        /// The metric.
+        #[schemars(extend("required" = ["name"]))]
+        metric: MetricIdentifier,
+        /// The target value.
+        #[schemars(extend("required" = ["type"]))]
+        target: Target,
+    }
+
+    /// A metric from outside of the cluster, and its target.
+    ExternalMetricSource, "an external metric" {
+        /// The metric.
+        #[schemars(extend("required" = ["name"]))]
+        metric: MetricIdentifier,
+        /// The target value.
+        #[schemars(extend("required" = ["type"]))]
+        target: Target,
+    }
+
+    /// A reference to the object that a metric describes.
+    DescribedObjectReference, "a reference (a map)" {
+        /// Group and version, for instance `networking.k8s.io/v1`. Default: the core group.
+        api_version: String,
+        /// For instance `Ingress`.
+        kind: String,
+        /// The object's name.
+        name: String,
+    }
+
+    /// A metric and its series.
+    MetricIdentifier, "a metric's name and selector, for instance {name: queue-length}" {
+        /// The metric's name.
+        name: String,
+        /// The series, by their labels. Default: all.
+        selector: LabelSelector,
+    }
+
+    /// A label selector: all requirements must hold.
+    LabelSelector, "a selector (a map)" {
+        /// Labels that must exist with these values.
+        match_labels: Entries<String>,
+        /// Further requirements.
+        match_expressions: Vec<LabelSelectorRequirement>,
+    }
+
+    /// One requirement of a selector.
+    #[schemars(extend("required" = ["key", "operator"]))]
+    LabelSelectorRequirement, "a requirement" {
+        /// The label.
+        key: String,
+        /// The relation of its value to `values`.
+        operator: SelectorOperator,
+        /// The values, for In and NotIn.
+        values: Vec<String>,
+    }
+
+    /// A metric's target.
+    Target, "a target (a map)" {
+        /// The kind of target: the one of the fields below that is set.
+        #[serde(rename = "type")]
+        type_: TargetType,
+        /// For type Utilization: percent of the request, averaged over the pods.
+        #[schemars(range(min = 1))]
+        average_utilization: i32,
+        /// For type AverageValue: an average over the pods.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        average_value: String,
+        /// For type Value: a total. Only for metrics of type Object and External.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        value: String,
+    }
+
+    /// Policies, windows and tolerances of both directions. Even an empty map replaces the limits
+    /// that apply without it (twice the replicas, or 4 pods).
+    Behavior, "behavior (a map)" {
+        /// Rules for scaling up.
+        scale_up: ScalingRules,
+        /// Rules for scaling down.
+        scale_down: ScalingRules,
+    }
+
+    /// The rules of one direction.
+    ScalingRules, "rules (a map)" {
+        /// The stabilization window. Default: 0 for scaling up; for scaling down the controller's
+        /// flag `horizontal-pod-autoscaler-downscale-stabilization`.
+        #[schemars(range(min = 0, max = 3600))]
+        stabilization_window_seconds: i32,
+        /// The policy that applies. Default Max.
+        select_policy: SelectPolicy,
+        /// Limits on the change within a period. A list replaces all default policies.
+        policies: Vec<Policy>,
+        /// How far the ratio may be from 1 without an effect, in place of the controller's flag.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        tolerance: String,
+    }
+
+    /// A limit on change within a period.
+    #[schemars(extend("required" = ["type", "value", "periodSeconds"]))]
+    Policy, "a policy (a map)" {
+        /// Pods or percent.
+        #[serde(rename = "type")]
+        type_: PolicyType,
+        /// The number of pods, or the percentage.
+        #[schemars(range(min = 1))]
+        value: i32,
+        /// The period in seconds.
+        #[schemars(range(min = 1, max = 1800))]
+        period_seconds: i32,
+    }
+
+    /// A JSON merge patch on the stored HPA: `null` removes a field.
+    Patch, "a patch (a map)" {
+        /// Labels and annotations.
+        metadata: Metadata,
+        /// Fields of the spec that change; a list replaces the whole list.
+        spec: Spec,
+    }
+
+    /// A HorizontalPodAutoscaler of version `autoscaling/v1`.
+    #[schemars(extend("required" = ["apiVersion", "kind", "metadata", "spec"]))]
+    ManifestV1, "a HorizontalPodAutoscaler manifest (a map)" {
+        /// `autoscaling/v1`.
+        #[schemars(extend("const" = "autoscaling/v1"))]
+        api_version: String,
+        /// `HorizontalPodAutoscaler`.
+        #[schemars(extend("const" = "HorizontalPodAutoscaler"))]
+        kind: String,
+        /// The object's metadata.
+        #[schemars(extend("required" = ["name"]))]
+        metadata: Metadata,
+        /// The desired behaviour.
+        #[schemars(extend("required" = ["scaleTargetRef", "maxReplicas"]))]
+        spec: SpecV1,
+        /// Ignored by the API server on creation.
+        status: Value,
+    }
+
+    /// The desired behaviour of the autoscaler, in version v1. Other fields are in the annotations
+    /// `autoscaling.alpha.kubernetes.io/metrics` and `autoscaling.alpha.kubernetes.io/behavior`.
+    SpecV1, "a spec (a map)" {
+        /// The object that is scaled.
+        scale_target_ref: Reference,
+        /// The lower limit. The API server's default is 1.
+        #[schemars(range(min = 0))]
+        min_replicas: i32,
+        /// The upper limit.
+        #[schemars(range(min = 1))]
+        max_replicas: i32,
+        /// The target of cpu in percent of the requests. Default: 80, unless there are other
+        /// metrics.
+        #[serde(rename = "targetCPUUtilizationPercentage")]
+        target_cpu_utilization_percentage: i32,
+    }
+
+    /// A HorizontalPodAutoscaler of version `autoscaling/v2beta1`, which no server serves any more:
+    /// it is converted to v2.
+    #[schemars(extend("required" = ["apiVersion", "kind", "metadata", "spec"]))]
+    ManifestV2beta1, "a HorizontalPodAutoscaler manifest (a map)" {
+        /// `autoscaling/v2beta1`.
+        #[schemars(extend("const" = "autoscaling/v2beta1"))]
+        api_version: String,
+        /// `HorizontalPodAutoscaler`.
+        #[schemars(extend("const" = "HorizontalPodAutoscaler"))]
+        kind: String,
+        /// The object's metadata.
+        #[schemars(extend("required" = ["name"]))]
+        metadata: Metadata,
+        /// The desired behaviour.
+        #[schemars(extend("required" = ["scaleTargetRef", "maxReplicas"]))]
+        spec: SpecV2beta1,
+        /// Ignored by the API server on creation.
+        status: Value,
+    }
+
+    /// The desired behaviour of the autoscaler, in version v2beta1.
+    SpecV2beta1, "a spec (a map)" {
+        /// The object that is scaled.
+        scale_target_ref: Reference,
+        /// The lower limit. The API server's default is 1.
+        #[schemars(range(min = 0))]
+        min_replicas: i32,
+        /// The upper limit.
+        #[schemars(range(min = 1))]
+        max_replicas: i32,
+        /// The metrics: the largest of their proposals wins. Default: cpu at 80 % of the request.
+        metrics: Vec<MetricV2beta1>,
+    }
+
+    /// One metric: `type`, and the field of that type.
+    MetricV2beta1, "a metric (a map)" {
+        /// The kind of the metric.
+        #[serde(rename = "type")]
+        type_: MetricType,
+        /// For type Resource: cpu or memory, summed over the containers of each pod.
+        resource: ResourceV2beta1,
+        /// For type ContainerResource: cpu or memory of one container of each pod.
+        container_resource: ContainerResourceV2beta1,
+        /// For type Pods: a custom metric, averaged over the pods.
+        pods: PodsV2beta1,
+        /// For type Object: a custom metric of another object.
+        object: ObjectV2beta1,
+        /// For type External: a metric from outside of the cluster, summed over its series.
+        external: ExternalV2beta1,
+    }
+
+    /// A resource metric and its target.
+    ResourceV2beta1, "a resource metric" {
+        /// `cpu` or `memory`.
+        name: String,
+        /// Percent of the request, averaged over the pods.
+        target_average_utilization: i32,
+        /// An average over the pods.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        target_average_value: String,
+    }
+
+    /// A resource metric of one container, and its target.
+    ContainerResourceV2beta1, "a resource metric of a container" {
+        /// `cpu` or `memory`.
+        name: String,
+        /// The container's name.
+        container: String,
+        /// Percent of the request, averaged over the pods.
+        target_average_utilization: i32,
+        /// An average over the pods.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        target_average_value: String,
+    }
+
+    /// A custom metric of the pods, and its target.
+    PodsV2beta1, "a metric of pods" {
+        /// The metric's name.
+        metric_name: String,
+        /// An average over the pods.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        target_average_value: String,
+        /// The series, by their labels. Default: all.
+        selector: LabelSelector,
+    }
+
+    /// A custom metric of another object, and its target.
+    ObjectV2beta1, "a metric of an object" {
+        /// The object, in the HPA's namespace.
+        target: DescribedObjectReference,
+        /// The metric's name.
+        metric_name: String,
+        /// A total.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        target_value: String,
+        /// The series, by their labels. Default: all.
+        selector: LabelSelector,
+        /// An average over the pods, in place of the total.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        average_value: String,
+    }
+
+    /// A metric from outside of the cluster, and its target.
+    ExternalV2beta1, "an external metric" {
+        /// The metric's name.
+        metric_name: String,
+        /// The series, by their labels. Default: all.
+        metric_selector: LabelSelector,
+        /// A total.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        target_value: String,
+        /// An average over the pods.
+        #[serde(with = "As::<Option<QuantityText>>")]
+        target_average_value: String,
+    }
 }
 
 impl Metric {
-    /// The targets that are given, each with the field that it belongs to.
+    /// The targets of the metric, each with its field.
     pub(super) fn targets(&self) -> impl Iterator<Item = (&'static str, &Target)> {
         let resource = self.resource.as_ref().and_then(|source| source.target.as_ref());
         let container = self.container_resource.as_ref().and_then(|source| source.target.as_ref());
@@ -174,151 +486,20 @@ pub(super) enum MetricType {
     External,
 }
 
-/// A resource metric and its target.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a resource metric")]
-pub(super) struct ResourceMetric {
-    /// `cpu` or `memory`.
-    #[schemars(extend("examples" = ["cpu", "memory"]))]
-    pub(super) name: Option<String>,
-    /// What is wanted of it.
-    #[schemars(extend("required" = ["type"]))]
-    pub(super) target: Option<Target>,
-}
-
-/// A resource metric of one container, and its target.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[serde(expecting = "a resource metric of a container")]
-pub(super) struct ContainerResourceMetric {
-    /// `cpu` or `memory`.
-    #[schemars(extend("examples" = ["cpu", "memory"]))]
-    pub(super) name: Option<String>,
-    /// The container's name.
-    pub(super) container: Option<String>,
-    /// What is wanted of it.
-    #[schemars(extend("required" = ["type"]))]
-    pub(super) target: Option<Target>,
-}
-
-/// A custom metric of the pods, and its target.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a metric of pods")]
-pub(super) struct PodsMetricSource {
-    /// Which metric.
-    #[schemars(extend("required" = ["name"]))]
-    pub(super) metric: Option<MetricIdentifier>,
-    /// What is wanted of it.
-    #[schemars(extend("required" = ["type"]))]
-    pub(super) target: Option<Target>,
-}
-
-/// A custom metric of another object, and its target.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[serde(expecting = "a metric of an object")]
-pub(super) struct ObjectMetricSource {
-    /// The object, in the HPA's namespace.
-    #[schemars(extend("required" = ["kind", "name"]))]
-    pub(super) described_object: Option<DescribedObjectReference>,
-    /// Which metric.
-    #[schemars(extend("required" = ["name"]))]
-    pub(super) metric: Option<MetricIdentifier>,
-    /// What is wanted of it.
-    #[schemars(extend("required" = ["type"]))]
-    pub(super) target: Option<Target>,
-}
-
-/// A metric from outside of the cluster, and its target.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an external metric")]
-pub(super) struct ExternalMetricSource {
-    /// Which metric.
-    #[schemars(extend("required" = ["name"]))]
-    pub(super) metric: Option<MetricIdentifier>,
-    /// What is wanted of it.
-    #[schemars(extend("required" = ["type"]))]
-    pub(super) target: Option<Target>,
-}
-
-/// A reference to the object that a metric describes.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a reference (a map)")]
-pub(super) struct DescribedObjectReference {
-    /// Group and version, for instance `networking.k8s.io/v1`. Default: the core group.
-    pub(super) api_version: Option<String>,
-    /// For instance `Ingress`.
-    pub(super) kind: Option<String>,
-    /// The object's name.
-    pub(super) name: Option<String>,
-}
-
-/// Which metric, and which of its series.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[serde(expecting = "a metric's name and selector, for instance {name: queue-length}")]
-pub(super) struct MetricIdentifier {
-    /// The metric's name.
-    pub(super) name: Option<String>,
-    /// Which of its series, by their labels. Default: all.
-    pub(super) selector: Option<LabelSelector>,
-}
-
-/// A selector by labels: all that is said must hold.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a selector (a map)")]
-pub(super) struct LabelSelector {
-    /// Labels that must be there with just these values.
-    pub(super) match_labels: Option<Entries<String>>,
-    /// Further requirements.
-    pub(super) match_expressions: Option<Vec<LabelSelectorRequirement>>,
-}
-
-/// One requirement of a selector.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a requirement")]
-#[schemars(extend("required" = ["key", "operator"]))]
-pub(super) struct LabelSelectorRequirement {
-    /// The label.
-    pub(super) key: Option<String>,
-    /// How its value relates to `values`.
-    pub(super) operator: Option<SelectorOperator>,
-    /// The values, for In and NotIn.
-    pub(super) values: Option<Vec<String>>,
-}
-
-/// How a label's value relates to the given ones.
+/// The relation of a label's value to the listed values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 pub(super) enum SelectorOperator {
-    /// The value is one of them.
+    /// The value is in the list.
     In,
-    /// The value is none of them, or the label is not there.
+    /// The value is not in the list, or the label does not exist.
     NotIn,
-    /// The label is there.
+    /// The label exists.
     Exists,
-    /// The label is not there.
+    /// The label does not exist.
     DoesNotExist,
 }
 
-/// A metric's target.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a target (a map)")]
-pub(super) struct Target {
-    /// Which of the fields below is given.
-    #[serde(rename = "type")]
-    pub(super) type_: Option<TargetType>,
-    /// For type Utilization: percent of the request, averaged over the pods.
-    #[schemars(range(min = 1))]
-    pub(super) average_utilization: Option<i32>,
-    /// For type AverageValue: an average over the pods.
-    #[serde(with = "As::<Option<QuantityText>>")]
-    pub(super) average_value: Option<String>,
-    /// For type Value: a total. Only for metrics of type Object and External.
-    #[serde(with = "As::<Option<QuantityText>>")]
-    pub(super) value: Option<String>,
-}
-
-/// What kind of number a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 pub(super) enum TargetType {
     /// Percent of the request.
@@ -329,62 +510,18 @@ pub(super) enum TargetType {
     AverageValue,
 }
 
-/// Policies, windows and tolerances of both directions. Present, even if empty, it also replaces
-/// the limits that hold without it (twice the size, or 4 pods).
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "behavior (a map)")]
-pub(super) struct Behavior {
-    /// Rules for scaling up.
-    pub(super) scale_up: Option<ScalingRules>,
-    /// Rules for scaling down.
-    pub(super) scale_down: Option<ScalingRules>,
-}
-
-/// The rules of one direction.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "rules (a map)")]
-pub(super) struct ScalingRules {
-    /// The window over which recommendations are held back. Default: 0 upwards; downwards the
-    /// controller's flag `horizontal-pod-autoscaler-downscale-stabilization`.
-    #[schemars(range(min = 0, max = 3600))]
-    pub(super) stabilization_window_seconds: Option<i32>,
-    /// Which policy wins. Default Max.
-    pub(super) select_policy: Option<SelectPolicy>,
-    /// How much may change within a period. A list replaces all default policies.
-    pub(super) policies: Option<Vec<Policy>>,
-    /// How far from 1 the ratio may be without effect, in place of the controller's flag.
-    #[serde(with = "As::<Option<QuantityText>>")]
-    pub(super) tolerance: Option<String>,
-}
-
-/// Which of several policies applies.
+/// The choice among several policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 pub(super) enum SelectPolicy {
-    /// The one that allows the largest change.
+    /// The policy that allows the largest change.
     Max,
-    /// The one that allows the smallest change.
+    /// The policy that allows the smallest change.
     Min,
     /// No scaling in this direction.
     Disabled,
 }
 
-/// A limit on change within a period.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a policy (a map)")]
-#[schemars(extend("required" = ["type", "value", "periodSeconds"]))]
-pub(super) struct Policy {
-    /// Pods or percent.
-    #[serde(rename = "type")]
-    pub(super) type_: Option<PolicyType>,
-    /// How many pods, or how many percent.
-    #[schemars(range(min = 1))]
-    pub(super) value: Option<i32>,
-    /// The period in seconds.
-    #[schemars(range(min = 1, max = 1800))]
-    pub(super) period_seconds: Option<i32>,
-}
-
-/// What a policy's value counts.
+/// The unit of a policy's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 pub(super) enum PolicyType {
     /// Pods.
@@ -393,12 +530,55 @@ pub(super) enum PolicyType {
     Percent,
 }
 
-/// A JSON merge patch on the stored HPA: `null` removes a field.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a patch (a map)")]
-pub(super) struct Patch {
-    /// Labels and annotations.
-    pub(super) metadata: Option<Metadata>,
-    /// Fields of the spec that change; a list replaces the whole list.
-    pub(super) spec: Option<Spec>,
+/// A HorizontalPodAutoscaler of any version.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used: versions are told apart before decoding")]
+pub(super) enum AnyVersion {
+    Present(Manifest),
+    V1(ManifestV1),
+    V2beta1(ManifestV2beta1),
 }
+
+impl MetricV2beta1 {
+    /// The quantities of the metric, each with the fields that lead to it.
+    pub(super) fn quantities(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        let MetricV2beta1 { resource, container_resource, pods, object, external, .. } = self;
+        let (resource, container) = (resource.as_ref(), container_resource.as_ref());
+        let (pods, object, external) = (pods.as_ref(), object.as_ref(), external.as_ref());
+        let average = "targetAverageValue";
+        let all = [
+            ("resource", average, resource.map(|source| &source.target_average_value)),
+            ("containerResource", average, container.map(|source| &source.target_average_value)),
+            ("pods", average, pods.map(|source| &source.target_average_value)),
+            ("object", "targetValue", object.map(|source| &source.target_value)),
+            ("object", "averageValue", object.map(|source| &source.average_value)),
+            ("external", "targetValue", external.map(|source| &source.target_value)),
+            ("external", average, external.map(|source| &source.target_average_value)),
+        ];
+        let given = all
+            .into_iter()
+            .filter_map(|(source, field, text)| Some((source, field, text?.as_ref()?)));
+        given.map(|(source, field, text)| (source, field, text.as_str()))
+    }
+}
+
+macro_rules! into_present {
+    ($($older:ident)*) => {$(
+        /// Keeps the fields that all versions share.
+        impl From<$older> for Manifest {
+            fn from(older: $older) -> Manifest {
+                let $older { api_version, kind, metadata, spec, status } = older;
+                let spec = spec.map(|spec| Spec {
+                    scale_target_ref: spec.scale_target_ref,
+                    min_replicas: spec.min_replicas,
+                    max_replicas: spec.max_replicas,
+                    ..Spec::default()
+                });
+                Manifest { file: None, api_version, kind, metadata, spec, status }
+            }
+        }
+    )*};
+}
+
+into_present!(ManifestV1 ManifestV2beta1);

@@ -1,4 +1,4 @@
-//! `metrics` of a scenario: what the metrics APIs answer over time.
+//! `metrics` of a scenario: the responses of the metrics APIs over time.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::model::api::with_group;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 
-/// What the metrics APIs answer.
+/// The responses of the metrics APIs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "metrics (a map)")]
 pub struct Metrics {
@@ -50,7 +50,7 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct ResourceUsage {
     /// `cpu` or `memory`.
     pub name: Arc<str>,
-    /// Where the numbers come from.
+    /// The source of the values.
     #[serde(flatten)]
     pub source: UsageSource,
     /// Pods that differ, by ordinal; later entries win.
@@ -106,7 +106,7 @@ impl JsonSchema for ResourceUsage {
     }
 }
 
-/// Where a metric's numbers come from.
+/// The source of a metric's values.
 #[derive(Clone, PartialEq, Debug)]
 pub enum UsageSource {
     /// The same signal in each pod, in its first container (the others report zero).
@@ -159,7 +159,7 @@ pub struct PodsMetric {
     /// Labels of its series.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Where the numbers come from; never by container.
+    /// The source of the values; not by container.
     #[serde(flatten)]
     pub source: UsageSource,
     /// Pods that differ, by ordinal; later entries win.
@@ -223,7 +223,8 @@ pub struct ObjectMetric {
     /// The value of its only series, which has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Signal>,
-    /// Its series by labels. The HPA's metric selector must leave exactly one of them.
+    /// The series by their labels. The controller sums the series that the HPA's metric selector
+    /// matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub series: Vec<Series>,
@@ -275,7 +276,8 @@ pub struct ExternalMetric {
     /// The value of its only series, which has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Signal>,
-    /// Its series by labels. The controller sums those that the HPA's metric selector leaves.
+    /// The series by their labels. The controller sums the series that the HPA's metric selector
+    /// matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub series: Vec<Series>,
@@ -296,7 +298,7 @@ pub struct Series {
 macro_rules! metrics_with_series {
     ($($metric:ident)*) => {$(
         impl $metric {
-            /// Its series by labels: the only one has none.
+            /// The series by their labels. A single series has none.
             pub fn all_series(&self) -> impl Iterator<Item = (&BTreeMap<String, String>, &Signal)> {
                 static NONE: BTreeMap<String, String> = BTreeMap::new();
                 let only = self.value.iter().map(|value| (&NONE, value));
@@ -327,7 +329,7 @@ metrics_with_series!(ObjectMetric ExternalMetric);
 pub struct Exception {
     /// Which pods.
     pub pods: PodSet,
-    /// Their value; of usage that of their first container.
+    /// Their value; for usage, the value of their first container.
     pub value: Signal,
 }
 
@@ -337,7 +339,7 @@ pub struct Exception {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Signal {
-    /// Jumps: each value holds from its time on; the first one also before.
+    /// Steps: each value holds from its time on, the first one also before.
     Steps(Vec<Point>),
     /// Straight lines between points; constant before the first and after the last.
     Points(Vec<Point>),
@@ -359,7 +361,7 @@ impl Signal {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 struct SignalShape {
-    /// Jumps: each value holds from its time on, the first one also before.
+    /// Steps: each value holds from its time on, the first one also before.
     #[serde(default)]
     #[schemars(length(min = 1))]
     steps: Vec<Point>,
@@ -447,7 +449,7 @@ pub struct Sampling {
     /// The time over which a sample is taken: the `window` of each sample. Default 30s.
     #[serde(with = "As::<Duration>", skip_serializing_if = "is_default_window")]
     pub window: Span,
-    /// How old the newest sample is: its timestamp, and the usage it tells. Default 0s.
+    /// The age of the newest sample: of its timestamp and its usage. Default 0s.
     #[serde(with = "As::<Duration>", skip_serializing_if = "is_default")]
     pub lag: Span,
     /// Samples are only taken at multiples of this. Default: with each query.

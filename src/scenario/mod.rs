@@ -21,7 +21,6 @@ mod forms;
 mod hash;
 mod kinds;
 mod manifest;
-mod manifest_older;
 mod metrics;
 mod needs;
 mod node;

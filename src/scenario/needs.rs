@@ -1,4 +1,4 @@
-//! What a scenario needs, and what a release lacks of it.
+//! The requirements of a scenario, and those that a release does not meet.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::model::hpa::{ApiVersion, set_defaults};
 use crate::model::rules::{Dependent, Release, Rules};
 
 impl Scenario {
-    /// The flags by these rules: the release's own defaults where none are given.
+    /// The flags under these rules: the release's defaults for flags that are not set.
     #[must_use]
     pub fn flags_by(&self, rules: &Rules) -> Flags {
         let wanted = self.flags_wanted();
@@ -23,14 +23,14 @@ impl Scenario {
         Flag::ALL.into_iter().fold(self.flags, fill)
     }
 
-    /// The flags that are given, or are not as they are by default.
+    /// The flags that are set or differ from their defaults.
     fn flags_wanted(&self) -> Vec<Flag> {
         let mut wanted = self.flags.differing(&Flags::default());
         wanted.extend(&self.flags_given);
         wanted
     }
 
-    /// The feature gates by these rules. Those that there are not are left out.
+    /// The feature gates under these rules, without gates that do not exist.
     #[must_use]
     pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
         let mut gates = rules.default_gates();
@@ -41,7 +41,7 @@ impl Scenario {
         gates
     }
 
-    /// What the scenario needs and the release does not have, as a reason not to run it there.
+    /// The reason why a release does not support the scenario, if it does not.
     #[must_use]
     pub fn unsupported_on(&self, release: Release) -> Option<String> {
         let rules = Rules::of(release);
@@ -71,7 +71,8 @@ impl Scenario {
         self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
     }
 
-    /// The fields of HPAs that there are not by these rules: a sentence, up to the release.
+    /// The fields of HPAs that do not exist under these rules: a sentence that ends before the
+    /// release.
     fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
         if rules.admission.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
             return Some(
@@ -114,14 +115,15 @@ fn has_tolerance(spec: &HpaSpec) -> bool {
     rules.flatten().any(|rules| rules.tolerance.is_some())
 }
 
-/// Whether the manifest is one of autoscaling/v1 whose behavior leaves out what has defaults.
+/// Returns true if the manifest is in version autoscaling/v1 and its behavior omits fields that
+/// have defaults.
 fn lacks_behavior_defaults(hpa: &Autoscaler) -> bool {
     let mut filled = (*hpa.spec).clone();
     set_defaults(&mut filled);
     hpa.version == ApiVersion::V1 && filled.behavior != hpa.spec.behavior
 }
 
-/// The fields that a merge patch gives to a spec. A behavior that it removes is an empty one.
+/// The fields of a spec in a merge patch. A removed behavior is an empty one.
 fn patched_fields(patch: &Value) -> Option<HpaSpec> {
     let mut spec = json!({ "scaleTargetRef": { "kind": "", "name": "" }, "maxReplicas": 0 });
     for (field, value) in patch.get("spec")?.as_object()? {
@@ -137,7 +139,7 @@ fn patched_fields(patch: &Value) -> Option<HpaSpec> {
 }
 
 impl Scenario {
-    /// The specs of the HPAs, and what edits change in them: metrics and behavior.
+    /// The specs of the HPAs, and the metrics and behavior of edits.
     pub(super) fn specs(&self) -> impl Iterator<Item = Cow<'_, HpaSpec>> {
         let edits = self.timeline.iter().filter_map(|event| match &event.action {
             Action::EditHpa(patch) => patched_fields(patch).map(Cow::Owned),
@@ -146,7 +148,7 @@ impl Scenario {
         self.hpas.iter().map(|hpa| Cow::Borrowed(&*hpa.spec)).chain(edits)
     }
 
-    /// Whether an HPA has, or gets by an edit, such a metric.
+    /// Returns true if an HPA has such a metric, or gets one by an edit.
     pub(super) fn has_metric(&self, such: impl Fn(&MetricSpec) -> bool) -> bool {
         self.specs().any(|spec| spec.metrics.iter().any(&such))
     }

@@ -1,5 +1,5 @@
-//! Pods that no target makes, as meant: those of a Job, or of another workload, that the selector
-//! of a target may match all the same.
+//! Pods that belong to no target, for instance to a Job, and that the selector of a target may
+//! match.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::model::time::{Span, Time};
 /// Some pods that are alike. They are there from the start to the end, and nothing befalls them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OtherPods {
-    /// What their names begin with.
+    /// The prefix of their names.
     pub name: Arc<str>,
-    /// How many there are.
+    /// Their number.
     pub count: u32,
     /// Their labels.
     pub labels: BTreeMap<String, String>,
@@ -22,7 +22,7 @@ pub struct OtherPods {
     pub usage: Arc<[ContainerMetrics]>,
     /// Their phase.
     pub phase: PodPhase,
-    /// Their condition Ready, since they were created; None: they have none.
+    /// Their condition Ready since their creation, if they have one.
     pub ready: Option<ConditionStatus>,
     /// Whether they have a start time.
     pub started: bool,

@@ -10,7 +10,7 @@ use super::text::{Form, Malformed, text_only};
 /// A set of pods by ordinal (the order of their creation, from 0).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PodSet {
-    /// Every pod there is at that time.
+    /// Every pod that exists at that time.
     All,
     /// These ordinals: inclusive ranges, sorted.
     Ordinals(Vec<(u32, u32)>),
@@ -30,7 +30,7 @@ impl Form for PodSet {
             let hint = match (text, &error) {
                 (_, PodSetError::Backwards(from, to)) => Some(format!("did you mean {to}-{from}?")),
                 ("*" | "any" | "every" | "ALL" | "All", _) => Some("did you mean all?".to_owned()),
-                ("none", _) => Some("leave the entry out".to_owned()),
+                ("none", _) => Some("remove the entry".to_owned()),
                 _ if text.contains("..") => Some(format!(
                     "did you mean \"{}\"?",
                     text.replace("..=", "-").replace("..", "-")
@@ -74,7 +74,7 @@ impl fmt::Display for PodSetError {
         match self {
             PodSetError::Empty => f.write_str("an empty set of pods"),
             PodSetError::Malformed(part) => {
-                write!(f, "{part:?} is no set of pods such as \"0-4,7\" or all")
+                write!(f, "{part:?} is not a set of pods such as \"0-4,7\" or all")
             }
             PodSetError::Backwards(from, to) => {
                 write!(f, "the range {from}-{to} of pods is empty")

@@ -15,7 +15,7 @@ use super::action::{AnyTimelineEvent, TimelineEvent};
 use super::decode::MANIFEST;
 use super::entries::Entries;
 use super::expectation::Expect;
-use super::manifest_older::AnyVersion;
+use super::manifest::AnyVersion;
 use super::metrics::{Metrics, is_default};
 use super::releases::ReleaseRange;
 use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
@@ -25,7 +25,7 @@ use crate::model::flags::Gate;
 use crate::model::rules::{Dependent, Release};
 use crate::model::time::{Span, Time};
 
-/// A scenario of kube-lockstep: an autoscaler, the world around it over time, and what is expected.
+/// A scenario of kube-lockstep: HPAs, their environment over time, and expectations.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
 #[schemars(
@@ -39,18 +39,18 @@ pub(super) struct ScenarioFile {
     /// `Scenario`.
     #[schemars(extend("const" = "Scenario"))]
     pub(super) kind: String,
-    /// What must hold, in one sentence.
+    /// The requirement, in one sentence.
     #[schemars(length(min = 1))]
     pub(super) requirement: String,
-    /// Where that is said or decided: a link to upstream's source, a KEP, an issue; for a scenario
-    /// of your own whatever says why it should be so, or nothing.
+    /// The source of the requirement: a link to upstream's source, a KEP or an issue. Optional for
+    /// your own scenarios.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
     pub(super) upstream: Option<String>,
     /// The ids of the rules that the scenario shows, for a catalogue of rules beside the scenarios.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) covers: Vec<String>,
-    /// The releases on which it holds. Default: all.
+    /// The releases that the requirement applies to. Default: all.
     #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
     pub(super) releases: ReleaseRange,
     /// The kube-controller-manager.
@@ -59,30 +59,32 @@ pub(super) struct ScenarioFile {
     /// The HorizontalPodAutoscaler, a whole manifest; or `file`, the path of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hpa: Option<AnyManifest>,
-    /// In place of `hpa`: several of them, in one namespace, created in this order. The workload is
-    /// what the first one scales.
+    /// Several HPAs, in place of `hpa`. They are in one namespace and are created in this order.
+    /// The first one scales the workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub(super) hpas: Vec<AnyManifest>,
-    /// What is scaled.
+    /// The scale target of the HPA.
     pub(super) workload: Workload,
-    /// Further objects that HPAs can scale. They have a size and a selector, but no pods.
+    /// Further scale targets. They have replicas and a selector, but no pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_targets: Vec<OtherTarget>,
-    /// Pods that no target makes, of a Job for instance, which a selector may find all the same.
+    /// Pods that belong to no target, for instance to a Job. The selector of a target may match
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_pods: Vec<OtherPods>,
-    /// What the metrics APIs answer.
+    /// The responses of the metrics APIs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) metrics: Metrics,
-    /// What happens, and when.
+    /// Events during the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<AnyTimelineEvent>")]
     pub(super) timeline: Vec<TimelineEvent>,
     /// When the scenario ends: reconciles up to and including this time count.
     #[serde(with = "As::<End>")]
     pub(super) until: Time,
-    /// What the controller is expected to do. Without it, model and controller are only compared.
+    /// The expected behaviour of the controller. Without expectations, model and controller are
+    /// only compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) expect: Vec<Expect>,
 }
@@ -126,7 +128,7 @@ pub(super) struct Controller {
     pub(super) feature_gates: BTreeMap<String, bool>,
 }
 
-/// The gates that there are, for completion.
+/// The existing gates, for completion.
 fn feature_gates(_: &mut SchemaGenerator) -> Schema {
     let gate = |name: &str| (name.to_owned(), serde_json::json!({ "type": "boolean" }));
     let dependents = Dependent::of(Release::NEWEST).map(|dependent| dependent.name);
@@ -146,10 +148,10 @@ pub(super) struct Flags {
         skip_serializing_if = "Option::is_none"
     )]
     pub(super) horizontal_pod_autoscaler_sync_period: Option<Span>,
-    /// How long a higher recommendation holds back a scale-down. Default 5m.
+    /// How long a higher recommendation prevents a scale-down. Default 5m.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_downscale_stabilization: Option<Span>,
-    /// How far from 1 the ratio of usage to target may be without effect. Default 0.1.
+    /// How far the ratio of usage to target may be from 1 without an effect. Default 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub(super) horizontal_pod_autoscaler_tolerance: Option<f64>,
@@ -159,28 +161,28 @@ pub(super) struct Flags {
     /// How long after its start a change of readiness counts as the pod's first. Default 30s.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Span>,
-    /// How long after a change of the size it may not grow. Without effect from Kubernetes
-    /// 1.12 on, and gone from 1.31 on. Default 3m.
+    /// How long after a change of the replicas the target is not scaled up. Without effect since
+    /// Kubernetes 1.12, removed in 1.31. Default 3m.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Span>,
-    /// How long after a change of the size it may not shrink. Without effect from Kubernetes
-    /// 1.12 on, and gone from 1.31 on. Default 5m.
+    /// How long after a change of the replicas the target is not scaled down. Without effect since
+    /// Kubernetes 1.12, removed in 1.31. Default 5m.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Span>,
-    /// How many HPAs are reconciled at once. Default 5.
+    /// The number of HPAs that are reconciled concurrently. Default 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub(super) concurrent_horizontal_pod_autoscaler_syncs: Option<i32>,
 }
 
-/// What is scaled: the target of the HPA's `scaleTargetRef`, and its pods.
+/// The target of the HPA's `scaleTargetRef` and its pods.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a workload (a map)")]
 pub(super) struct Workload {
-    /// The size at the start.
+    /// The initial replicas.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
-    /// No more pods than this are created, as under a ResourceQuota: a larger size is not met.
+    /// The largest number of pods, as under a ResourceQuota. More replicas have no more pods.
     /// Default: no quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -191,10 +193,10 @@ pub(super) struct Workload {
     /// The init containers of each pod; with `restartPolicy: Always` they are sidecars.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) init_containers: Vec<InitContainer>,
-    /// What each pod requests as a whole (pod-level resources).
+    /// Pod-level resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resources: Option<PodResources>,
-    /// What the pods' runtime class needs besides, for instance `cpu: 100m`.
+    /// The overhead of the pods' runtime class, for instance `cpu: 100m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) overhead: Requests,
     /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
@@ -203,18 +205,19 @@ pub(super) struct Workload {
     /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) selector: Option<String>,
-    /// How long before the start the first pods were created, started and got ready. Default 1h.
+    /// The age of the initial pods: how long before the start they were created, started and became
+    /// ready. Default 1h.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) age: Option<Span>,
-    /// How new pods come up. Default: they are ready at once.
+    /// How new pods start. Default: they are ready at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) startup: Startup,
-    /// The plural of a custom resource's kind, for instance `workers` of kind Worker. Default: as
-    /// the names of kinds usually have it.
+    /// The plural of a custom resource's kind, for instance `workers` for the kind Worker. Default:
+    /// the usual plural of the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plural: Option<String>,
-    /// `status.replicas` of the target's scale. Default: its pods, as they are counted by its
-    /// controller. Custom resources may say something else.
+    /// `status.replicas` of the target's scale. Default: the number of its pods, as its controller
+    /// counts them. Custom resources may report another number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub(super) status_replicas: Option<i32>,
@@ -226,7 +229,7 @@ pub(super) struct Workload {
     pub(super) termination: Option<Span>,
 }
 
-/// Something that an HPA can scale and that has no pods of its own.
+/// A scale target without pods.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a target, for instance {kind: Deployment, name: api, replicas: 3}")]
@@ -236,7 +239,7 @@ pub(super) struct OtherTarget {
     /// Its name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// The size at the start; `status.replicas` of its scale follows each change at once.
+    /// The initial replicas. `status.replicas` of its scale follows each change at once.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
     /// The selector in its scale, as text. Default `app=NAME`. It may select the workload's pods.
@@ -244,16 +247,15 @@ pub(super) struct OtherTarget {
     pub(super) selector: Option<String>,
 }
 
-/// Pods that are alike, are there from the start to the end, and never change. Each has one
-/// container.
+/// Identical pods that exist from the start to the end and never change. Each has one container.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "other pods, for instance {name: report, labels: {app: web}}")]
 pub(super) struct OtherPods {
-    /// What their names begin with: those of `report` are `report-0`, `report-1` and so on.
+    /// The prefix of their names: pods of `report` are named `report-0`, `report-1` and so on.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// How many there are. Default 1.
+    /// Their number. Default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) count: Option<u32>,
@@ -264,27 +266,28 @@ pub(super) struct OtherPods {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub(super) container: Option<String>,
-    /// What it requests of each resource. Default: nothing.
+    /// The requests of the container, by resource. Default: none.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
-    /// What it uses, all the time: `cpu`, `memory`. Default: metrics.k8s.io has no entry of them.
+    /// The constant usage of the container: `cpu`, `memory`. Default: the pods have no metrics in
+    /// metrics.k8s.io.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) usage: Requests,
     /// Their phase. Default Running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) phase: Option<Phase>,
-    /// Their condition Ready. Default: True if they are Running, absent if they are Pending, else
-    /// False.
+    /// Their condition Ready. Default: True if they are Running, absent if they are Pending,
+    /// otherwise False.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ready: Option<Readiness>,
-    /// Whether they have a start time. Default: unless they are Pending.
+    /// Whether they have a start time. Default: true unless they are Pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) started: Option<bool>,
     /// Whether they are Terminating. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) terminating: bool,
-    /// How long before the start they were created, and their condition Ready became what it is.
-    /// Default 1h.
+    /// Their age: how long before the start they were created and their condition Ready got its
+    /// status. Default 1h.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) age: Option<Span>,
 }
@@ -325,7 +328,7 @@ pub(super) struct InitContainer {
     /// Its name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// What it requests of each resource, for instance `cpu: 500m`.
+    /// The requests of the container, for instance `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
     /// `Always`: it is a sidecar, which runs as long as the pod does. Default: it ends before the
@@ -346,7 +349,7 @@ pub(super) enum RestartPolicy {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a map, for instance {requests: {cpu: \"2\"}}")]
 pub(super) struct PodResources {
-    /// What a pod requests of each resource, for instance `cpu: 500m`.
+    /// The requests of a pod, for instance `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
 }

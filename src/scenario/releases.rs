@@ -8,7 +8,7 @@ use schemars::{Schema, json_schema};
 use super::text::{Form, Malformed, text_only};
 use crate::model::rules::Release;
 
-/// The releases on which a scenario holds; both ends inclusive.
+/// The releases that a scenario applies to, both ends inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReleaseRange {
     /// The oldest, or all.
@@ -45,12 +45,12 @@ impl Form for ReleaseRange {
 
 text_only!(ReleaseRange);
 
-/// Text that is no range of releases.
+/// Text that is not a range of releases.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RangeError {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What may have been meant.
+    /// The probable meaning.
     pub hint: Option<String>,
 }
 
@@ -63,13 +63,13 @@ impl fmt::Display for RangeError {
 impl std::error::Error for RangeError {}
 
 impl ReleaseRange {
-    /// Whether a release is in the range.
+    /// Returns true if a release is in the range.
     #[must_use]
     pub fn contains(&self, release: Release) -> bool {
         self.from.is_none_or(|from| from <= release) && self.to.is_none_or(|to| release <= to)
     }
 
-    /// Whether it says nothing: all releases.
+    /// Returns true for all releases.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.from.is_none() && self.to.is_none()
@@ -90,8 +90,8 @@ impl FromStr for ReleaseRange {
         if let Some(operator) = ['>', '<', '^', '~', '='].into_iter().find(|c| text.starts_with(*c))
         {
             return Err(RangeError {
-                what: format!("{text:?} is no range of releases"),
-                hint: Some(format!("`{operator}` is not known here: use >= or <=, both inclusive")),
+                what: format!("{text:?} is not a range of releases"),
+                hint: Some(format!("`{operator}` is not supported: use >= or <=, both inclusive")),
             });
         }
         let Some((from, to)) = text.split_once('-') else {
@@ -101,7 +101,7 @@ impl FromStr for ReleaseRange {
         let (from, to) = (release(from)?, release(to)?);
         if to < from {
             return Err(RangeError {
-                what: format!("the range {from} - {to} holds no release"),
+                what: format!("the range {from} - {to} contains no release"),
                 hint: Some(format!("did you mean {to} - {from}?")),
             });
         }
@@ -117,10 +117,10 @@ fn release(text: &str) -> Result<Release, RangeError> {
         Ok(release) if !patch => Ok(release),
         Ok(release) => Err(RangeError {
             what: format!("{text:?} is a patch release"),
-            hint: Some(format!("ranges are of minor releases: did you mean {release}?")),
+            hint: Some(format!("ranges consist of minor releases: did you mean {release}?")),
         }),
         Err(_) => Err(RangeError {
-            what: format!("{text:?} is no Kubernetes release"),
+            what: format!("{text:?} is not a Kubernetes release"),
             hint: Some("for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37".to_owned()),
         }),
     }
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn invalid_release_ranges_are_rejected_with_a_hint() {
         for (text, hint) in [
-            (">1.23", "`>` is not known here: use >= or <=, both inclusive"),
+            (">1.23", "`>` is not supported: use >= or <=, both inclusive"),
             ("1.20 - 1.18", "did you mean 1.18 - 1.20?"),
-            ("1.37.0", "ranges are of minor releases: did you mean 1.37?"),
+            ("1.37.0", "ranges consist of minor releases: did you mean 1.37?"),
             ("latest", "for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
             ("", "for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
         ] {

@@ -34,17 +34,17 @@ pub struct Scenario {
     pub id: String,
     /// The file as the user named it, for messages.
     pub path: String,
-    /// One sentence: what must hold.
+    /// The requirement, in one sentence.
     pub requirement: String,
     /// A link to the source, KEP or issue; empty if the file has none.
     pub upstream: String,
     /// The ids of the rules that it shows.
     pub covers: Vec<String>,
-    /// The releases on which it holds.
+    /// The releases that it applies to.
     pub releases: ReleaseRange,
-    /// Flags of the kube-controller-manager; today's defaults where none are given.
+    /// Flags of the kube-controller-manager; today's defaults for flags that are not set.
     pub flags: Flags,
-    /// The flags that are given, be it as they are by default.
+    /// The flags that are set, even to their defaults.
     pub flags_given: Vec<Flag>,
     /// The feature gates of API server and controller that the file switches, by name.
     pub gate_overrides: BTreeMap<String, bool>,
@@ -52,25 +52,25 @@ pub struct Scenario {
     pub namespace: Arc<str>,
     /// The HPAs, in the order in which they are created at t=0. At least one.
     pub hpas: Vec<Autoscaler>,
-    /// What the reader should know of how the file was understood.
+    /// Notes for the reader about the interpretation of the file.
     pub notes: Vec<String>,
     /// The scale target of the first HPA, and its pods.
     pub workload: Workload,
     /// Scale targets without pods.
     pub other_targets: Vec<OtherTarget>,
-    /// Pods that no target makes.
+    /// Pods that belong to no target.
     pub other_pods: Vec<OtherPods>,
-    /// What the metrics APIs answer.
+    /// The responses of the metrics APIs.
     pub metrics: Metrics,
-    /// What happens, by time; stable for equal times.
+    /// The events, by time; stable for equal times.
     pub timeline: Vec<TimelineEvent>,
-    /// When the scenario ends: the last reconcile that counts is the last one at or before it.
+    /// The end of the scenario: the last reconcile at or before this time is included.
     pub until: Time,
-    /// What the author expects.
+    /// The expectations.
     pub expect: Vec<Expectation>,
-    /// Content hash of all that decides a run (not of comments or `expect`): 16 hex digits.
+    /// Hash of everything that affects a run (not comments or `expect`): 16 hex digits.
     pub hash: String,
-    /// Line (from 1) of the most telling part for a divergence: `hpa`, or the file's first line.
+    /// Line (from 1) for divergences: of `hpa`, or the first line of the file.
     pub line: usize,
 }
 
@@ -97,8 +97,8 @@ impl Scenario {
         std::iter::once(first).chain(others)
     }
 
-    /// The kinds that the API server serves with a scale, each once: those of the targets, and its
-    /// own.
+    /// The kinds that the API server serves with a scale, each once: the kinds of the targets, and
+    /// the built-in ones.
     #[must_use]
     pub fn kinds(&self) -> Vec<ScalableKind<'_>> {
         let of_targets = self.targets().map(|target| ScalableKind {
@@ -116,7 +116,8 @@ impl Scenario {
         kinds
     }
 
-    /// Kinds that the API server knows and that have no scale: those of custom resources never are.
+    /// Kinds that the API server serves without a scale. Custom resources of the targets are not
+    /// among them.
     #[must_use]
     pub fn kinds_without_scale(&self) -> Vec<ScalableKind<'static>> {
         let custom = |kind: &ScalableKind<'_>| {
@@ -125,13 +126,13 @@ impl Scenario {
         WITHOUT_SCALE.into_iter().filter(|kind| !custom(kind)).collect()
     }
 
-    /// The HPA that an event of the timeline is about, by its name.
+    /// The name of the HPA that an event of the timeline changes.
     #[must_use]
     pub fn hpa_of<'a>(&'a self, event: &'a TimelineEvent) -> Option<&'a Arc<str>> {
         event.hpa.as_ref().or_else(|| self.hpas.first().map(|hpa| &hpa.name))
     }
 
-    /// The target that an event of the timeline is about, by its index in [`Scenario::targets`].
+    /// The target that an event of the timeline changes, by its index in [`Scenario::targets`].
     #[must_use]
     pub fn target_of(&self, event: &TimelineEvent) -> usize {
         let named =
@@ -139,14 +140,14 @@ impl Scenario {
         event.target.as_ref().and_then(named).map_or(0, |other| other + 1)
     }
 
-    /// Whether several reconciles may be due, or under way, at the same time.
+    /// Returns true if several reconciles may be due, or in progress, at the same time.
     #[must_use]
     pub fn takes_turns(&self) -> bool {
-        let slow = |happening: &TimelineEvent| matches!(happening.action, Action::MetricsSlow(_));
+        let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
         self.has_several_hpas() || self.timeline.iter().any(slow)
     }
 
-    /// Whether reports have to say which HPA they speak of.
+    /// Returns true if reports must name the HPA.
     #[must_use]
     pub fn has_several_hpas(&self) -> bool {
         self.hpas.len() > 1

@@ -38,7 +38,7 @@ const SECONDS: [SecondsField; 2] = [
 const DEFAULT_PERIOD: i64 = 15;
 
 impl Scenario {
-    /// This scenario, so many times as fast.
+    /// This scenario, accelerated by a factor.
     ///
     /// # Errors
     /// Why it can't be: a field that is kept in whole seconds does not divide.
@@ -69,10 +69,10 @@ impl Scenario {
         workload.startup.pending.iter_mut().for_each(|span| speed.span(span));
         workload.startup.ready.iter_mut().for_each(|span| speed.span(span));
         speed.metrics(&mut scenario.metrics);
-        for happening in &mut scenario.timeline {
-            speed.time(&mut happening.at);
-            happening.lasts.iter_mut().for_each(|span| speed.span(span));
-            match &mut happening.action {
+        for event in &mut scenario.timeline {
+            speed.time(&mut event.at);
+            event.lasts.iter_mut().for_each(|span| speed.span(span));
+            match &mut event.action {
                 Action::EditHpa(patch) => speed.patch(patch)?,
                 Action::MetricsSlow(span) => speed.span(span),
                 _ => {}
@@ -96,7 +96,7 @@ impl Speed {
         time.0 /= self.0;
     }
 
-    /// What the API server would fill in is written, divided as well.
+    /// The API server's defaults are written out and divided as well.
     fn autoscaler(self, hpa: &mut Autoscaler) -> Result<(), String> {
         if hpa.has_behavior_annotation() {
             return Err(format!("its behavior is in the annotation {BEHAVIOR_ANNOTATION}"));
@@ -148,7 +148,7 @@ impl Speed {
         Ok(seconds / self.0)
     }
 
-    /// Divides what is in seconds, wherever it is in a merge patch.
+    /// Divides all durations in seconds of a merge patch.
     fn patch(self, value: &mut Value) -> Result<(), String> {
         match value {
             Value::Object(fields) => {

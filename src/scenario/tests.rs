@@ -110,9 +110,9 @@ fn all_fields_are_parsed() {
     assert_eq!(sidecars.collect::<Vec<_>>(), [("setup", false), ("mesh", true)]);
     assert_eq!(spec.requests.as_ref().map(|of| of["cpu"].to_string()).as_deref(), Some("2"));
     assert_eq!(spec.overhead["memory"].to_string(), "64Mi");
-    let times: Vec<Time> = scenario.timeline.iter().map(|happening| happening.at).collect();
+    let times: Vec<Time> = scenario.timeline.iter().map(|event| event.at).collect();
     assert!(times.is_sorted());
-    let kinds = scenario.timeline.iter().map(|happening| std::mem::discriminant(&happening.action));
+    let kinds = scenario.timeline.iter().map(|event| std::mem::discriminant(&event.action));
     assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 22);
     assert!(matches!(&scenario.timeline[0].action, Action::PodsUnready(PodSet::All)));
     assert_eq!(scenario.expect[0].when, When::Tick(1));

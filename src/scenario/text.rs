@@ -1,9 +1,9 @@
-//! Values that scenarios write as text: durations, quantities, sets of pods and the like. How each
-//! of them is read, checked, written and described in the JSON Schema is said here once.
+//! Values in text form: durations, quantities, sets of pods and the like. Each form is parsed,
+//! validated, written and described in the JSON Schema here.
 //!
-//! The decoder finds a form by its name. It reports a text that does not have the form with its
-//! position, and goes on with a harmless value in its place: so all such problems of a file are
-//! reported at once, together with those that the validation finds later.
+//! The decoder finds a form by its name. It reports a text that does not match the form with its
+//! position, and continues with a valid value in its place. So all such problems of a file are
+//! reported at once, together with the problems that the validation finds later.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,12 +19,12 @@ use super::node::shorten;
 use crate::model::quantity::{Quantity, QuantityError};
 use crate::model::time::{Span, SpanError, Time};
 
-/// Text that does not have its form.
+/// Text that does not match its form.
 #[derive(Debug)]
 pub(super) struct Malformed {
-    /// What is wrong.
+    /// The problem.
     pub(super) what: String,
-    /// What to do about it.
+    /// The solution.
     pub(super) hint: Option<String>,
 }
 
@@ -51,13 +51,13 @@ pub(super) trait Form {
     /// The name by which the decoder finds the form. It starts with a NUL, which no type's name
     /// does.
     const NAME: &'static str;
-    /// What is expected, for messages.
+    /// The expected form, for messages.
     const EXPECTED: &'static str;
-    /// A text that stands in for one that is malformed.
+    /// A valid text in place of a malformed one.
     const FALLBACK: &'static str;
     /// The name of its definition in the JSON Schema.
     const SCHEMA_NAME: &'static str;
-    /// Whether there may be a map in its place.
+    /// Whether a map is allowed in its place.
     const OR_MAP: bool = false;
 
     fn read(text: &str) -> Result<Self::Value, Malformed>;
@@ -274,7 +274,7 @@ fn span(text: &str) -> Result<Span, Malformed> {
     }
 }
 
-/// What may have been meant by a unit that Go does not know.
+/// The probable meaning of a unit that Go does not know.
 fn unit_hint(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if compact != text && compact.parse::<Span>().is_ok() {
@@ -405,7 +405,7 @@ narrower_form! {
     |text: &str| Ok(text.to_owned())
 }
 
-/// Upstream quotes a regular expression, which helps nobody.
+/// Upstream's error contains a regular expression, which does not help users.
 fn short(error: QuantityError) -> String {
     match error {
         QuantityError::FormatWrong => "not a number with a suffix".to_owned(),
@@ -418,7 +418,7 @@ fn quantity_hint(text: &str) -> Option<String> {
     let split = compact.find(|c: char| c.is_alphabetic() || c == '%').unwrap_or(compact.len());
     let (number, suffix) = compact.split_at(split);
     let suffix = match suffix {
-        // With a factor of 1000 by their letters, often meant with one of 1024.
+        // These suffixes stand for factors of 1000, but are often meant as 1024.
         "KB" | "kB" | "MB" | "GB" => {
             let letter = if suffix == "KB" { "k" } else { &suffix[..1] };
             let binary = letter.to_uppercase();
@@ -431,7 +431,7 @@ fn quantity_hint(text: &str) -> Option<String> {
         "g" => "G",
         "mcpu" | "millicores" | "mcores" => "m",
         "core" | "cores" | "cpu" | "cpus" | "" => "",
-        "%" => return Some("an amount is meant, not a share: for instance 500m".to_owned()),
+        "%" => return Some("use an amount rather than a percentage, for instance 500m".to_owned()),
         _ => return Some("for instance 500m, 0.5, 2 or 128Mi".to_owned()),
     };
     let meant = format!("{number}{suffix}");

@@ -49,48 +49,48 @@ fn file(scenario: &Scenario) -> ScenarioFile {
     }
 }
 
-fn other_target(meant: &resolved::OtherTarget) -> OtherTarget {
-    let by_default = format!("app={}", meant.name);
+fn other_target(target: &resolved::OtherTarget) -> OtherTarget {
+    let by_default = format!("app={}", target.name);
     OtherTarget {
-        kind: meant.kind.clone(),
-        name: meant.name.to_string(),
-        replicas: meant.replicas,
-        selector: (*meant.selector != *by_default).then(|| meant.selector.to_string()),
+        kind: target.kind.clone(),
+        name: target.name.to_string(),
+        replicas: target.replicas,
+        selector: (*target.selector != *by_default).then(|| target.selector.to_string()),
     }
 }
 
-fn other_pods(meant: &resolved::OtherPods) -> OtherPods {
-    let container = meant.spec.containers.first().map(container).unwrap_or_default();
-    let usage = meant.usage.iter().flat_map(|metrics| &metrics.usage);
+fn other_pods(pods: &resolved::OtherPods) -> OtherPods {
+    let container = pods.spec.containers.first().map(container).unwrap_or_default();
+    let usage = pods.usage.iter().flat_map(|metrics| &metrics.usage);
     let (running, pending) = (api::PodPhase::Running, api::PodPhase::Pending);
     OtherPods {
-        name: meant.name.to_string(),
-        count: (meant.count != 1).then_some(meant.count),
-        labels: meant.labels.clone(),
+        name: pods.name.to_string(),
+        count: (pods.count != 1).then_some(pods.count),
+        labels: pods.labels.clone(),
         container: (&*container.name != APP).then(|| container.name.to_string()),
         requests: container.requests,
         usage: usage.cloned().collect(),
-        phase: match meant.phase {
+        phase: match pods.phase {
             api::PodPhase::Running => None,
             api::PodPhase::Pending => Some(Phase::Pending),
             api::PodPhase::Succeeded => Some(Phase::Succeeded),
             api::PodPhase::Failed => Some(Phase::Failed),
             api::PodPhase::Unknown => Some(Phase::Unknown),
         },
-        ready: match meant.ready {
-            Some(api::ConditionStatus::True) if meant.phase == running => None,
+        ready: match pods.ready {
+            Some(api::ConditionStatus::True) if pods.phase == running => None,
             Some(api::ConditionStatus::True) => Some(Readiness::True),
-            Some(api::ConditionStatus::False) if [running, pending].contains(&meant.phase) => {
+            Some(api::ConditionStatus::False) if [running, pending].contains(&pods.phase) => {
                 Some(Readiness::False)
             }
             Some(api::ConditionStatus::False) => None,
             Some(api::ConditionStatus::Unknown) => Some(Readiness::Unknown),
-            None if meant.phase == pending => None,
+            None if pods.phase == pending => None,
             None => Some(Readiness::Absent),
         },
-        started: (meant.started != (meant.phase != pending)).then_some(meant.started),
-        terminating: meant.terminating,
-        age: unless(meant.age, AGE),
+        started: (pods.started != (pods.phase != pending)).then_some(pods.started),
+        terminating: pods.terminating,
+        age: unless(pods.age, AGE),
     }
 }
 
@@ -136,33 +136,33 @@ fn controller(scenario: &Scenario) -> Controller {
     }
 }
 
-fn workload(meant: &resolved::Workload) -> Workload {
+fn workload(workload: &resolved::Workload) -> Workload {
     let init_container = |container: &api::Container| InitContainer {
         name: container.name.to_string(),
         requests: container.requests.clone(),
         restart_policy: container.sidecar.then_some(RestartPolicy::Always),
     };
-    let pod_level = meant.spec.requests.as_ref();
-    let default_labels = BTreeMap::from([("app".to_owned(), meant.name.to_string())]);
+    let pod_level = workload.spec.requests.as_ref();
+    let default_labels = BTreeMap::from([("app".to_owned(), workload.name.to_string())]);
     let labels =
-        if meant.labels == default_labels { BTreeMap::new() } else { meant.labels.clone() };
-    let all = meant.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        if workload.labels == default_labels { BTreeMap::new() } else { workload.labels.clone() };
+    let all = workload.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let all = all.collect::<Vec<_>>().join(",");
     Workload {
-        replicas: meant.replicas,
-        quota: meant.quota,
-        containers: meant.spec.containers.iter().map(container).collect(),
-        init_containers: meant.spec.init_containers.iter().map(init_container).collect(),
+        replicas: workload.replicas,
+        quota: workload.quota,
+        containers: workload.spec.containers.iter().map(container).collect(),
+        init_containers: workload.spec.init_containers.iter().map(init_container).collect(),
         resources: pod_level.map(|of| PodResources { requests: of.clone() }),
-        overhead: meant.spec.overhead.clone(),
+        overhead: workload.spec.overhead.clone(),
         labels,
-        selector: (*meant.selector != *all).then(|| meant.selector.to_string()),
-        age: unless(meant.age, AGE),
-        startup: meant.startup,
-        plural: meant.has_unusual_plural().then(|| meant.resource.clone()),
-        status_replicas: meant.status_replicas,
-        scale_down_order: meant.scale_down_order,
-        termination: unless(meant.termination, Span::ZERO),
+        selector: (*workload.selector != *all).then(|| workload.selector.to_string()),
+        age: unless(workload.age, AGE),
+        startup: workload.startup,
+        plural: workload.has_unusual_plural().then(|| workload.resource.clone()),
+        status_replicas: workload.status_replicas,
+        scale_down_order: workload.scale_down_order,
+        termination: unless(workload.termination, Span::ZERO),
     }
 }
 
@@ -170,11 +170,11 @@ fn container(container: &api::Container) -> Container {
     Container { name: container.name.clone(), requests: container.requests.clone() }
 }
 
-fn expect(meant: &Expectation, until: Time) -> Expect {
-    let what = &meant.what;
+fn expect(expectation: &Expectation, until: Time) -> Expect {
+    let what = &expectation.what;
     let mut typed = Expect {
-        releases: meant.releases,
-        hpa: meant.hpa.clone(),
+        releases: expectation.releases,
+        hpa: expectation.hpa.clone(),
         replicas: what.replicas,
         desired_replicas: what.desired_replicas,
         current_replicas: what.current_replicas,
@@ -188,7 +188,7 @@ fn expect(meant: &Expectation, until: Time) -> Expect {
         from: (from != Time::ZERO).then_some(from),
         to: (to != until).then_some(to),
     };
-    match meant.when {
+    match expectation.when {
         When::Tick(tick) => typed.tick = u32::try_from(tick).ok(),
         When::At(at) => typed.at = Some(at),
         When::Always(from, to) => typed.always = Some(between(from, to)),

@@ -27,7 +27,7 @@ pub struct Workload {
     pub name: Arc<str>,
     /// `spec.replicas` at t=0.
     pub replicas: i32,
-    /// No more pods than this are created. None: as many as wanted.
+    /// The largest number of pods. None: unlimited.
     pub quota: Option<u32>,
     /// The text form of the target's selector, as in `status.selector` of its scale.
     pub selector: Arc<str>,
@@ -37,26 +37,26 @@ pub struct Workload {
     pub spec: Arc<PodSpec>,
     /// The age of the initial pods at t=0: they were created, started and became ready then.
     pub age: Span,
-    /// How new pods come up.
+    /// How new pods start.
     pub startup: Startup,
     /// `status.replicas` of its scale, if it is not the number of its pods.
     pub status_replicas: Option<i32>,
-    /// Which pods go first when the size shrinks.
+    /// The order of deletion on a scale-down.
     pub scale_down_order: ScaleDownOrder,
-    /// How long a deleted pod stays Terminating (it is not ready meanwhile and has no replacement
-    /// to wait for). Zero: it is gone at once.
+    /// How long a deleted pod stays Terminating. It is not ready meanwhile, and does not delay its
+    /// replacement. Zero: it is deleted at once.
     pub termination: Span,
 }
 
 impl Workload {
-    /// Whether its resource is not what one would think of its kind.
+    /// Returns true if the resource is not the usual plural of the kind.
     #[must_use]
     pub fn has_unusual_plural(&self) -> bool {
         self.resource != usual_plural(&self.kind)
     }
 }
 
-/// A scale target that has no pods of its own: only its size is kept.
+/// A scale target without pods.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtherTarget {
     /// API group, empty for core.
@@ -82,7 +82,7 @@ pub struct Container {
     /// Its name.
     #[schemars(length(min = 1))]
     pub name: Arc<str>,
-    /// What it requests of each resource, for instance `cpu: 500m`.
+    /// The requests of the container, for instance `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub requests: Requests,
 }
@@ -96,7 +96,7 @@ impl Container {
     }
 }
 
-/// The plural of a kind as it usually is.
+/// The usual plural of a kind.
 ///
 /// Upstream: apimachinery, pkg/api/meta/restmapper.go, UnsafeGuessKindToResource
 #[must_use]
@@ -109,15 +109,15 @@ pub fn usual_plural(kind: &str) -> String {
     }
 }
 
-/// How a new pod comes up, counted from its creation.
+/// How a new pod starts. Durations count from its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "StartupFields", into = "StartupFields")]
 pub struct Startup {
-    /// Pending for so long; `status.startTime` is set when it ends. None: for ever.
+    /// How long the pod is Pending, before `status.startTime` is set. None: forever.
     pub pending: Option<Span>,
-    /// Ready so long after its creation. None: never.
+    /// When the pod becomes ready. None: never.
     pub ready: Option<Span>,
-    /// It reports metrics so long after it started running.
+    /// When the pod has metrics, counted from its start.
     pub metrics: Span,
 }
 
@@ -129,26 +129,26 @@ impl Default for Startup {
     }
 }
 
-/// How a new pod comes up.
+/// How a new pod starts.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a map, for instance {pending: 2s, ready: 10s}")]
 #[schemars(rename = "Startup")]
 struct StartupFields {
-    /// For how long it is Pending; or `never` to leave that phase. Default 0s.
+    /// How long the pod is Pending; `never` to stay Pending. Default 0s.
     #[serde(
         default,
         with = "As::<Option<DurationOrNever>>",
         skip_serializing_if = "Option::is_none"
     )]
     pending: Option<Option<Span>>,
-    /// How long after its creation it is ready; or `never`. Default: as soon as it runs.
+    /// How long after its creation the pod is ready; or `never`. Default: as soon as it is running.
     #[serde(
         default,
         with = "As::<Option<DurationOrNever>>",
         skip_serializing_if = "Option::is_none"
     )]
     ready: Option<Option<Span>>,
-    /// How long after its start it has metrics. Default 0s.
+    /// How long after its start the pod has metrics. Default 0s.
     #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
     metrics: Span,
 }

@@ -144,7 +144,7 @@ fn as_key(node: Node, others: &[(Key, Node)]) -> Result<Key, Problem> {
         return Err(problem(line, column, "a list or map as a key", Some(hint)));
     };
     if let Some((first, _)) = others.iter().find(|(other, _)| other.text == text) {
-        let what = format!("`{text}` is given twice, first on line {}", first.line);
+        let what = format!("duplicate field `{text}`, first on line {}", first.line);
         return Err(problem(line, column, what, None));
     }
     if text == "<<" {
@@ -163,7 +163,7 @@ fn explain(error: &ScanError) -> Problem {
     } else if what.contains("tab") {
         Some("YAML is indented by spaces, not by tabs")
     } else if what.contains("mapping values are not allowed") {
-        Some("check the indentation of this line; a text with `: ` in it needs quotes")
+        Some("check the indentation of this line; a text with `: ` in it must be quoted")
     } else if what.contains("simple key") {
         Some("a colon and a space are missing, or the line is indented differently than the last")
     } else if what.contains("indentation") || what.contains("block collection") {

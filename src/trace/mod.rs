@@ -1,4 +1,4 @@
-//! Traces: what was observed of a scenario, one [`Observation`] a tick.
+//! Traces: the observations of a scenario, one [`Observation`] per tick.
 //!
 //! `wire` reads the answers of the engine protocol, `text` is the form in which upstream's traces
 //! are recorded and reviewed. Deliberately no comparison and no opinion here.
@@ -10,7 +10,7 @@ pub use crate::model::observation::{ApiAnswer, ApiOutcome, ControllerAction, Obs
 
 use crate::model::time::Time;
 
-/// What was observed of one scenario on one engine.
+/// The observations of one scenario on one engine.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
     /// The release as the engine named it, for instance `v1.37.0`.
@@ -29,7 +29,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Adds what was observed in a step.
+    /// Adds the observations of a step.
     pub fn extend(&mut self, stepped: Stepped) {
         let before = self.ticks.len();
         self.api.extend(stepped.api.into_iter().map(|answer| (before, answer)));
@@ -37,7 +37,7 @@ impl Trace {
     }
 }
 
-/// What an engine observed in one step.
+/// The observations of an engine in one step.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Stepped {
     /// The instant that was reached.

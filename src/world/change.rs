@@ -1,4 +1,4 @@
-//! What happens to the cluster between reconciles, as plain data: every engine is told the same.
+//! Changes to the cluster between reconciles, as plain data. All engines receive the same changes.
 //!
 //! The JSON form of these types is the `apply` list of the engine protocol (`docs/protocol.md`).
 
@@ -15,31 +15,31 @@ use crate::model::time::{Span, Time};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// Somebody creates the HPA. The manifest is the user's, verbatim (as JSON).
+    /// The HPA is created. The manifest is the user's, unchanged (as JSON).
     CreateHpa(serde_json::Value),
-    /// Somebody edits the HPA: a JSON merge patch.
+    /// The HPA is edited by a JSON merge patch.
     PatchHpa {
         /// The HPA's name.
         name: Arc<str>,
         /// The patch.
         patch: serde_json::Value,
     },
-    /// Somebody deletes the HPA.
+    /// The HPA is deleted.
     DeleteHpa {
         /// The HPA's name.
         name: Arc<str>,
     },
-    /// The scale subresource of a target changes (or appears): by a person, or because the
-    /// workload's controller made or lost pods.
+    /// The scale subresource of a target changes or appears: by a user, or because the workload's
+    /// controller created or deleted pods.
     SetScale(ScaleTarget),
-    /// A target is deleted, and with it its scale.
+    /// A target and its scale are deleted.
     DeleteScale {
         /// The resource with its group.
         resource: Arc<str>,
         /// The object's name.
         name: Arc<str>,
     },
-    /// A pod template, named by pods that follow.
+    /// A pod template for subsequent pods.
     PodTemplate {
         /// The name by which pods refer to it.
         name: Arc<str>,
@@ -52,32 +52,32 @@ pub enum Change {
     SetPods(Vec<PodState>),
     /// Pods that are gone.
     DeletePods(Vec<Arc<str>>),
-    /// What metrics.k8s.io answers from now on.
+    /// The responses of metrics.k8s.io from now on.
     PodMetrics(PodMetricsChange),
-    /// What custom.metrics.k8s.io answers from now on for one metric of pods. Replaces what was
-    /// said of that metric before.
+    /// The responses of custom.metrics.k8s.io from now on for one metric of pods. Replaces the
+    /// previous ones.
     PodsMetric(PodsMetricChange),
-    /// What custom.metrics.k8s.io answers from now on for one metric of one object. Replaces what
-    /// was said of it before.
+    /// The responses of custom.metrics.k8s.io from now on for one metric of one object. Replaces
+    /// the previous ones.
     ObjectMetric(ObjectMetricChange),
-    /// What external.metrics.k8s.io answers from now on for one metric. Replaces what was said of
-    /// it before.
+    /// The responses of external.metrics.k8s.io from now on for one metric. Replaces the previous
+    /// ones.
     ExternalMetric(ExternalMetricChange),
-    /// Requests that fail from now on. Replaces what was said before.
+    /// The requests that fail from now on. Replaces the previous ones.
     Faults(Faults),
-    /// The controller is stopped and a new one started: its memory is gone.
+    /// The controller is replaced by a new one without memory.
     RestartController,
 }
 
 impl Change {
-    /// Whether it is of a target's size or of pods, which become so one after the other; all else
-    /// changes at once.
+    /// Returns true for changes of a target's replicas or of pods, which a cluster makes one after
+    /// another. All other changes are immediate.
     #[must_use]
     pub fn is_of_workload(&self) -> bool {
         matches!(self, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_))
     }
 
-    /// The name of the HPA that somebody does something to.
+    /// The name of the HPA that is created, edited or deleted.
     #[must_use]
     pub fn hpa_name(&self) -> Option<&str> {
         match self {
@@ -88,7 +88,8 @@ impl Change {
     }
 }
 
-/// The scale subresource of an object.
+/// The scale subresource of a target changes or appears: by a user, or because the workload's
+/// controller created or deleted pods.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleTarget {
@@ -126,7 +127,7 @@ pub struct PodState {
     pub deletion_timestamp: Option<Time>,
 }
 
-/// A change of what metrics.k8s.io answers. Fields that are absent stay as they were.
+/// A change of the responses of metrics.k8s.io. Absent fields stay the same.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetricsChange {
@@ -144,7 +145,7 @@ pub struct PodMetricsChange {
     pub delete: Vec<Arc<str>>,
 }
 
-/// A sample of one pod. Its labels are those of the pod's template.
+/// A sample of one pod. It has the labels of the pod's template.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
@@ -159,7 +160,7 @@ pub struct Sample {
     pub containers: Arc<[ContainerMetrics]>,
 }
 
-/// A metric of pods, from now on. A metric that was never told is answered with 404.
+/// A metric of pods, from now on. Queries of unknown metrics fail with 404.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodsMetricChange {
@@ -192,7 +193,7 @@ pub struct PodValue {
     pub window: Option<Span>,
 }
 
-/// A metric of an object, from now on. One that was never told is answered with 404.
+/// A metric of an object, from now on. Queries of unknown metrics fail with 404.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectMetricChange {
@@ -209,7 +210,7 @@ pub struct ObjectMetricChange {
     pub error: Option<ApiError>,
 }
 
-/// An external metric, from now on. One that was never told is answered with 404.
+/// An external metric, from now on. Queries of unknown metrics fail with 404.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalMetricChange {

@@ -1,7 +1,8 @@
-//! The objects as an API server stores them: what [`Change`]s add up to, for the model to read.
+//! The objects in the form in which an API server stores them: the sum of all [`Change`]s, for the
+//! model to read.
 //!
-//! Lists are kept sorted by name and handed out as they are. Deliberately no label selection and no
-//! validation: those belong to the one who asks, and to the [`Admission`] that is passed in.
+//! Lists are sorted by name. Deliberately absent: label selection and validation. They are up to
+//! the caller and to the [`Admission`] that it passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::model::api::{
 use crate::model::observation::ApiOutcome;
 use crate::model::time::{Span, Time};
 
-/// What the API server and the metrics API have.
+/// The objects of the API server and the metrics APIs.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     templates: BTreeMap<Arc<str>, (Labels, Arc<PodSpec>)>,
     pods: Vec<Arc<Pod>>,
     pod_metrics: Vec<PodMetrics>,
-    /// Pods whose samples don't follow the common timestamp. Usually there are none.
+    /// The pods whose samples do not have the common timestamp. Usually there are none.
     own_timestamps: BTreeSet<Arc<str>>,
     timestamp: Time,
     window: Span,
@@ -34,25 +35,25 @@ pub struct Cluster {
     hpas: Hpas,
 }
 
-/// A pod or sample names a template that nobody defined.
+/// A pod or sample refers to an undefined template.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("pod template {0:?} is not defined")]
 pub struct UnknownTemplate(pub Arc<str>);
 
 impl Cluster {
-    /// A cluster with nothing in it. `hpa_generations`: whether the API server counts
-    /// `metadata.generation` of HPAs (feature gate HPAGeneration); else it stays 0.
+    /// An empty cluster. `hpa_generations`: whether the API server counts `metadata.generation` of
+    /// HPAs (feature gate HPAGeneration); otherwise it stays 0.
     #[must_use]
     pub fn new(hpa_generations: bool) -> Cluster {
         Cluster { hpas: Hpas::new(hpa_generations), ..Cluster::default() }
     }
 
-    /// Applies a change. What is done to an HPA gets the API server's answer; `admission` decides
-    /// on the spec of one that is created or edited. A restart of the controller changes nothing
+    /// Applies a change. Returns the API server's response to changes of an HPA; `admission`
+    /// decides on the specs of created and edited ones. A restart of the controller has no effect
     /// here.
     ///
     /// # Errors
-    /// If a pod or sample names a template that nobody defined; the change is then not applied.
+    /// If a pod or sample refers to an undefined template; the change is then not applied.
     pub fn apply(
         &mut self,
         change: &Change,
@@ -100,7 +101,7 @@ impl Cluster {
         &self.pods
     }
 
-    /// What metrics.k8s.io answers: all samples, sorted by the pods' names.
+    /// The response of metrics.k8s.io: all samples, sorted by the pods' names.
     ///
     /// # Errors
     /// The fault, if there is one.
@@ -111,17 +112,17 @@ impl Cluster {
         }
     }
 
-    /// What custom.metrics.k8s.io and external.metrics.k8s.io have.
+    /// The metrics of custom.metrics.k8s.io and external.metrics.k8s.io.
     #[must_use]
     pub fn custom_metrics(&self) -> &CustomMetrics {
         &self.custom_metrics
     }
 
-    /// What a GET of the scale answers. The resource has its group: `deployments.apps`. `missing`
-    /// is what the API server calls it if it is not there.
+    /// The response to a GET of the scale. The resource has its group: `deployments.apps`.
+    /// `missing` is the name of an absent scale in the API server's error.
     ///
     /// # Errors
-    /// The fault, if there is one; else NotFound if there is no such object.
+    /// The fault, if there is one; otherwise NotFound if the object does not exist.
     pub fn scale(
         &self,
         resource: &str,
@@ -135,14 +136,14 @@ impl Cluster {
         scale.ok_or_else(|| not_found(&missing(), name))
     }
 
-    /// Whether there is such an object.
+    /// Returns true if the object exists.
     #[must_use]
     pub fn has_scale(&self, resource: &str, name: &str) -> bool {
         self.scales.get(resource).is_some_and(|names| names.contains_key(name))
     }
 
-    /// What a GET of the scale answers where the kind has none: the fault, or what the API server
-    /// says of a path that it does not know.
+    /// The response to a GET of the scale of a kind without scales: the fault, or the API server's
+    /// error for an unknown path.
     ///
     /// Upstream: apiserver, pkg/server/handler.go, serviceErrorHandler
     #[must_use]
@@ -155,7 +156,7 @@ impl Cluster {
         self.faults.get_scale.clone().unwrap_or_else(unknown)
     }
 
-    /// Why a PUT of the scale fails, if it does: the fault, or there is no such object any more.
+    /// The error of a PUT of the scale: the fault, or the object does not exist.
     #[must_use]
     pub fn scale_update_error(
         &self,
@@ -168,7 +169,7 @@ impl Cluster {
         self.faults.update_scale.clone().or_else(gone)
     }
 
-    /// Stores a size that was written with success. False: there is no such object.
+    /// Stores replicas that were written successfully. Returns false if the object does not exist.
     pub fn write_scale(&mut self, resource: &str, name: &str, replicas: i32) -> bool {
         let scale = self.scales.get_mut(resource).and_then(|names| names.get_mut(name));
         scale.map(|scale| scale.replicas = replicas).is_some()
@@ -186,7 +187,7 @@ impl Cluster {
         self.hpas.get(name)
     }
 
-    /// How many edits of HPAs have changed something, be it only labels or annotations.
+    /// The number of edits of HPAs with a change, even of labels or annotations only.
     #[must_use]
     pub fn hpa_edits(&self) -> u64 {
         self.hpas.edits()
@@ -197,11 +198,11 @@ impl Cluster {
         self.hpas.iter()
     }
 
-    /// Stores a status that was written with success. False: there is no such HPA, or it was so
-    /// already, and a write that changes nothing is none.
+    /// Stores a status that was written successfully. Returns false if the HPA does not exist or
+    /// already has this status: a write without a change is dropped.
     pub fn write_status(&mut self, name: &str, status: HpaStatus) -> bool {
         let Some(hpa) = self.hpas.get_mut(name) else { return false };
-        // A size of zero may be left out.
+        // Zero replicas may be omitted.
         if hpa.status.current_replicas.unwrap_or(0) == status.current_replicas.unwrap_or(0) {
             hpa.status.current_replicas = status.current_replicas;
         }
@@ -210,7 +211,7 @@ impl Cluster {
         changed
     }
 
-    /// Stores an HPA as another API server holds it, so that what follows can build upon it.
+    /// Stores an HPA as another API server has stored it, as the base of later changes.
     pub fn store_hpa(&mut self, hpa: Hpa) {
         self.hpas.store(hpa);
     }
@@ -329,7 +330,7 @@ fn upsert<T>(list: &mut Vec<T>, items: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
     if new.is_empty() {
         return;
     }
-    // Reversed and stable: of equal names the later one comes first and is kept.
+    // Reversed and stable: of equal names the later one precedes and is kept.
     new.reverse();
     new.sort_by(|a, b| name(a).cmp(name(b)));
     new.dedup_by(|later, earlier| name(later) == name(earlier));
@@ -431,7 +432,7 @@ mod tests {
         assert_eq!(timestamps(&cluster), [("a", 3), ("b", 15), ("c", 15)]);
         apply(&mut cluster, &[change(Some(30), &[], &[])]);
         assert_eq!(timestamps(&cluster), [("a", 3), ("b", 30), ("c", 30)]);
-        // A sample that is set again is as it is told now; one that comes anew, too.
+        // A sample that is set again is replaced, and so is the sample of a recreated pod.
         let set = [sample("a", None), sample("b", Some(30))];
         apply(&mut cluster, &[change(None, &set, &["c"])]);
         assert_eq!(timestamps(&cluster), [("a", 30), ("b", 30)]);

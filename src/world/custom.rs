@@ -1,9 +1,9 @@
-//! The answers of custom.metrics.k8s.io and external.metrics.k8s.io.
+//! The responses of custom.metrics.k8s.io and external.metrics.k8s.io.
 //!
-//! Samples are taken like those of resource usage: with the same lag and the same timestamps. Each
-//! metric is computed at each reconcile, and published as a whole if it differs from what was last
-//! published. Actions on the samples of metrics.k8s.io (missing, stale, empty) do not affect these
-//! metrics, since a different adapter serves them.
+//! Samples have the same lag and the same timestamps as samples of resource usage. Each metric is
+//! computed at each reconcile, and published as a whole if it has changed. Actions on the samples
+//! of metrics.k8s.io (missing, stale, empty) do not affect these metrics, since a different adapter
+//! serves them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) struct PublishedCustom {
     externals: Vec<ExternalMetricChange>,
 }
 
-/// What disturbs the answers of one metric.
+/// The faults of one metric.
 #[derive(Default)]
 struct Disturbance {
     error: Option<ApiError>,
@@ -33,7 +33,7 @@ struct Disturbance {
 }
 
 impl PublishedCustom {
-    /// Publishes the metrics that differ from what was last published.
+    /// Publishes the changed metrics.
     pub(super) fn publish(
         &mut self,
         simulation: &Simulation,
@@ -42,29 +42,29 @@ impl PublishedCustom {
     ) {
         let scenario = &simulation.scenario;
         for (index, metric) in scenario.metrics.pods.iter().enumerate() {
-            let wanted = simulation.pods_metric(metric, sampled);
-            if replace(&mut self.pods, index, &wanted) {
-                changes.push(Change::PodsMetric(wanted));
+            let new = simulation.pods_metric(metric, sampled);
+            if replace(&mut self.pods, index, &new) {
+                changes.push(Change::PodsMetric(new));
             }
         }
         for (index, metric) in scenario.metrics.objects.iter().enumerate() {
             let (series, error) = simulation.series(&metric.name, metric.all_series(), sampled);
-            let wanted = ObjectMetricChange {
+            let new = ObjectMetricChange {
                 metric: metric.name.clone(),
                 kind: metric.object.group_kind(),
                 name: metric.object.name.clone(),
                 series,
                 error,
             };
-            if replace(&mut self.objects, index, &wanted) {
-                changes.push(Change::ObjectMetric(wanted));
+            if replace(&mut self.objects, index, &new) {
+                changes.push(Change::ObjectMetric(new));
             }
         }
         for (index, metric) in scenario.metrics.externals.iter().enumerate() {
             let (series, error) = simulation.series(&metric.name, metric.all_series(), sampled);
-            let wanted = ExternalMetricChange { metric: metric.name.clone(), series, error };
-            if replace(&mut self.externals, index, &wanted) {
-                changes.push(Change::ExternalMetric(wanted));
+            let new = ExternalMetricChange { metric: metric.name.clone(), series, error };
+            if replace(&mut self.externals, index, &new) {
+                changes.push(Change::ExternalMetric(new));
             }
         }
     }
@@ -120,7 +120,7 @@ impl Simulation {
         (series.collect(), None)
     }
 
-    /// What is wrong with a metric now; of several errors the one that began last.
+    /// The fault of a metric now; of several errors the one that began last.
     fn disturbance(&self, metric: &str) -> Disturbance {
         let mut found = Disturbance::default();
         for action in self.disturbances() {
@@ -149,16 +149,16 @@ impl SimPod {
 }
 
 /// Puts a metric at its place; whether that changed anything.
-fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, wanted: &T) -> bool {
+fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, new: &T) -> bool {
     match published.get_mut(index) {
-        Some(old) if old == wanted => return false,
-        Some(old) => old.clone_from(wanted),
-        None => published.push(wanted.clone()),
+        Some(old) if old == new => return false,
+        Some(old) => old.clone_from(new),
+        None => published.push(new.clone()),
     }
     true
 }
 
-/// What each pod has, if it is no exception and takes part in the load.
+/// The value of each pod that is no exception and has a share of the load.
 fn common(source: &UsageSource, sampled: Time, serving: usize) -> Quantity {
     match source {
         UsageSource::PerPod(signal) => value(signal, sampled),

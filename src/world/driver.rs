@@ -18,7 +18,7 @@ pub struct World {
     next_api: usize,
 }
 
-/// What is done to an HPA or to the controller.
+/// A change to an HPA or to the controller.
 #[derive(Clone, Copy, Debug)]
 enum ApiEvent {
     /// The first creation of an HPA, by its index.
@@ -44,26 +44,25 @@ impl World {
         }
     }
 
-    /// The next instant after `after` at which something happens that the controller itself reacts
-    /// to: the HPA is created, edited or deleted, or the controller restarts. All else is only seen
-    /// at a reconcile and needs no stop of its own.
+    /// The next time after `after` of an event that the controller reacts to: an HPA is created,
+    /// edited or deleted, or the controller restarts. Other events have an effect at a reconcile
+    /// and need no stop.
     #[must_use]
     pub fn next_api_event(&self, after: Time) -> Option<Time> {
         let next = self.api.partition_point(|(at, _)| *at <= after);
         self.api.get(next).map(|(at, _)| *at)
     }
 
-    /// What changed since the last call, so that a reconcile at `at` sees the cluster as it is
-    /// then: what happens at `at` is seen at `at`. Time only goes forward: `at` must not lie before
-    /// a time that was given to this world earlier.
+    /// The changes since the last call, for a reconcile at `at`, which includes the events at `at`.
+    /// Time only advances: `at` must not be before an earlier call's.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         self.simulation.run_until(at);
         let touched = std::mem::take(&mut self.simulation.touched);
         self.publisher.publish(&self.simulation, touched, at)
     }
 
-    /// What is done to the HPAs and to the controller at `at` (or before and was not asked for), in
-    /// the scenario's order; to be applied after a reconcile that is due at that same instant.
+    /// The changes to the HPAs and the controller at `at` (or earlier and not returned yet), in the
+    /// scenario's order. They are applied after a reconcile that is due at the same time.
     pub fn api_events(&mut self, at: Time) -> Vec<Change> {
         let scenario = &self.simulation.scenario;
         let mut changes = Vec::new();

@@ -1,7 +1,7 @@
-//! The HPAs that are stored: created from manifests, edited by merge patches, deleted.
+//! The stored HPAs: created from manifests, edited by merge patches, deleted.
 //!
-//! What does not decode is refused here. Defaulting and validation are the caller's, see
-//! [`Admission`]: they are part of the model, and differ between releases.
+//! Manifests that can't be decoded are rejected here. Defaulting and validation are up to the
+//! caller, see [`Admission`]: they are part of the model, and differ between releases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::model::api::{Hpa, HpaSpec, HpaStatus};
 use crate::model::hpa::{ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec};
 use crate::model::observation::ApiOutcome;
 
-/// What an API server does with the spec of a new or changed HPA before it is stored: it fills in
-/// defaults, and may refuse it with a message. It matters in which version it was given.
+/// The API server's processing of the spec of a new or changed HPA: it sets defaults and may reject
+/// the spec with a message. It depends on the version of the manifest.
 pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), String>;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Hpas {
     /// Labels and annotations by HPA. The controller does not look at them, but hears of it when
     /// they change.
     metadata: BTreeMap<Arc<str>, Value>,
-    /// How many edits have changed something.
+    /// The number of edits with a change, even of labels or annotations only.
     edits: u64,
 }
 
@@ -78,8 +78,8 @@ impl Hpas {
         answer
     }
 
-    /// The patch is merged into the object as stored, with its defaults; what is taken away gets
-    /// its default again. The generation counts changes of the spec only.
+    /// The patch is merged into the stored object, including its defaults; removed fields get their
+    /// defaults again. The generation only counts changes of the spec.
     pub(super) fn patch(
         &mut self,
         name: &Arc<str>,
@@ -118,7 +118,7 @@ impl Hpas {
         stored(hpa)
     }
 
-    /// How many edits have changed something, be it only labels or annotations.
+    /// The number of edits with a change, even of labels or annotations only.
     pub(super) fn edits(&self) -> u64 {
         self.edits
     }
@@ -131,7 +131,7 @@ impl Hpas {
     }
 }
 
-/// Labels and annotations of a manifest or a patch, without those that are never stored.
+/// Labels and annotations of a manifest or a patch, without the annotations that are never stored.
 fn editable(object: &Value) -> Value {
     let of = |field: &str| Some((field.to_owned(), object["metadata"].get(field)?.clone()));
     let mut editable: Value = ["labels", "annotations"].into_iter().filter_map(of).collect();
@@ -235,7 +235,7 @@ mod tests {
             (json!({"spec": {"maxReplicas": 20}}), 2, 1),
             (json!({"spec": {"minReplicas": 3}}), 2, 3),
             (json!({"spec": {"maxReplicas": 10}}), 1, 1),
-            // The default that is taken away comes back.
+            // The default of a removed field is restored.
             (json!({"spec": {"minReplicas": null}}), 1, 1),
             (json!({"metadata": {"labels": {"a": "b"}}}), 1, 1),
             (json!({"status": {"desiredReplicas": 4}}), 1, 1),

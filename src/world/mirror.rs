@@ -1,9 +1,8 @@
-//! The metrics of a scenario for the pods of a real cluster: those take the place of the simulated
-//! ones. They share a load as they are ready, and are counted as they come: the n-th pod has the
-//! ordinal n, whatever its name.
+//! The metrics of a scenario for the pods of a real cluster, which replace the simulated ones.
+//! Ready pods share the load. The n-th pod has the ordinal n, whatever its name.
 //!
-//! What the scenario does to its pods, its target and its HPAs does not happen here: they are the
-//! cluster's. What befalls metrics does.
+//! The scenario's actions on pods, the target and HPAs are not applied here, because these objects
+//! belong to the cluster. Actions on metrics are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -25,17 +24,17 @@ pub struct RealPod {
     pub name: Arc<str>,
     /// Its labels, by which the metrics APIs filter.
     pub labels: BTreeMap<String, String>,
-    /// The names of the containers that run in it.
+    /// The names of its running containers.
     pub containers: Vec<Arc<str>>,
-    /// Since when it runs. None: it does not, yet.
+    /// The time of its start. None: it has not started.
     pub started: Option<Time>,
-    /// Whether it takes its share of a load.
+    /// Whether it has a share of the load.
     pub ready: bool,
     /// It has failed or succeeded.
     pub over: bool,
 }
 
-/// The metrics of a scenario, for pods that are told.
+/// The metrics of a scenario, for the pods of a cluster.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     world: World,
@@ -54,10 +53,10 @@ struct Seen {
 }
 
 impl Mirror {
-    /// The metrics of a scenario, so many times as fast as it is written, before any pod was seen.
+    /// The metrics of a scenario at the given speed, without any pods.
     ///
     /// # Errors
-    /// If it can't be made faster.
+    /// If the scenario can't be accelerated.
     pub fn new(scenario: &Scenario, speed: NonZero<u32>) -> Result<Mirror, String> {
         let mut own = scenario.clone();
         own.hpas.clear();
@@ -67,9 +66,9 @@ impl Mirror {
         own.workload.quota = None;
         own.workload.termination = Span::ZERO;
         let mut left_out: Vec<String> = Vec::new();
-        own.timeline.retain(|happening| {
-            let stays = happening.action.is_of_metrics();
-            let name = happening.action.name();
+        own.timeline.retain(|event| {
+            let stays = event.action.is_of_metrics();
+            let name = event.action.name();
             if !stays && !left_out.contains(&name) {
                 left_out.push(name);
             }
@@ -80,14 +79,13 @@ impl Mirror {
         Ok(Mirror { world, pods, templates, new_templates, left_out })
     }
 
-    /// What of the timeline does not happen here, by its names in the file, each once.
+    /// The names of the actions that are not applied here, each once.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// All pods that there are at a time, in the order in which they were created. Time only goes
-    /// forward.
+    /// All pods that exist at a time, in the order of their creation. Time only advances.
     pub fn see(&mut self, at: Time, pods: &[RealPod]) {
         let simulation = &mut self.world.simulation;
         let at = at.max(simulation.now);
@@ -100,7 +98,7 @@ impl Mirror {
         for pod in pods {
             self.look(at, pod);
         }
-        // Nobody creates or deletes any but the cluster.
+        // Only the cluster creates and deletes pods.
         let Mirror { world: World { simulation, .. }, pods, .. } = self;
         simulation.replicas = vec![i32::try_from(simulation.active).unwrap_or(i32::MAX)];
         simulation.follow();
@@ -141,7 +139,7 @@ impl Mirror {
             }
         });
         if otherwise {
-            // It is published again, with what it is now.
+            // It is published again in its present state.
             self.world.publisher.forget_sample(ordinal);
         }
         let template = self.template(&pod.labels);
@@ -162,7 +160,7 @@ impl Mirror {
         name
     }
 
-    /// What the metrics APIs answer differently at a time than at the one before.
+    /// The changes of the responses of the metrics APIs since the last call.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         let at = at.max(self.world.simulation.now);
         let mut changes = std::mem::take(&mut self.new_templates);
@@ -203,8 +201,8 @@ fn is_of_answers(change: &Change) -> bool {
     )
 }
 
-/// Usage of the scenario's containers, as that of the containers that a pod really has: by their
-/// names, or where none of them is the same, by their places. Others use nothing.
+/// The usage of the scenario's containers, assigned to the containers of a real pod by name, or, if
+/// no name matches, by position. Other containers have no usage.
 fn fit(usage: &Arc<[ContainerMetrics]>, names: &[Arc<str>]) -> Arc<[ContainerMetrics]> {
     let same = usage.len() == names.len()
         && usage.iter().zip(names).all(|(container, name)| container.name == *name);

@@ -1,5 +1,5 @@
-//! Pods that no target makes. They are told once; their samples come and go with the answers of
-//! metrics.k8s.io as a whole.
+//! Pods that belong to no target. They are published once. Their samples appear and disappear with
+//! the responses of metrics.k8s.io as a whole.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::model::api::PodReady;
 use crate::model::time::Time;
 use crate::scenario::resolved::{OtherPods, Scenario};
 
-/// What was told of their samples.
+/// The published state of their samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherSamples {
-    /// How many samples are there.
+    /// The number of samples.
     published: usize,
 }
 
-/// The name of a template; those of the workload's pods have another letter.
+/// The name of a template; the workload's templates have another prefix.
 fn template(index: usize) -> Arc<str> {
     format!("o{index}").into()
 }
@@ -47,8 +47,8 @@ fn state(pods: &OtherPods, name: Arc<str>, template: Arc<str>) -> PodState {
 }
 
 impl OtherSamples {
-    /// Tells the samples if there are none yet; or, if the answers are empty now, that they are
-    /// gone. How many there are then follow the common timestamp.
+    /// Publishes the samples if they are not published yet, or removes them if the responses are
+    /// empty. Returns the number of samples that follow the common timestamp.
     pub(super) fn publish(
         &mut self,
         scenario: &Scenario,

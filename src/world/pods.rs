@@ -1,4 +1,4 @@
-//! One simulated pod: what befell it, and what follows from that for its status.
+//! One simulated pod: the actions on it, and the status that they result in.
 //!
 //! - A Pending pod has neither `status.startTime` nor a condition Ready. When it starts, both
 //!   appear, the condition as False unless the pod is ready at that very instant.
@@ -37,7 +37,7 @@ pub(super) struct SimPod {
     pub(super) gone: bool,
     /// The condition Ready and since when.
     pub(super) ready: Option<(bool, Time)>,
-    /// The happenings that hold it in some state, by their place in the timeline.
+    /// The events that hold it in some state, by their place in the timeline.
     pub(super) holds: Vec<usize>,
     /// The exception to each resource's common source, if there is any.
     pub(super) exceptions: Option<Box<[Option<usize>]>>,
@@ -117,7 +117,7 @@ impl SimPod {
         self.ended.get_or_insert(phase);
     }
 
-    /// Somebody deletes it.
+    /// Deletes the pod.
     pub(super) fn delete(&mut self, at: Time, termination: Span) {
         if self.deletion.is_none() {
             let graceful = self.started.is_some() && self.ended.is_none();
@@ -126,7 +126,7 @@ impl SimPod {
         }
     }
 
-    /// What follows from all that befell it until now. False: nothing is left of it.
+    /// Updates the derived state. Returns false if the pod and its sample are gone.
     pub(super) fn update_derived(&mut self, at: Time, timeline: &[TimelineEvent]) -> bool {
         let held =
             |what: fn(&Action) -> bool| self.holds.iter().any(|&i| what(&timeline[i].action));
@@ -156,7 +156,7 @@ impl SimPod {
         runs && self.reports && !self.holds.iter().any(missing)
     }
 
-    /// What it does not report: sorted, each once.
+    /// The containers and resources without usage: sorted, each once.
     pub(super) fn hidden(&self, timeline: &[TimelineEvent]) -> Vec<Hidden> {
         let hidden = |&i: &usize| match &timeline[i].action {
             Action::ContainerMetricsMissing(part) => {
@@ -184,7 +184,7 @@ impl SimPod {
         })
     }
 
-    /// Where its numbers of a resource come from.
+    /// The source of its values of a resource.
     fn source(&self, resource: usize, shared: bool) -> Source {
         match self.exceptions.as_ref().and_then(|exceptions| exceptions[resource]) {
             Some(exception) => Source::Exception(exception),

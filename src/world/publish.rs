@@ -45,14 +45,14 @@ struct PublishedTarget {
     status_replicas: Option<i32>,
 }
 
-/// What is published of a pod.
+/// The published state of a pod.
 #[derive(Clone, Debug, Default)]
 struct PublishedPod {
     status: Option<Status>,
     sample: Option<PublishedSample>,
     /// The class of its usage; None: it has no entry.
     class: Option<usize>,
-    /// What it does not report.
+    /// The containers and resources without usage.
     hidden: Vec<Hidden>,
 }
 
@@ -64,7 +64,7 @@ struct PublishedSample {
     containers: Arc<[ContainerMetrics]>,
 }
 
-/// What is published of all samples.
+/// The published state of all samples.
 #[derive(Clone, Debug, Default)]
 struct PublishedSamples {
     /// The common timestamp.
@@ -325,11 +325,11 @@ impl Publisher {
         change: &mut PodMetricsChange,
     ) {
         let published = self.pods.entry(ordinal).or_default();
-        let wanted = match query.is_empty {
+        let sample = match query.is_empty {
             true => None,
-            false => wanted_sample(query, pod, published, &mut self.usage),
+            false => new_sample(query, pod, published, &mut self.usage),
         };
-        let same = match (&published.sample, &wanted) {
+        let same = match (&published.sample, &sample) {
             (None, None) => true,
             (Some(old), Some(new)) => {
                 old.timestamp == new.timestamp
@@ -339,7 +339,7 @@ impl Publisher {
             _ => false,
         };
         if !same {
-            match &wanted {
+            match &sample {
                 Some(sample) => change.set.push(Sample {
                     pod: pod.name.clone(),
                     template: query.simulation.templates.names[0].clone(),
@@ -349,8 +349,8 @@ impl Publisher {
                 None => change.delete.push(pod.name.clone()),
             }
         }
-        self.samples.count(wanted.as_ref(), published.sample.as_ref());
-        published.sample = wanted;
+        self.samples.count(sample.as_ref(), published.sample.as_ref());
+        published.sample = sample;
     }
 
     fn publish_faults(&mut self, simulation: &Simulation, changes: &mut Vec<Change>) {
@@ -370,7 +370,7 @@ struct Lost {
 }
 
 /// The sample of a pod that a query sees.
-fn wanted_sample(
+fn new_sample(
     query: &Query<'_>,
     pod: &SimPod,
     published: &PublishedPod,
@@ -390,7 +390,7 @@ fn wanted_sample(
     }
 }
 
-/// The requests that fail now: of each kind the one that began last.
+/// The failing requests; of each kind the fault that began last.
 fn faults(simulation: &Simulation) -> Faults {
     let mut faults = Faults::default();
     for action in simulation.disturbances() {

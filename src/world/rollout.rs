@@ -1,9 +1,9 @@
-//! A rolling update: how many pods of each revision there are to be.
+//! A rolling update: the desired pods of each revision.
 //!
-//! What a Deployment's controller does, with its ReplicaSets reduced to their sizes: new pods come
-//! up as long as there are no more pods than the size and the surge; old ones go, those first that
-//! are not ready, as long as enough pods are available. A change of the size in the middle of it is
-//! shared out in proportion. Everything happens at once: there is no `minReadySeconds`, no
+//! The Deployment controller, with ReplicaSets reduced to their replicas. New pods are created as
+//! long as the replicas and the surge allow; old ones are deleted as long as enough pods are
+//! available, unready ones first. A change of the replicas during the update is distributed in
+//! proportion. Everything is immediate: there is no `minReadySeconds` and no
 //! `progressDeadlineSeconds`, and a new pod is available when it is ready.
 //!
 //! Upstream: pkg/controller/deployment/rolling.go and sync.go, and its util/deployment_util.go.
@@ -12,21 +12,21 @@ use crate::scenario::resolved::{Share, Surge};
 
 /// The pods of one revision: a ReplicaSet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Size {
+pub(super) struct ReplicaSet {
     /// The pod template, counted from 0.
     pub(super) revision: u32,
-    /// How many of its pods there are to be.
-    pub(super) wanted: usize,
+    /// Its desired pods.
+    pub(super) desired: usize,
 }
 
-/// The pods of one revision as they are.
+/// The existing pods of one revision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pods {
-    /// How many are ready.
+    /// The number of ready pods.
     pub(super) available: usize,
 }
 
-/// A rolling update under way.
+/// A rolling update in progress.
 #[derive(Clone, Debug)]
 pub(super) enum Update {
     /// A few pods at a time.
@@ -35,16 +35,17 @@ pub(super) enum Update {
     OneByOne,
 }
 
-/// The sizes of all revisions, oldest first, while one takes the place of the others.
+/// The replicas of all revisions, oldest first, during an update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Rollout {
-    pub(super) sizes: Vec<Size>,
+    pub(super) replica_sets: Vec<ReplicaSet>,
     surge: Surge,
-    /// The size of the Deployment that the sizes were made for.
+    /// The Deployment's replicas that the revisions were calculated for.
     replicas: usize,
 }
 
-/// Of percentages, surge is rounded up and what is unavailable down; not both can be none.
+/// Percentages are rounded up for the surge and down for unavailable pods. At least one of the two
+/// is not zero.
 ///
 /// Upstream: deployment_util.go, ResolveFenceposts
 fn fenceposts(surge: Surge, replicas: usize) -> (usize, usize) {
@@ -60,30 +61,35 @@ fn fenceposts(surge: Surge, replicas: usize) -> (usize, usize) {
 }
 
 impl Rollout {
-    /// A new revision takes the place of what there is.
-    pub(super) fn new(mut sizes: Vec<Size>, revision: u32, surge: Surge, replicas: usize) -> Self {
-        sizes.push(Size { revision, wanted: 0 });
-        Rollout { sizes, surge, replicas }
+    /// Starts the update to a new revision.
+    pub(super) fn new(
+        mut replica_sets: Vec<ReplicaSet>,
+        revision: u32,
+        surge: Surge,
+        replicas: usize,
+    ) -> Self {
+        replica_sets.push(ReplicaSet { revision, desired: 0 });
+        Rollout { replica_sets, surge, replicas }
     }
 
     /// Whether only the newest revision is left.
     pub(super) fn is_over(&self) -> bool {
         let (newest, old) = self.split();
-        old.iter().all(|size| size.wanted == 0) && newest.wanted == self.replicas
+        old.iter().all(|set| set.desired == 0) && newest.desired == self.replicas
     }
 
-    fn split(&self) -> (Size, &[Size]) {
-        match self.sizes.split_last() {
+    fn split(&self) -> (ReplicaSet, &[ReplicaSet]) {
+        match self.replica_sets.split_last() {
             Some((newest, old)) => (*newest, old),
-            None => (Size { revision: 0, wanted: 0 }, &[]),
+            None => (ReplicaSet { revision: 0, desired: 0 }, &[]),
         }
     }
 
     fn all(&self) -> usize {
-        self.sizes.iter().map(|size| size.wanted).sum()
+        self.replica_sets.iter().map(|set| set.desired).sum()
     }
 
-    /// The size that somebody wants is another one: it is shared out in proportion.
+    /// Distributes changed replicas in proportion.
     ///
     /// Upstream: sync.go, scale; deployment_util.go, GetReplicaSetProportion
     pub(super) fn scale(&mut self, replicas: usize) {
@@ -96,26 +102,28 @@ impl Rollout {
         let now = self.all();
         let up = allowed > now;
         let difference = allowed.abs_diff(now);
-        // The largest get the most: of equal ones the newest when it grows, the oldest else.
-        let mut order: Vec<usize> = (0..self.sizes.len()).collect();
+        // The largest get the most; among equal ones the newest when scaling up, otherwise the
+        // oldest.
+        let mut order: Vec<usize> = (0..self.replica_sets.len()).collect();
         order.sort_by_key(|&index| {
-            let age = if up { self.sizes.len() - index } else { index };
-            (std::cmp::Reverse(self.sizes[index].wanted), age)
+            let age = if up { self.replica_sets.len() - index } else { index };
+            (std::cmp::Reverse(self.replica_sets[index].desired), age)
         });
-        order.retain(|&index| self.sizes[index].wanted > 0);
+        order.retain(|&index| self.replica_sets[index].desired > 0);
         let mut left = difference;
         for &index in &order {
-            let size = &mut self.sizes[index].wanted;
-            let share = (*size * allowed * 2 + before) / (before * 2).max(1);
-            let part = if up { share.saturating_sub(*size) } else { size.saturating_sub(share) };
+            let desired = &mut self.replica_sets[index].desired;
+            let share = (*desired * allowed * 2 + before) / (before * 2).max(1);
+            let part =
+                if up { share.saturating_sub(*desired) } else { desired.saturating_sub(share) };
             let part = part.min(left);
             left -= part;
-            *size = if up { *size + part } else { *size - part };
+            *desired = if up { *desired + part } else { *desired - part };
         }
-        // What is left over by rounding goes to the first.
+        // The remainder of rounding goes to the first.
         if let Some(&first) = order.first() {
-            let size = &mut self.sizes[first].wanted;
-            *size = if up { *size + left } else { size.saturating_sub(left) };
+            let desired = &mut self.replica_sets[first].desired;
+            *desired = if up { *desired + left } else { desired.saturating_sub(left) };
         }
     }
 
@@ -123,8 +131,8 @@ impl Rollout {
         fenceposts(self.surge, replicas).0
     }
 
-    /// One round of the controller: new pods first, then old ones go. `pods` tells of each
-    /// revision what there is. False: nothing is to be done for now.
+    /// One step of the controller: it creates new pods, then deletes old ones. `pods` holds the
+    /// existing pods of each revision. Returns false if there is nothing to do for now.
     ///
     /// Upstream: rolling.go, rolloutRolling
     pub(super) fn proceed(&mut self, pods: &[Pods]) -> bool {
@@ -135,14 +143,14 @@ impl Rollout {
     fn grow(&mut self) -> bool {
         let (all, replicas) = (self.all(), self.replicas);
         let most = replicas + self.surge(replicas);
-        let Some(newest) = self.sizes.last_mut() else { return false };
-        let before = newest.wanted;
+        let Some(newest) = self.replica_sets.last_mut() else { return false };
+        let before = newest.desired;
         if before > replicas {
-            newest.wanted = replicas;
+            newest.desired = replicas;
         } else {
-            newest.wanted += most.saturating_sub(all).min(replicas - before);
+            newest.desired += most.saturating_sub(all).min(replicas - before);
         }
-        newest.wanted != before
+        newest.desired != before
     }
 
     /// Upstream: rolling.go, reconcileOldReplicaSets
@@ -150,27 +158,27 @@ impl Rollout {
         let before = self.all();
         let unavailable = fenceposts(self.surge, self.replicas).1.min(self.replicas);
         let least = self.replicas - unavailable;
-        let Some((newest, old)) = self.sizes.split_last_mut() else { return false };
+        let Some((newest, old)) = self.replica_sets.split_last_mut() else { return false };
         let available_of = |index: usize| pods.get(index).map_or(0, |pods| pods.available);
-        let new_available = available_of(old.len()).min(newest.wanted);
+        let new_available = available_of(old.len()).min(newest.desired);
         let mut unhealthy =
-            before.saturating_sub(least).saturating_sub(newest.wanted - new_available);
+            before.saturating_sub(least).saturating_sub(newest.desired - new_available);
         if unhealthy == 0 {
             return false;
         }
         // Those that are not ready don't hold anything up.
         let mut available = new_available;
-        for (index, size) in old.iter_mut().enumerate() {
-            let ready = available_of(index).min(size.wanted);
-            let gone = (size.wanted - ready).min(unhealthy);
-            size.wanted -= gone;
+        for (index, set) in old.iter_mut().enumerate() {
+            let ready = available_of(index).min(set.desired);
+            let gone = (set.desired - ready).min(unhealthy);
+            set.desired -= gone;
             unhealthy -= gone;
             available += ready;
         }
         let mut spare = available.saturating_sub(least);
-        for size in old {
-            let gone = size.wanted.min(spare);
-            size.wanted -= gone;
+        for set in old {
+            let gone = set.desired.min(spare);
+            set.desired -= gone;
             spare -= gone;
         }
         self.all() != before
@@ -182,12 +190,12 @@ mod tests {
     use super::*;
 
     fn rollout(replicas: usize, max_surge: Share, max_unavailable: Share) -> Rollout {
-        let sizes = vec![Size { revision: 0, wanted: replicas }];
-        Rollout::new(sizes, 1, Surge { max_surge, max_unavailable }, replicas)
+        let replica_sets = vec![ReplicaSet { revision: 0, desired: replicas }];
+        Rollout::new(replica_sets, 1, Surge { max_surge, max_unavailable }, replicas)
     }
 
     fn sizes(rollout: &Rollout) -> Vec<usize> {
-        rollout.sizes.iter().map(|size| size.wanted).collect()
+        rollout.replica_sets.iter().map(|set| set.desired).collect()
     }
 
     /// Rounds until nothing more can be done, with so many available pods of each revision.

@@ -7,7 +7,7 @@ use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Time;
 use crate::scenario::resolved::{Point, Signal, Sine};
 
-/// What a signal says at an instant.
+/// The value of a signal at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Reading {
     /// The n-th quantity of the scenario, as written there.
@@ -16,14 +16,14 @@ pub(super) enum Reading {
     Computed(i64),
 }
 
-/// To what computed values are rounded.
+/// The unit that computed values are rounded to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Grain {
     /// Milli-units, as for cpu.
     Milli,
     /// Whole units, as for memory.
     Whole,
-    /// Milli-units of what may be negative, as custom and external metrics may.
+    /// Milli-units of values that may be negative, as in custom and external metrics.
     Signed,
 }
 
@@ -41,7 +41,7 @@ impl Grain {
         }
     }
 
-    /// A computed value as a quantity, as it comes across the API.
+    /// A computed value as a quantity in the form of the API.
     pub(super) fn quantity(self, milli: i64) -> Quantity {
         let format = match self {
             Grain::Milli | Grain::Signed => Format::DecimalSI,
@@ -86,7 +86,7 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
     }
 }
 
-/// The quantity that a reading of a signal stands for.
+/// The quantity of a reading of a signal.
 pub(super) fn quantity(signal: &Signal, reading: Reading, grain: Grain) -> Quantity {
     match reading {
         Reading::Computed(milli) => grain.quantity(milli),

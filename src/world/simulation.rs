@@ -1,14 +1,14 @@
-//! The simulation of the targets and the workload's pods over time. It knows nothing of what is
-//! published, but keeps a list of what it touched.
+//! The simulation of the targets and the workload's pods over time. It does not know the published
+//! state, but lists everything that may have changed.
 //!
-//! Only instants at which something happens are looked at. All that happens at one instant is
-//! applied first, in any order; then what follows from it is worked out once, so that nothing flips
-//! back and forth within an instant. Then the workload's controller acts, at once: it creates and
-//! deletes pods until as many are active as wanted, counting as a ReplicaSet does (neither failed
-//! nor terminating pods), and what it creates may start at that same instant.
+//! Only times with events are visited. All events of one time are applied first, in any order. Then
+//! the derived state is updated once, so that nothing changes twice at one time. Then the
+//! workload's controller acts immediately: it creates and deletes pods until the number of active
+//! pods matches the replicas, counting as a ReplicaSet does (neither failed nor terminating pods).
+//! Pods that it creates may start at the same time.
 //!
-//! A [`PodSet`] is resolved when its happening begins: pods that come later are not in it. What
-//! can't end (pods that failed or were deleted) takes no notice of how long it lasts.
+//! A [`PodSet`] is resolved when its action begins, and does not include later pods. Actions that
+//! can't end (pods that failed or were deleted) ignore their duration.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -23,8 +23,8 @@ use crate::scenario::resolved::{
     Action, PodSet, ScaleDownOrder, Scenario, TimelineEvent, Workload,
 };
 
-/// No more pods than this are active: a larger workload stays short of its size, as in a cluster
-/// that is full. Without it a controller that is wrong could ask for two billion pods.
+/// The largest number of active pods, as in a full cluster. Without a limit, a faulty controller
+/// could request two billion pods.
 pub const MAX_PODS: usize = 20_000;
 
 /// The simulated pods and targets of one scenario.
@@ -50,7 +50,7 @@ pub(super) struct Simulation {
     usage: Usage,
     /// Ordinals of pods that changed at this instant.
     changed_pods: Vec<u32>,
-    /// What may have changed since it was last published.
+    /// Everything that may have changed since it was last published.
     pub(super) touched: Touched,
 }
 
@@ -70,7 +70,7 @@ impl Templates {
     }
 }
 
-/// What happens when, and what goes on now.
+/// The schedule and the actions in effect.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
     /// Scheduled events, apart from the timeline.
@@ -103,12 +103,12 @@ enum ScheduledEvent {
     End(usize),
 }
 
-/// What may have changed since it was last published.
+/// Everything that may have changed since it was last published.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     /// Ordinals of pods; some of them several times.
     pub(super) pods: Vec<u32>,
-    /// Pods of which nothing is left.
+    /// Pods that are gone.
     pub(super) removed: Vec<Removed>,
     /// Ordinals of pods whose samples became stale.
     pub(super) frozen: Vec<u32>,
@@ -120,12 +120,12 @@ pub(super) struct Touched {
     pub(super) all_samples: bool,
 }
 
-/// A pod of which nothing is left.
+/// A pod that is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Removed {
     pub(super) ordinal: u32,
     pub(super) name: Arc<str>,
-    /// Another pod of that name has come already, whose sample takes the place of this one's.
+    /// A pod with the same name exists already, and its sample replaces the sample of this one.
     pub(super) is_replaced: bool,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct NewTemplate {
     pub(super) spec: Arc<PodSpec>,
 }
 
-/// Who wrote a size.
+/// The writer of replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Writer {
     Controller,
@@ -165,7 +165,7 @@ impl Simulation {
             touched: Touched { templates: vec![template], ..Touched::default() },
         };
         let born = Time::ZERO - scenario.workload.age;
-        for _ in 0..simulation.wanted() {
+        for _ in 0..simulation.desired() {
             simulation.create_grown(born);
         }
         simulation
@@ -198,7 +198,7 @@ impl Simulation {
         self.schedule.unmatched.iter().map(|index| &self.scenario.timeline[*index])
     }
 
-    /// The actions that go on, apart from those on single pods, in the timeline's order.
+    /// The actions in effect, apart from actions on single pods, in the timeline's order.
     pub(super) fn disturbances(&self) -> impl Iterator<Item = &Action> {
         self.schedule.disturbances.iter().map(|index| &self.scenario.timeline[*index].action)
     }
@@ -231,16 +231,16 @@ impl Simulation {
     fn begin_events(&mut self) -> bool {
         let scenario = self.scenario.clone();
         let mut stale = false;
-        while let Some(happening) = scenario.timeline.get(self.schedule.next_event) {
-            if happening.at > self.now {
+        while let Some(event) = scenario.timeline.get(self.schedule.next_event) {
+            if event.at > self.now {
                 break;
             }
             let index = self.schedule.next_event;
             self.schedule.next_event += 1;
-            stale |= matches!(happening.action, Action::MetricsStale(_));
-            self.begin(index, happening);
-            if let Some(span) = happening.lasts.filter(|_| happening.action.can_end()) {
-                self.schedule.push(happening.at + span, ScheduledEvent::End(index));
+            stale |= matches!(event.action, Action::MetricsStale(_));
+            self.begin(index, event);
+            if let Some(span) = event.lasts.filter(|_| event.action.can_end()) {
+                self.schedule.push(event.at + span, ScheduledEvent::End(index));
             }
         }
         stale
@@ -317,7 +317,7 @@ impl Simulation {
         }
     }
 
-    /// Lets go of each pod that a happening holds, and of what is left of those that are gone.
+    /// Releases each pod that an action holds, and the remains of deleted pods.
     fn release(&mut self, index: usize) {
         let held = self.pods.iter().filter(|(_, pod)| pod.holds.contains(&index));
         let ordinals: Vec<u32> = held.map(|(ordinal, _)| *ordinal).collect();
@@ -341,7 +341,7 @@ impl Simulation {
         }
     }
 
-    /// Applies all that is due until now, and works out what follows from it.
+    /// Applies all events up to now, and updates the derived state.
     pub(super) fn follow(&mut self) {
         loop {
             while let Some(&Reverse((at, due))) = self.schedule.queue.peek() {
@@ -424,29 +424,28 @@ impl Simulation {
         }
     }
 
-    /// The workload's controller acts, and what it does may take effect at once.
+    /// The workload's controller acts; its actions may take effect immediately.
     pub(super) fn act_and_follow(&mut self) {
         if self.update.is_some() {
             self.act_in_update();
             return;
         }
-        let wanted = self.wanted();
-        if self.active > wanted {
+        let desired = self.desired();
+        if self.active > desired {
             let (now, termination) = (self.now, self.scenario.workload.termination);
-            for ordinal in self.first_to_delete(self.active - wanted, None) {
+            for ordinal in self.first_to_delete(self.active - desired, None) {
                 self.change(ordinal, |pod| pod.delete(now, termination));
             }
         }
         let leaving = self.leaving();
-        while self.active + leaving < wanted {
+        while self.active + leaving < desired {
             self.create(self.templates.revision());
         }
         self.follow();
     }
 
-    /// The pods of a StatefulSet that are Terminating: their names are not free yet, and its status
-    /// counts them, unless they are those of one that was deleted. Others' controllers forget such
-    /// pods.
+    /// The Terminating pods of a StatefulSet: their names are not free yet, and its status counts
+    /// them, unless they belong to a deleted StatefulSet. Other controllers ignore such pods.
     ///
     /// Upstream: stateful_set_control.go, computeReplicaStatus
     pub(super) fn leaving(&self) -> usize {
@@ -459,7 +458,7 @@ impl Simulation {
     }
 
     /// How many pods are to be active.
-    pub(super) fn wanted(&self) -> usize {
+    pub(super) fn desired(&self) -> usize {
         let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
         usize::try_from(self.workload_replicas())
             .unwrap_or(0)
@@ -541,7 +540,7 @@ impl Simulation {
         self.disturbances().any(|action| matches!(action, Action::TargetDeleted(_)))
     }
 
-    /// Without their owner all pods are deleted, also those that have ended.
+    /// Without their owner all pods are deleted, even completed ones.
     fn delete_target(&mut self) {
         self.replicas[0] = 0;
         self.update = None;
@@ -555,7 +554,7 @@ impl Simulation {
         }
     }
 
-    /// Somebody creates it again, unless it is to stay deleted for another reason.
+    /// Creates the target again, unless another action keeps it deleted.
     fn create_target(&mut self) {
         if !self.is_target_gone() {
             self.write_replicas(0, self.scenario.workload.replicas, Writer::Person);

@@ -1,13 +1,13 @@
-//! Rolling updates in the simulation: which pods go and which come.
+//! Rolling updates in the simulation: the pods that are created and deleted.
 //!
-//! A Deployment's are in [`Rollout`]; custom resources are taken for Deployments. A StatefulSet
-//! replaces one pod at a time, the newest first: it is deleted, and when it is gone, another comes;
-//! when that is ready, it is the next one's turn.
+//! [`Rollout`] implements the updates of Deployments; custom resources are treated as Deployments.
+//! A StatefulSet replaces one pod at a time, the newest first: the pod is deleted, and created
+//! again when it is gone. The next pod follows when the new one is ready.
 
 use std::sync::Arc;
 
 use super::pods::SimPod;
-use super::rollout::{Pods, Rollout, Size, Update};
+use super::rollout::{Pods, ReplicaSet, Rollout, Update};
 use super::simulation::{NewTemplate, Simulation};
 use crate::model::api::PodSpec;
 use crate::scenario::resolved::{Container, RollingUpdate};
@@ -15,10 +15,10 @@ use crate::scenario::resolved::{Container, RollingUpdate};
 impl Simulation {
     /// The pod template changes.
     pub(super) fn begin_update(&mut self, update: &RollingUpdate) {
-        let replicas = self.wanted();
+        let replicas = self.desired();
         let before = match self.update.take() {
-            Some(Update::Rolling(rollout)) => rollout.sizes,
-            _ => vec![Size { revision: self.templates.revision(), wanted: replicas }],
+            Some(Update::Rolling(rollout)) => rollout.replica_sets,
+            _ => vec![ReplicaSet { revision: self.templates.revision(), desired: replicas }],
         };
         let revision = self.templates.revision() + 1;
         let name: Arc<str> = format!("t{revision}").into();
@@ -41,10 +41,10 @@ impl Simulation {
         });
     }
 
-    /// The workload's controller acts in the middle of an update, as often as there is anything to
-    /// do at this instant.
+    /// The workload's controller acts during an update, as long as there is anything to do at this
+    /// time.
     pub(super) fn act_in_update(&mut self) {
-        // What was wanted when the update was last looked at may have changed.
+        // The replicas may have changed since the last step of the update.
         loop {
             self.follow();
             let more = match self.update.take() {
@@ -53,7 +53,7 @@ impl Simulation {
                     false
                 }
                 Some(Update::Rolling(mut rollout)) => {
-                    rollout.scale(self.wanted());
+                    rollout.scale(self.desired());
                     let more = self.fit(&rollout) || rollout.proceed(&self.available(&rollout));
                     self.update = (more || !rollout.is_over()).then_some(Update::Rolling(rollout));
                     more || self.update.is_none()
@@ -70,11 +70,11 @@ impl Simulation {
         }
     }
 
-    /// What there is of each revision.
+    /// The existing pods of each revision.
     fn available(&self, rollout: &Rollout) -> Vec<Pods> {
-        let mut pods = vec![Pods::default(); rollout.sizes.len()];
+        let mut pods = vec![Pods::default(); rollout.replica_sets.len()];
         for pod in self.pods.values().filter(|pod| pod.active() && pod.serving()) {
-            let of = rollout.sizes.iter().position(|size| size.revision == pod.revision);
+            let of = rollout.replica_sets.iter().position(|set| set.revision == pod.revision);
             if let Some(pods) = of.and_then(|index| pods.get_mut(index)) {
                 pods.available += 1;
             }
@@ -82,22 +82,22 @@ impl Simulation {
         pods
     }
 
-    /// Creates and deletes pods until there are as many of each revision as are wanted. True: there
-    /// was something to do.
+    /// Creates and deletes pods until each revision has its desired pods. Returns true if there was
+    /// something to do.
     fn fit(&mut self, rollout: &Rollout) -> bool {
         let mut acted = false;
-        for size in &rollout.sizes {
-            let of = |pod: &&SimPod| pod.active() && pod.revision == size.revision;
+        for set in &rollout.replica_sets {
+            let of = |pod: &&SimPod| pod.active() && pod.revision == set.revision;
             let there = self.pods.values().filter(of).count();
-            if there > size.wanted {
-                self.delete_all(self.first_to_delete(there - size.wanted, Some(size.revision)));
+            if there > set.desired {
+                self.delete_all(self.first_to_delete(there - set.desired, Some(set.revision)));
                 acted = true;
             }
-            for _ in there..size.wanted {
+            for _ in there..set.desired {
                 if !self.has_room() {
                     break;
                 }
-                self.create(size.revision);
+                self.create(set.revision);
                 acted = true;
             }
         }
@@ -111,18 +111,18 @@ impl Simulation {
         }
     }
 
-    /// One step of a StatefulSet's update. True: there was something to do.
+    /// One step of a StatefulSet's update. Returns true if there was something to do.
     fn replace_one(&mut self) -> bool {
-        let wanted = self.wanted();
-        if self.active > wanted {
-            self.delete_all(self.first_to_delete(self.active - wanted, None));
+        let desired = self.desired();
+        if self.active > desired {
+            self.delete_all(self.first_to_delete(self.active - desired, None));
             return true;
         }
-        if self.active + self.leaving() < wanted {
+        if self.active + self.leaving() < desired {
             self.create(self.templates.revision());
             return true;
         }
-        // The newest that is old goes, unless a newer one is not ready yet or still going.
+        // The newest old pod is deleted, unless a newer pod is not ready or still terminating.
         for (ordinal, pod) in
             self.pods.iter().rev().filter(|(_, pod)| !pod.gone && pod.ended.is_none())
         {
@@ -138,10 +138,10 @@ impl Simulation {
         false
     }
 
-    /// Whether there are pods of an older revision.
+    /// Returns true if there are pods of an older revision.
     fn is_old(&self) -> bool {
         let newest = self.templates.revision();
         let old = |pod: &SimPod| !pod.gone && pod.ended.is_none() && pod.revision != newest;
-        self.pods.values().any(old) || self.active < self.wanted()
+        self.pods.values().any(old) || self.active < self.desired()
     }
 }

@@ -1,5 +1,5 @@
-//! The usage that pods report, by class: pods whose numbers come from the same signals share one
-//! value, which is made again only when one of its readings changed.
+//! The usage of pods, by class: pods whose values have the same signals share one value, which is
+//! calculated only when one of its readings changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct Readings {
     exceptions: Vec<Reading>,
 }
 
-/// What decides the usage of a pod, apart from time.
+/// The parameters of a pod's usage, apart from time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ClassKey {
     /// One for each resource.
@@ -40,18 +40,18 @@ pub(super) struct ClassKey {
     pub(super) hidden: Vec<Hidden>,
 }
 
-/// Where a pod's numbers of one resource come from.
+/// The source of a pod's values of one resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Source {
-    /// What the scenario says of all pods.
+    /// The scenario's source for all pods.
     Common,
-    /// Nothing is used: a pod that takes no part in a shared load.
+    /// No usage: a pod without a share of the load.
     Idle,
     /// The n-th exception.
     Exception(usize),
 }
 
-/// What a pod does not report.
+/// Hidden usage of a pod.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Hidden {
     /// All usage of one container.
@@ -141,7 +141,7 @@ impl Usage {
         class
     }
 
-    /// What the pods of a class report by the present readings.
+    /// The usage of the pods of a class at the present readings.
     pub(super) fn of_class(&mut self, class: usize, metrics: &Metrics) -> &Arc<[ContainerMetrics]> {
         let Usage { containers, resources, classes, version, .. } = self;
         let class = &mut classes[class];
@@ -166,7 +166,7 @@ pub(super) fn sampled_at(sampling: Sampling, query: Time) -> Time {
     }
 }
 
-/// A sample without what is hidden.
+/// A sample without hidden usage.
 pub(super) fn without(
     containers: &Arc<[ContainerMetrics]>,
     hidden: &[Hidden],

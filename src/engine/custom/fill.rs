@@ -1,4 +1,4 @@
-//! The command of a custom controller as it is started: placeholders replaced, and its environment.
+//! The command line of a custom controller, with its placeholders replaced, and its environment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -89,7 +89,7 @@ fn quoted(value: &str, within: Option<char>) -> String {
     if value.chars().all(is_plain) {
         return value.to_owned();
     }
-    // What is open is closed before it, and opened again.
+    // Closes the open quotes before the value, and opens them again after it.
     let around = within.map(String::from).unwrap_or_default();
     format!("{around}'{}'{around}", value.replace('\'', r"'\''"))
 }

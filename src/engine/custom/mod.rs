@@ -1,7 +1,6 @@
 //! Custom controllers: the command, its arguments and environment, and its permissions.
 //!
-//! How it is started and watched is in `cluster/own.rs`. Deliberately no knowledge of what it
-//! decides.
+//! `cluster` starts and watches it. Deliberately no knowledge of its decisions.
 
 #[cfg(feature = "clusters")]
 mod fill;
@@ -39,9 +38,9 @@ pub struct Controller {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct CommandError {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// The solution.
     pub hint: String,
 }
 
@@ -106,7 +105,7 @@ impl Controller {
         &self.command
     }
 
-    /// The rights that it has besides those of every controller.
+    /// Its permissions beside those of every controller.
     #[must_use]
     pub fn rules(&self) -> &[Value] {
         &self.rules
@@ -147,7 +146,7 @@ fn parts(command: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// A word that looks like a placeholder's, if what ends it follows, and what comes then.
+/// A word in the form of a placeholder, if its end follows, and the rest of the text.
 fn word_before<'a>(text: &'a str, end: &str) -> Option<(&'a str, &'a str)> {
     let length = text.find(|c: char| !c.is_ascii_lowercase() && c != '-')?;
     let (word, after) = text.split_at(length);

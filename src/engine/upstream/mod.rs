@@ -23,6 +23,7 @@ use serde::Serialize;
 pub use self::artifact::NAME;
 use self::process::Process;
 use super::{Engine, EngineError, Session, Step};
+use crate::model::flags::Flags;
 use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
@@ -113,26 +114,12 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<(), Engi
     }
 }
 
-/// Flags of the kube-controller-manager, with the names of the protocol.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct FlagsJson {
-    sync_period: i64,
-    downscale_stabilization: i64,
-    tolerance: f64,
-    cpu_initialization_period: i64,
-    initial_readiness_delay: i64,
-    upscale_delay: i64,
-    downscale_delay: i64,
-    concurrent_horizontal_pod_autoscaler_syncs: i32,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Open<'a> {
     scenario: &'a str,
     namespace: &'a str,
-    flags: FlagsJson,
+    flags: Flags,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
     targets: Vec<ScalableKind<'a>>,
     /// Kinds of the API server without a scale.
@@ -151,20 +138,10 @@ enum Request<'a> {
 
 impl<'a> Open<'a> {
     fn of(scenario: &'a Scenario, release: Release) -> Open<'a> {
-        let flags = scenario.flags_by(&Rules::of(release));
         Open {
             scenario: &scenario.id,
             namespace: &scenario.namespace,
-            flags: FlagsJson {
-                sync_period: flags.sync_period.0,
-                downscale_stabilization: flags.downscale_stabilization.0,
-                tolerance: flags.tolerance,
-                cpu_initialization_period: flags.cpu_initialization_period.0,
-                initial_readiness_delay: flags.initial_readiness_delay.0,
-                upscale_delay: flags.upscale_delay.0,
-                downscale_delay: flags.downscale_delay.0,
-                concurrent_horizontal_pod_autoscaler_syncs: flags.concurrent_syncs,
-            },
+            flags: scenario.flags_by(&Rules::of(release)),
             feature_gates: &scenario.gate_overrides,
             targets: scenario.kinds(),
             without_scale: scenario.kinds_without_scale(),

@@ -41,7 +41,7 @@ pub(super) struct Process {
     outgoing: Vec<u8>,
     /// Buffered output: complete lines, then an incomplete one.
     incoming: Vec<u8>,
-    /// Where in `incoming` the next line begins, and up to where there is no line's end.
+    /// The begin of the next line in `incoming`, and the end of the part without a line break.
     taken: usize,
     searched: usize,
 }
@@ -151,7 +151,8 @@ impl Process {
                     sent = input.write(&outgoing[written..]), if written < outgoing.len() => {
                         match sent {
                             Ok(sent) => written += sent,
-                            // It ended: what it wrote last says more than the broken pipe.
+                            // The program ended: its last output is more useful than the error of
+                            // the pipe.
                             Err(_) => written = outgoing.len(),
                         }
                     }

@@ -1,5 +1,5 @@
-//! Releases before 1.12 know `autoscaling/v2beta1` and nothing newer: what they are told, and what
-//! they answer, in that version's form. The oldest of them call it `v2alpha1`.
+//! Releases before 1.12 know `autoscaling/v2beta1` and nothing newer: converts requests and
+//! responses to that version. The oldest of them call it `v2alpha1`.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn answer(line: &[u8]) -> Result<Answer, String> {
     serde_json::from_value(answer).map_err(|error| error.to_string())
 }
 
-/// What is found at a path in each member of a list that has it.
+/// The values at a path in each member of a list that has it.
 fn each<'a>(
     answer: &'a mut Value,
     list: &str,

@@ -17,7 +17,7 @@ type ValueOrSeries = (Option<Signal>, Vec<Series>);
 
 type Labels = BTreeMap<String, String>;
 
-/// What an object's metric can be of: apiVersion, kind, name.
+/// The objects of object metrics: apiVersion, kind, name.
 const OBJECTS: [(&str, &str, &str); 3] = [
     ("networking.k8s.io/v1", "Ingress", "main"),
     ("v1", "Service", "web"),
@@ -178,7 +178,7 @@ fn in_(key: &str, operator: &str, values: &[&str]) -> Value {
     json!({ "matchExpressions": [requirement] })
 }
 
-/// The target of a metric of a resource, and what it aims at.
+/// The target of a resource metric and its aim.
 pub(super) fn of_resource(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
     let memory = if draft.edge.is_of_readiness() { 3 } else { 30 };
     let resource = usize::from(draft.dice.percent(memory));

@@ -103,12 +103,12 @@ pub(super) fn sizes(draft: &mut Draft) {
             draft.replicas = size;
             draft.min = draft.dice.pick(&[1, 1, 1, 2.min(size)]);
             let room = if up { size.saturating_mul(2) } else { 0 };
-            draft.max = size + room + draft.dice.size(1, 40);
+            draft.max = size + room + draft.dice.replicas(1, 40);
         }
         Edge::Zero if draft.to_zero => {
             draft.min = 1;
-            draft.max = draft.dice.size(2, 12);
-            draft.replicas = draft.dice.size(0, draft.max.min(5));
+            draft.max = draft.dice.replicas(2, 12);
+            draft.replicas = draft.dice.replicas(0, draft.max.min(5));
         }
         _ => {}
     }
@@ -138,7 +138,7 @@ pub(super) fn age(draft: &mut Draft) -> Option<Span> {
 }
 
 /// The actions that the edge case requires.
-pub(super) fn happening(draft: &mut Draft) -> Option<TimelineEvent> {
+pub(super) fn event(draft: &mut Draft) -> Option<TimelineEvent> {
     let at = draft.unready_at?.min(draft.until());
     let at = Time(at.0 / 1_000_000 * 1_000_000);
     let pods = if draft.dice.percent(50) { PodSet::All } else { metrics::pods(draft) };

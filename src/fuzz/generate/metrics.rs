@@ -16,7 +16,7 @@ pub(super) fn metrics(draft: &mut Draft) -> Metrics {
     let mut resources = Vec::new();
     for (index, name) in RESOURCES.into_iter().enumerate() {
         let aim = draft.aims.iter().find(|aim| aim.resource == index).copied();
-        // A metric that nobody answers, and an answer that nobody asks for, are rare.
+        // A metric without values, and values without a metric, are rare.
         let Some(aim) = aim.filter(|_| !draft.dice.percent(2)) else { continue };
         let source = source(draft, aim);
         let exceptions = exceptions(draft, aim);
@@ -59,7 +59,7 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, times: i64, by: i64) -> Signal
     let value = |draft: &mut Draft| {
         let usage = i128::from(numbers::usage(draft, aim)) * i128::from(times) / i128::from(by);
         let usage = i64::try_from(usage).unwrap_or(i64::MAX);
-        // Memory comes in bytes.
+        // Memory is in bytes.
         let usage = if aim.resource == 1 { usage / 1000 * 1000 } else { usage };
         numbers::quantity(draft, usage)
     };

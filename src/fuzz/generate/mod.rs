@@ -287,7 +287,7 @@ fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     }
     edge::flags(dice, edge, &mut flags);
     if dice.percent(5) {
-        flags.concurrent_syncs = dice.size(1, 20);
+        flags.concurrent_syncs = dice.replicas(1, 20);
     }
     if forbids && dice.percent(50) {
         let near = Span(flags.sync_period.0 * dice.between(1, 6) + dice.pick(&[-1, 0, 1]));

@@ -112,7 +112,7 @@ fn spelt(draft: &mut Draft, milli: i64) -> String {
     }
 }
 
-/// Zero for text that is no quantity; there is none here.
+/// Zero for text that is not a quantity, which does not occur.
 pub(super) fn parsed(text: &str) -> Quantity {
     Quantity::parse(text).unwrap_or_else(|_| Quantity::from_milli(0, Format::DecimalSI))
 }
@@ -135,7 +135,7 @@ mod tests {
             for _ in 0..50 {
                 let text = spelt(&mut draft, milli);
                 let read = parsed(&text).milli();
-                // What is a little more is rounded up.
+                // A slightly larger value is rounded up.
                 let more = i64::from(text.ends_with('n'));
                 assert_eq!(read, milli + more, "{text}");
             }

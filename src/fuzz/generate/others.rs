@@ -8,7 +8,7 @@ use crate::model::api::{ConditionStatus, Container, ContainerMetrics, PodPhase, 
 use crate::model::time::Span;
 use crate::scenario::resolved::OtherPods;
 
-/// Their names: before and after those of the workload's pods.
+/// Their names: before and after the workload's pods.
 const NAMES: [&str; 3] = ["batch", "report", "zoo"];
 
 /// Mostly none.

@@ -14,10 +14,10 @@ const KINDS: [(&str, &str, &str, &str); 3] = [
     ("ReplicationController", "", "v1", "replicationcontrollers"),
 ];
 
-/// Names around that of the first HPA, since the order of names matters.
+/// Names before and after the first HPA's, since the order of names matters.
 const NAMES: [&str; 7] = ["a", "api", "m", "web-2", "wea", "z", "zz"];
 
-/// The HPAs, of which this is the first one's manifest; and what else they scale.
+/// All HPAs, the first of which has this manifest, and their targets.
 pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<OtherTarget>) {
     let mut hpas = vec![autoscaler(draft, first)];
     if !draft.likely(Area::Several, 5, 100) {
@@ -31,14 +31,14 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
         let at = draft.dice.below(names.len() as u64) as usize;
         let name = names.remove(at);
         if draft.dice.percent(60) {
-            draft.min = draft.dice.size(1, min.max(2) + 2).max(1);
-            draft.max = draft.dice.size(draft.min, max.saturating_add(2)).max(draft.min);
+            draft.min = draft.dice.replicas(1, min.max(2) + 2).max(1);
+            draft.max = draft.dice.replicas(draft.min, max.saturating_add(2)).max(draft.min);
         }
         // Whether this one may scale to zero is drawn with its own metrics.
         draft.min = draft.min.max(1);
         // Two of the same pods are ambiguous: neither does anything.
         let same = targets.is_empty() || draft.dice.percent(5);
-        let target = if same { 0 } else { draft.dice.size(1, targets.len() as i32) as usize };
+        let target = if same { 0 } else { draft.dice.replicas(1, targets.len() as i32) as usize };
         draft.podless = target > 0;
         let mut manifest = hpa::manifest(draft);
         draft.podless = false;
@@ -55,7 +55,7 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
     }
     (draft.min, draft.max) = (min, max);
     if draft.dice.percent(30) {
-        draft.flags.concurrent_syncs = draft.dice.size(1, 3);
+        draft.flags.concurrent_syncs = draft.dice.replicas(1, 3);
     }
     draft.hpas = hpas.iter().map(|hpa| hpa.name.clone()).collect();
     draft.others = targets.len();
@@ -93,7 +93,7 @@ fn target(draft: &mut Draft, number: u64) -> OtherTarget {
         kind: kind.to_owned(),
         resource: resource.to_owned(),
         name: name.into(),
-        replicas: draft.dice.size(0, draft.max.min(60) + 1),
+        replicas: draft.dice.replicas(0, draft.max.min(60) + 1),
         selector: selector.into(),
     }
 }

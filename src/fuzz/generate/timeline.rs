@@ -18,7 +18,7 @@ type Draw = fn(&mut Draft) -> TimelineEvent;
 
 pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     let most = if draft.ticks > 1000 { 30 } else { 5 };
-    let mut happenings = Vec::new();
+    let mut events = Vec::new();
     let themes: [(Area, u64, Draw); 3] = [
         (Area::Pods, 30, |draft| of_pods(draft).into()),
         (Area::Errors, 20, |draft| of_errors(draft).into()),
@@ -32,20 +32,20 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
             let event = what(draft);
             let at = draft.instant();
             let lasts = (event.action.can_end() && draft.dice.percent(85)).then(|| draft.span());
-            happenings.push(TimelineEvent { at, lasts, ..event });
+            events.push(TimelineEvent { at, lasts, ..event });
         }
     }
-    deletion(draft, &mut happenings);
+    deletion(draft, &mut events);
     if draft.likely(Area::Edits, 2, 10) {
         let at = draft.instant();
         let lasts = draft.dice.percent(90).then(|| draft.span());
         let deleted = TimelineEvent::new(at, Action::TargetDeleted(Empty {}));
-        happenings.push(TimelineEvent { lasts, ..deleted });
+        events.push(TimelineEvent { lasts, ..deleted });
     }
-    happenings.extend(edge::happening(draft));
-    happenings.extend(between_attempts(draft));
-    happenings.sort_by_key(|happening| happening.at);
-    possible(happenings)
+    events.extend(edge::event(draft));
+    events.extend(between_attempts(draft));
+    events.sort_by_key(|event| event.at);
+    possible(events)
 }
 
 fn of_pods(draft: &mut Draft) -> Action {
@@ -85,7 +85,7 @@ fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     if none(max_surge) && none(max_unavailable) {
         max_unavailable = Share::Pods(1);
     }
-    // What is so by default is left out.
+    // Defaults are omitted.
     let one_by_one = draft.kind.0 == "StatefulSet";
     let given = |share| (!one_by_one && share != Share::DEFAULT).then_some(share);
     let (max_surge, max_unavailable) = (given(max_surge), given(max_unavailable));
@@ -145,10 +145,10 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
         false => draft.flags.sync_period.0 * draft.dice.between(0, draft.ticks),
     };
     let (tick, until) = (Time(tick), draft.until());
-    let mut happenings = Vec::new();
+    let mut events = Vec::new();
     let mut happen = |after: i64, lasts: Option<Span>, what: Action| {
         let at = (tick + Span::from_millis(after)).min(until);
-        happenings.push(TimelineEvent { lasts, ..TimelineEvent::new(at, what) });
+        events.push(TimelineEvent { lasts, ..TimelineEvent::new(at, what) });
     };
     let slow = draft.dice.percent(70);
     if slow {
@@ -167,7 +167,7 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
         lasts,
         if gone { Action::TargetDeleted(Empty {}) } else { Action::GetScaleError(refusal) },
     );
-    happenings
+    events
 }
 
 /// Errors of API servers.
@@ -195,7 +195,7 @@ fn error(draft: &mut Draft) -> ApiError {
 fn of_people(draft: &mut Draft) -> TimelineEvent {
     match draft.dice.below(10) {
         0 | 1 => {
-            let size = draft.dice.size(draft.min - 1, draft.max.min(60) + 1).max(0);
+            let size = draft.dice.replicas(draft.min - 1, draft.max.min(60) + 1).max(0);
             let size = draft.dice.weighted(&[(6, size), (1, 0), (1, draft.replicas)]);
             match draft.others {
                 others if others > 0 && draft.dice.percent(50) => {
@@ -225,10 +225,10 @@ fn one_of(draft: &mut Draft) -> Option<Arc<str>> {
 fn edit(draft: &mut Draft) -> Value {
     match draft.dice.below(8) {
         0 | 1 => {
-            let max = draft.dice.size(draft.min, draft.max.saturating_mul(2)).max(1);
+            let max = draft.dice.replicas(draft.min, draft.max.saturating_mul(2)).max(1);
             json!({ "spec": { "maxReplicas": max } })
         }
-        2 => json!({ "spec": { "minReplicas": draft.dice.size(1, draft.max) } }),
+        2 => json!({ "spec": { "minReplicas": draft.dice.replicas(1, draft.max) } }),
         3 if draft.dice.percent(40) => {
             let target = json!({ "type": "AverageValue", "averageValue": "100m" });
             let target = match draft.dice.percent(60) {
@@ -240,7 +240,7 @@ fn edit(draft: &mut Draft) -> Value {
             json!({ "spec": { "metrics": [metric] } })
         }
         3 => {
-            // What it serves, if it is not cpu or memory, is not there: 404.
+            // Its metrics, unless they are cpu or memory, do not exist: 404.
             let metric = hpa::metric(draft, (100, 100));
             json!({ "spec": { "metrics": [metric] } })
         }
@@ -301,7 +301,7 @@ fn refused(draft: &mut Draft) -> Value {
 }
 
 /// Sometimes deletes the HPA, and usually re-creates it.
-fn deletion(draft: &mut Draft, happenings: &mut Vec<TimelineEvent>) {
+fn deletion(draft: &mut Draft, events: &mut Vec<TimelineEvent>) {
     let several = draft.hpas.len() > 1;
     if !draft.likely(Area::Edits, if several { 30 } else { 4 }, 25) {
         return;
@@ -310,40 +310,40 @@ fn deletion(draft: &mut Draft, happenings: &mut Vec<TimelineEvent>) {
     let at = draft.instant();
     let until = draft.until();
     let deleted = TimelineEvent::new(at, Action::DeleteHpa(Empty {}));
-    happenings.push(TimelineEvent { hpa: hpa.clone(), ..deleted });
+    events.push(TimelineEvent { hpa: hpa.clone(), ..deleted });
     if draft.dice.percent(85) {
         let back = draft.dice.weighted(&[(2, Span::ZERO), (3, Span::from_secs(1))]);
         let back = if draft.dice.percent(40) { draft.span() } else { back };
         let at = Time((at + back).0.min(until.0));
         let created = TimelineEvent::new(at, Action::CreateHpa(Empty {}));
-        happenings.push(TimelineEvent { hpa, ..created });
+        events.push(TimelineEvent { hpa, ..created });
     }
 }
 
 /// Removes impossible actions: edits of a deleted HPA, restarts of a controller that has not
 /// started yet.
-fn possible(happenings: Vec<TimelineEvent>) -> Vec<TimelineEvent> {
+fn possible(events: Vec<TimelineEvent>) -> Vec<TimelineEvent> {
     let mut gone: Vec<Option<Arc<str>>> = Vec::new();
     let mut restarted: Option<Time> = None;
-    let keep = |happening: &TimelineEvent| match &happening.action {
-        Action::EditHpa(_) => !gone.contains(&happening.hpa),
+    let keep = |event: &TimelineEvent| match &event.action {
+        Action::EditHpa(_) => !gone.contains(&event.hpa),
         Action::DeleteHpa(_) => {
-            let there = !gone.contains(&happening.hpa);
-            gone.extend(there.then(|| happening.hpa.clone()));
+            let there = !gone.contains(&event.hpa);
+            gone.extend(there.then(|| event.hpa.clone()));
             there
         }
         Action::CreateHpa(_) => {
             let before = gone.len();
-            gone.retain(|other| *other != happening.hpa);
+            gone.retain(|other| *other != event.hpa);
             gone.len() < before
         }
         Action::RestartController(_) => {
-            let apart = restarted.is_none_or(|at| happening.at - at >= Span::from_secs(1));
-            restarted = if apart { Some(happening.at) } else { restarted };
+            let apart = restarted.is_none_or(|at| event.at - at >= Span::from_secs(1));
+            restarted = if apart { Some(event.at) } else { restarted };
             apart
         }
         _ => true,
     };
     let mut keep = keep;
-    happenings.into_iter().filter(|happening| keep(happening)).collect()
+    events.into_iter().filter(|event| keep(event)).collect()
 }

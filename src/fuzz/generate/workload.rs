@@ -44,7 +44,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         name: Arc::from(NAME),
         replicas: draft.replicas,
         quota: draft.likely(Area::Pods, 3, 15).then(|| {
-            let above = draft.dice.size(-2, 4);
+            let above = draft.dice.replicas(-2, 4);
             u32::try_from(draft.replicas + above).unwrap_or(0)
         }),
         selector,
@@ -53,7 +53,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         age: age(draft),
         startup,
         status_replicas: (group == "example.com" && draft.dice.percent(30))
-            .then(|| draft.dice.size(0, draft.replicas.max(0) + 2)),
+            .then(|| draft.dice.replicas(0, draft.replicas.max(0) + 2)),
         scale_down_order: draft.dice.pick(&[
             ScaleDownOrder::ReplicaSet,
             ScaleDownOrder::Newest,
@@ -71,8 +71,8 @@ fn sizes(draft: &mut Draft) {
     let dice = &mut draft.dice;
     draft.min = dice.weighted(&[(8, 1), (3, 2), (2, 3), (1, 10)]);
     let room = dice.weighted(&[(1, 0), (1, 1), (6, 9), (4, 30), (2, 100), (1, 1000)]);
-    draft.max = draft.min + dice.size(0, room);
-    let between = dice.size(draft.min, draft.max.min(draft.min + 40));
+    draft.max = draft.min + dice.replicas(0, room);
+    let between = dice.replicas(draft.min, draft.max.min(draft.min + 40));
     draft.replicas = dice.weighted(&[
         (12, between),
         (3, draft.min),
@@ -102,7 +102,7 @@ fn pod_spec(draft: &mut Draft) -> PodSpec {
         spec.requests = Some(requests);
         if draft.dice.percent(45) {
             let resource = draft.dice.below(2) as usize;
-            nobody_requests(draft, &mut spec, resource);
+            has_no_requests(draft, &mut spec, resource);
         }
     }
     if draft.dice.percent(5) {
@@ -112,7 +112,7 @@ fn pod_spec(draft: &mut Draft) -> PodSpec {
 }
 
 /// Returns true if neither the pod nor any of its containers requests a resource.
-fn nobody_requests(draft: &mut Draft, spec: &mut PodSpec, resource: usize) {
+fn has_no_requests(draft: &mut Draft, spec: &mut PodSpec, resource: usize) {
     let name = super::RESOURCES[resource];
     let own = spec.requests.iter_mut();
     let containers = spec.containers.iter_mut().chain(&mut spec.init_containers);
@@ -159,7 +159,7 @@ fn containers(draft: &mut Draft) -> Vec<Container> {
     containers
 }
 
-/// The pods' labels, and the selector of the scale: mostly one that fits.
+/// The pods' labels, and the selector of the scale, which usually matches them.
 fn labels(draft: &mut Draft) -> (BTreeMap<String, String>, Arc<str>) {
     let mut labels = BTreeMap::from([("app".to_owned(), NAME.to_owned())]);
     if draft.dice.percent(15) {
@@ -181,7 +181,7 @@ fn labels(draft: &mut Draft) -> (BTreeMap<String, String>, Arc<str>) {
     (labels, selector)
 }
 
-/// Pods that come up around the delays that the controller knows.
+/// Pods that start around the controller's delays.
 fn startup(draft: &mut Draft) -> Startup {
     let delay = draft.flags.initial_readiness_delay;
     let init = draft.flags.cpu_initialization_period;

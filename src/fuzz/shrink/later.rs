@@ -36,7 +36,7 @@ impl Work<'_> {
                 }
             }
         }
-        // At another size it might fail at once.
+        // With other replicas it might fail at once.
         for size in self.sizes() {
             let mut tree = self.tree.clone();
             tree["workload"]["replicas"] = json!(size);

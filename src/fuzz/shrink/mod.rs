@@ -1,10 +1,10 @@
 //! Shrinks a failing scenario to a small one that fails in the same way.
 //!
-//! It works on the tree that a scenario file is, and so knows nothing of metrics, pods or policies:
-//! it cuts the end off, moves everything to an earlier time, takes entries and fields away, and
-//! makes numbers simpler. What then makes no sense, the parser of scenarios refuses; what makes
-//! sense is tried. Every step makes the tree simpler by one measure, so it comes to an end: fewer
-//! ticks come first, since they are what a person has to go through.
+//! It works on the tree of a scenario file, without knowledge of metrics, pods or policies: it cuts
+//! off the end, moves everything to an earlier time, removes entries and fields, and simplifies
+//! numbers. The parser of scenarios rejects invalid results, and the others are tried. Every step
+//! makes the tree simpler by one measure, so it terminates. Fewer ticks count most, since a person
+//! must read them.
 
 mod later;
 mod signals;
@@ -124,7 +124,7 @@ impl Work<'_> {
 
     /// Removes everything after the failure.
     fn cut_the_end(&mut self) {
-        // What would happen later is then in the way.
+        // Later events are obstacles then.
         if !self.take(simpler::until(&self.tree, self.seen.at)) {
             let mut tree = self.tree.clone();
             tree["until"] = Value::from(self.seen.at.to_string());

@@ -163,13 +163,13 @@ pub(super) fn remove(map: &mut Value, name: &str) {
 /// The tree with an earlier end, and without later actions.
 pub(super) fn until(tree: &Value, end: Time) -> Value {
     let mut tree = tree.clone();
-    retain_happenings(&mut tree, |at| at <= end);
+    retain_events(&mut tree, |at| at <= end);
     tree["until"] = Value::from(end.to_string());
     tree
 }
 
 /// Removes actions at other times.
-fn retain_happenings(tree: &mut Value, keep: impl Fn(Time) -> bool) {
+fn retain_events(tree: &mut Value, keep: impl Fn(Time) -> bool) {
     if let Some(Value::Array(entries)) = tree.get_mut("timeline") {
         entries.retain(|entry| {
             let at = span("at", &entry["at"]).unwrap_or(Span::ZERO);

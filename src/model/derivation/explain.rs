@@ -1,5 +1,5 @@
-//! A [`Derivation`] in words: one line for a table or a report, or every step for somebody who
-//! wants to understand it. What metrics say is in `explain_metric`.
+//! A [`Derivation`] as text: in one line for tables and reports, or step by step. `explain_metric`
+//! explains single metrics.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::model::api::{ScalingPolicyType, SelectPolicy};
 use crate::model::time::Span;
 
 impl Derivation {
-    /// All in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7
+    /// The derivation in one line: `resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7
     /// recommended at t=15s, 45s old, window 5m -> 7`.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -19,12 +19,12 @@ impl Derivation {
         let current = self.current_replicas.unwrap_or(0);
         match self.branch {
             Branch::NoScale => parts.push("scale not read".to_owned()),
-            Branch::Disabled => parts.push("size 0 -> disabled".to_owned()),
+            Branch::Disabled => parts.push("0 replicas -> disabled".to_owned()),
             Branch::AboveMax => {
-                parts.push(format!("size {current} above max {0} -> {0}", self.max_replicas));
+                parts.push(format!("{current} replicas above max {0} -> {0}", self.max_replicas));
             }
             Branch::BelowMin => {
-                parts.push(format!("size {current} below min {0} -> {0}", self.min_replicas));
+                parts.push(format!("{current} replicas below min {0} -> {0}", self.min_replicas));
             }
             Branch::NoMetrics | Branch::Metrics => {
                 parts.extend(self.metrics.iter().map(MetricDerivation::summary));
@@ -59,15 +59,15 @@ impl Derivation {
         format!("limit: {bound} -> {}", limits.result)
     }
 
-    /// In a word or two what kept the size from following the metrics, if something did.
+    /// The reason, in a word or two, why the replicas do not follow the metrics.
     #[must_use]
     pub fn limited_by(&self) -> Option<&'static str> {
         match self.branch {
             Branch::NoScale => return Some("no scale"),
-            Branch::Disabled => return Some("size 0"),
+            Branch::Disabled => return Some("0 replicas"),
             Branch::AboveMax => return Some("max"),
             Branch::BelowMin => return Some("min"),
-            // Before any metric was asked for.
+            // Before the query of any metric.
             Branch::NoMetrics if self.metrics.is_empty() => return Some("selector"),
             Branch::NoMetrics => return Some("metrics failed"),
             Branch::Metrics => {}
@@ -109,40 +109,43 @@ impl Derivation {
         }
     }
 
-    /// What goes on to the limits: the proposal, or what a stabilization window made of it.
+    /// The recommendation before the limits: the proposal after stabilization.
     fn stabilized(&self) -> Option<i32> {
         self.stabilization.map(|it| it.result).or(self.proposal)
     }
 
-    /// The size that a stabilization window made of the proposal, if it is another one.
+    /// The recommendation after stabilization, if it differs from the proposal.
     #[must_use]
     pub fn held_by_window(&self) -> Option<i32> {
         let held = self.stabilization?.result;
         (self.branch == Branch::Metrics && self.proposal != Some(held)).then_some(held)
     }
 
-    /// Every step, one sentence or more each.
+    /// Every step, in one or more sentences each.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
         let Some(current) = self.current_replicas else {
             let error = self.error.as_ref().map_or("", |error| error.as_str());
             return vec![format!(
-                "The scale of the target can't be read ({error}). Nothing is done."
+                "The target's scale can't be read ({error}). The reconcile ends."
             )];
         };
         let (min, max) = (self.min_replicas, self.max_replicas);
-        let mut steps = vec![format!("The size is {current}; it may be {min} to {max}.")];
+        let mut steps =
+            vec![format!("The target has {current} replicas; {min} to {max} are allowed.")];
         match self.branch {
             Branch::Disabled => steps.push(
-                "A size of 0 that the controller did not bring about switches it off.".to_owned(),
+                "Scaling is disabled: the target has 0 replicas, and the controller did not scale \
+                 it to 0."
+                    .to_owned(),
             ),
             Branch::AboveMax => steps.push(format!(
-                "{current} is more than the largest size allowed: the size becomes {max}, whatever \
-                 metrics, policies and windows say."
+                "{current} is more than maxReplicas: {max} replicas are desired, regardless of \
+                 metrics, policies and windows."
             )),
             Branch::BelowMin => steps.push(format!(
-                "{current} is less than the smallest size allowed: the size becomes {min}, \
-                 whatever metrics, policies and windows say."
+                "{current} is less than minReplicas: {min} replicas are desired, regardless of \
+                 metrics, policies and windows."
             )),
             _ => {}
         }
@@ -156,7 +159,7 @@ impl Derivation {
             steps.push(format!("The largest proposal wins: {proposal}, from {}.", winner.title()));
         }
         if self.branch == Branch::Metrics && self.winner.is_none() {
-            steps.push("No metric proposes more than 0, so 0 is what goes on.".to_owned());
+            steps.push("No metric proposes more than 0, so the proposal is 0.".to_owned());
         }
         if let Some(stabilization) = &self.stabilization {
             steps.push(stabilization.explain(self.proposal.unwrap_or(0), current));
@@ -166,12 +169,12 @@ impl Derivation {
         }
         steps.extend(self.forbidden.map(Forbidden::explain));
         if let Some(error) = &self.error {
-            steps.push(format!("It ends with an error: {error}."));
+            steps.push(format!("The reconcile ends with an error: {error}."));
         }
         steps.push(if self.rescaled {
-            format!("The size is changed from {current} to {}.", self.desired_replicas)
+            format!("The target is scaled from {current} to {} replicas.", self.desired_replicas)
         } else {
-            format!("The size stays {current}.")
+            format!("The target stays at {current} replicas.")
         });
         steps
     }
@@ -179,8 +182,8 @@ impl Derivation {
     fn explain_limits(&self, limits: &Limits, current: i32, steps: &mut Vec<String>) {
         match &limits.rate {
             Some(RateLimit::Legacy(limit)) => steps.push(format!(
-                "Without behavior, a size of {current} may grow to {limit} at once (twice the \
-                 size, or 4 if that is more)."
+                "Without behavior, {current} replicas may increase to at most {limit} (twice as \
+                 many, or 4 if that is more)."
             )),
             Some(RateLimit::Policies { up, select, policies, limit }) => {
                 explain_policies(*up, *select, policies, *limit, steps);
@@ -190,10 +193,10 @@ impl Derivation {
         let stabilized = self.stabilized().unwrap_or(limits.result);
         if stabilized != limits.result {
             let why = match limits.reason {
-                "TooManyReplicas" => format!("the largest size is {}", self.max_replicas),
-                "TooFewReplicas" => format!("the smallest size is {}", self.min_replicas),
-                "ScaleUpLimit" => "it may not grow faster".to_owned(),
-                _ => "it may not shrink faster".to_owned(),
+                "TooManyReplicas" => format!("maxReplicas is {}", self.max_replicas),
+                "TooFewReplicas" => format!("minReplicas is {}", self.min_replicas),
+                "ScaleUpLimit" => "the rate of scaling up is limited".to_owned(),
+                _ => "the rate of scaling down is limited".to_owned(),
             };
             steps.push(format!(
                 "{stabilized} becomes {}: {why} ({}).",
@@ -214,14 +217,14 @@ impl Forbidden {
     }
 
     fn explain(self) -> String {
-        let verb = match (self.up, self.down) {
-            (true, true) => "may neither grow nor shrink",
-            (true, false) => "may not grow",
-            (false, true) => "may not shrink",
-            (false, false) => "may grow and shrink",
+        let rule = match (self.up, self.down) {
+            (true, true) => "neither scaling up nor scaling down is allowed",
+            (true, false) => "scaling up is not allowed",
+            (false, true) => "scaling down is not allowed",
+            (false, false) => "scaling up and down is allowed",
         };
         format!(
-            "The size was last changed at t={}; by the time of the metric, t={}, it {verb}.",
+            "The target was last scaled at t={}. At the time of the metric, t={}, {rule}.",
             self.since.since_start(),
             self.timestamp.since_start()
         )
@@ -243,7 +246,8 @@ impl Stabilization {
         }
     }
 
-    /// A window that could have held the change and did not: nothing in it is beyond the proposal.
+    /// A window that had no effect on the change, because no recommendation in it is beyond the
+    /// proposal.
     fn held_nothing(&self, current: i32) -> Option<String> {
         let (window, which) = match self.result.cmp(&current) {
             Ordering::Less => (self.down_window, "highest"),
@@ -256,9 +260,9 @@ impl Stabilization {
         Some(match self.extreme {
             Some(HeldBy { replicas, at, .. }) => {
                 let at = at.since_start();
-                format!("window {window} holds nothing: its {which} is {replicas}, of t={at}")
+                format!("window {window} has no effect: its {which} is {replicas}, of t={at}")
             }
-            None => format!("window {window} holds nothing: it is empty"),
+            None => format!("window {window} has no effect: it is empty"),
         })
     }
 
@@ -271,12 +275,12 @@ impl Stabilization {
         let (seen, result) = (self.considered, self.result);
         let plural = if seen == 1 { "" } else { "s" };
         let begin =
-            format!("Stabilization ({windows}) looks at {seen} earlier recommendation{plural}");
+            format!("Stabilization ({windows}) considers {seen} earlier recommendation{plural}");
         match self.held_by {
             Some(HeldBy { replicas, at, age, up }) => {
                 let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
                 let stays = if result == current && result != replicas {
-                    format!(", so the size stays {current}")
+                    format!(", so the target stays at {current}")
                 } else {
                     String::new()
                 };
@@ -290,7 +294,7 @@ impl Stabilization {
                     let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
                     format!("; the {which} is {replicas}, of t={at}, {age} ago")
                 });
-                format!("{begin}{}, and leaves {proposal} as it is.", extreme.unwrap_or_default())
+                format!("{begin}{}, and keeps {proposal}.", extreme.unwrap_or_default())
             }
             None => format!("{begin}: {proposal} becomes {result}."),
         }
@@ -304,9 +308,9 @@ fn explain_policies(
     limit: i32,
     steps: &mut Vec<String>,
 ) {
-    let (direction, verb) = if up { ("up", "grow") } else { ("down", "shrink") };
+    let direction = if up { "up" } else { "down" };
     if select == SelectPolicy::Disabled {
-        steps.push(format!("Scaling {direction} is disabled: the size stays {limit}."));
+        steps.push(format!("Scaling {direction} is disabled: the replicas stay at {limit}."));
         return;
     }
     for PolicyDerivation { policy, added, removed, period_start, proposed } in policies {
@@ -315,13 +319,14 @@ fn explain_policies(
             ScalingPolicyType::Percent => "percent",
         };
         steps.push(format!(
-            "Policy: {} {unit} in {} s. In that time {added} pods were added and {removed} \
-             removed, so it began at {period_start}, and the size may {verb} to {proposed}.",
+            "Policy: {} {unit} per {} s. In this period {added} pods were added and {removed} \
+             removed, so it began with {period_start}; scaling {direction} to {proposed} is \
+             allowed.",
             policy.value, policy.period_seconds
         ));
     }
     if policies.len() > 1 {
-        let which = if select == SelectPolicy::Min { "least" } else { "most" };
-        steps.push(format!("The policy that allows the {which} change counts: {limit}."));
+        let which = if select == SelectPolicy::Min { "smallest" } else { "largest" };
+        steps.push(format!("The policy that allows the {which} change applies: {limit}."));
     }
 }

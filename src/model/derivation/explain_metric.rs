@@ -1,4 +1,4 @@
-//! What one metric says, in words: part of `explain`.
+//! The derivation of one metric as text: part of `explain`.
 
 use std::fmt::{self, Write};
 
@@ -6,8 +6,19 @@ use super::{Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Within;
 
+/// A total that is divided by the pods.
+struct Spread {
+    /// The target for each pod.
+    target: i64,
+    /// `status.replicas` of the scale.
+    replicas: i32,
+    /// The current replicas.
+    current: i32,
+    proposal: i32,
+}
+
 impl MetricDerivation {
-    /// What people call it: `cpu`, `cpu of container app`, `rps of Ingress main`.
+    /// The name for people: `cpu`, `cpu of container app`, `rps of Ingress main`.
     #[must_use]
     pub fn title(&self) -> String {
         let name = &self.name;
@@ -18,7 +29,7 @@ impl MetricDerivation {
         }
     }
 
-    /// Whether it is one total, and not a sum over pods.
+    /// Returns true if the metric is one total rather than a sum over pods.
     #[must_use]
     pub fn is_total(&self) -> bool {
         matches!(self.source, Source::Object(_) | Source::External)
@@ -49,7 +60,7 @@ impl MetricDerivation {
         if let Some(proposal) = self.proposal {
             text.push_str(match self.path {
                 Path::WithinTolerance => ", within tolerance",
-                Path::SecondWithinTolerance => ", refilled within tolerance",
+                Path::SecondWithinTolerance => ", recalculated within tolerance",
                 Path::SecondReversed | Path::CountReversed => ", direction would change",
                 Path::Failed
                 | Path::Ready
@@ -65,7 +76,7 @@ impl MetricDerivation {
 
     fn summarize_pods(&self, usage: &Usage, text: &mut String) {
         if let Some(second) = &usage.second {
-            let _ = write!(text, ", refilled {}", Ratio(second.ratio));
+            let _ = write!(text, ", recalculated {}", Ratio(second.ratio));
         }
         let _ = write!(text, ", {} ready", self.pods.ready);
         for (count, what) in [
@@ -85,7 +96,7 @@ impl MetricDerivation {
             (Some(replicas), _) => {
                 let _ = write!(text, ", {} over {replicas} pods", milli(usage.total));
             }
-            (None, Path::FromZero) => text.push_str(", from size 0"),
+            (None, Path::FromZero) => text.push_str(", from 0 replicas"),
             (None, Path::Ready) => {
                 let _ = write!(text, ", {} ready", self.pods.ready);
             }
@@ -93,7 +104,7 @@ impl MetricDerivation {
         }
     }
 
-    /// The steps from what was measured to a proposal.
+    /// The steps from the values to a proposal.
     pub(super) fn explain(&self, current: i32, steps: &mut Vec<String>) {
         if let Some(error) = &self.error {
             steps.push(format!("Metric {} fails: {error}.", self.title()));
@@ -108,8 +119,8 @@ impl MetricDerivation {
         }
         if proposal == i32::MIN {
             steps.push(format!(
-                "Upstream makes a 32-bit integer of a number that does not fit into one, or that \
-                 is none: {proposal} comes out."
+                "Upstream converts a number that is out of range, or not a number, to a 32-bit \
+                 integer: the result is {proposal}."
             ));
         }
     }
@@ -117,21 +128,21 @@ impl MetricDerivation {
     fn explain_pods(&self, usage: &Usage, current: i32, proposal: i32, steps: &mut Vec<String>) {
         let (name, pods) = (self.title(), &self.pods);
         steps.push(format!(
-            "Metric {name}: {} pods count, {} are not ready, {} have no metric, {} are failed or \
-             terminating.",
+            "Metric {name}: {} pods are counted, {} are not ready, {} have no metric, {} are \
+             failed or terminating.",
             pods.ready, pods.unready, pods.missing, pods.ignored
         ));
         if self.source == Source::Pods {
             steps.push(
-                "Of a custom metric, each pod counts that has a value and is past Pending: whether \
-                 it is ready does not matter."
+                "For a custom metric, each pod with a value that is not Pending is counted, ready \
+                 or not."
                     .to_owned(),
             );
         }
         if pods.unknown > 0 && !matches!(self.target, Target::Utilization(_)) {
             steps.push(format!(
-                "{} more values are of pods that the controller does not know; they count in the \
-                 average.",
+                "{} more values belong to pods that the controller does not know; they count in \
+                 the average.",
                 pods.unknown
             ));
         }
@@ -145,8 +156,8 @@ impl MetricDerivation {
     fn explain_usage(&self, usage: &Usage) -> String {
         match self.target {
             Target::Utilization(target) => format!(
-                "They use {} of the {} that they request: {}% of it, rounded down; {target}% is \
-                 wanted. The ratio is {}.",
+                "They use {} of the requested {}: {}%, rounded down; the target is {target}%. The \
+                 ratio is {}.",
                 milli(usage.total),
                 milli(usage.requests),
                 usage.utilization.unwrap_or(0),
@@ -155,7 +166,7 @@ impl MetricDerivation {
             Target::AverageValue(target) => {
                 let verb = if self.source == Source::Pods { "have" } else { "use" };
                 format!(
-                    "They {verb} {} in all, {} each; {} is wanted. The ratio is {}.",
+                    "They {verb} {} in total, {} each; the target is {}. The ratio is {}.",
                     milli(usage.total),
                     milli(usage.average),
                     milli(target),
@@ -176,12 +187,12 @@ impl MetricDerivation {
                  {proposal}."
             ),
             (Path::SecondReversed, _) => format!(
-                "With these pods the size would change in the other direction: {name} proposes no \
+                "With these pods, scaling would be in the other direction: {name} proposes no \
                  change, {proposal}."
             ),
             (Path::CountReversed, Some(second)) => format!(
-                "That makes {} of {} pods, which is against the direction of the ratio with a size \
-                 of {current}: {name} proposes no change, {proposal}.",
+                "That makes {} for {} pods, which is against the direction of the ratio with \
+                 {current} replicas: {name} proposes no change, {proposal}.",
                 second.proposal, second.pods
             ),
             (_, Some(second)) => format!(
@@ -199,12 +210,12 @@ impl MetricDerivation {
         }
     }
 
-    /// What the tolerance lets through: `0.9 to 1.1`.
+    /// The ratios within the tolerance: `0.9 to 1.1`.
     fn bounds(&self, ratio: f64) -> String {
         let (down, up) = self.tolerances;
         match self.within {
             Within::Bounds => format!("{} to {}", Ratio(1.0 - down), Ratio(1.0 + up)),
-            // In full: what is lost in the difference decides at the edge.
+            // In full, because the rounding of the difference is decisive at the edge.
             Within::Distance => {
                 format!("{up} on either side of 1 (the ratio is {} away)", (1.0 - ratio).abs())
             }
@@ -217,18 +228,18 @@ impl MetricDerivation {
             let count = self.pods.missing;
             filled.push(match second.missing_as {
                 Some(Filled::Percent(percent)) => {
-                    format!("{count} without metric as using {percent}% of their request")
+                    format!("{count} without a metric as using {percent}% of their requests")
                 }
-                Some(Filled::Target) => format!("{count} without metric as using the target"),
-                Some(Filled::Zero) => format!("{count} without metric as using nothing"),
-                None => format!("{count} without metric not at all"),
+                Some(Filled::Target) => format!("{count} without a metric as using the target"),
+                Some(Filled::Zero) => format!("{count} without a metric as using nothing"),
+                None => format!("{count} without a metric not at all"),
             });
         }
         if second.unready_as_zero {
             filled.push(format!("{} that are not ready as using nothing", self.pods.unready));
         }
         format!(
-            "To be cautious, pods count besides: {}. The ratio of these {} pods is {}.",
+            "As a precaution, more pods are counted: {}. The ratio of these {} pods is {}.",
             filled.join(", "),
             second.pods,
             Ratio(second.ratio)
@@ -239,76 +250,74 @@ impl MetricDerivation {
         let (title, total) = (self.title(), milli(usage.total));
         steps.push(match usage.series {
             Some(1) => format!("Metric {title} has one series; its value is {total}."),
-            Some(series) => format!("Metric {title} has {series} series; they sum up to {total}."),
+            Some(series) => format!("Metric {title} has {series} series; their sum is {total}."),
             None => format!("Metric {title} is {total}."),
         });
         if usage.series.is_some() && usage.total == i64::MAX {
             steps.push(
-                "That is the most that a sum can be: upstream takes it for one that is too large, \
-                 and with an average value as the target for each negative one."
+                "That is the largest sum: upstream uses it for sums that are too large and, with \
+                 an average value as the target, for negative sums."
                     .to_owned(),
             );
         }
         match (self.target, usage.status_replicas) {
             (Target::AverageValue(target), Some(replicas)) => {
-                self.explain_spread(usage, (target, replicas), steps);
-                self.explain_spread_proposal(usage, (target, replicas), (current, proposal), steps);
+                let spread = Spread { target, replicas, current, proposal };
+                self.explain_spread(usage, &spread, steps);
+                self.explain_spread_proposal(usage, &spread, steps);
             }
             (Target::Value(target), _) => {
                 let ratio = Ratio(usage.ratio);
-                steps.push(format!("{} is wanted in all. The ratio is {ratio}.", milli(target)));
+                steps.push(format!(
+                    "The target is {} in total. The ratio is {ratio}.",
+                    milli(target)
+                ));
                 self.explain_whole_proposal(usage, proposal, steps);
             }
             _ => {}
         }
     }
 
-    fn explain_spread(&self, usage: &Usage, on: (i64, i32), steps: &mut Vec<String>) {
-        let (target, replicas) = on;
+    fn explain_spread(&self, usage: &Usage, spread: &Spread, steps: &mut Vec<String>) {
+        let Spread { target, replicas, .. } = *spread;
         let (wanted, ratio) = (milli(target), Ratio(usage.ratio));
         steps.push(if replicas == 0 {
             format!(
-                "{wanted} is wanted for each pod. There are none (status.replicas of the target is \
-                 0), so the total is divided by 0: the ratio is {ratio}, and the status shows {} \
-                 as the average.",
+                "The target is {wanted} per pod. There are no pods (status.replicas of the target \
+                 is 0), so the total is divided by 0: the ratio is {ratio}, and the status shows \
+                 {} as the average.",
                 milli(usage.average)
             )
         } else {
             format!(
-                "Over the {replicas} pods that there are (status.replicas of the target, ready or \
-                 not) that makes {} each; {wanted} is wanted. The ratio is {ratio}.",
+                "Over {replicas} pods (status.replicas of the target, ready or not), that makes {} \
+                 each; the target is {wanted}. The ratio is {ratio}.",
                 milli(usage.average)
             )
         });
     }
 
-    fn explain_spread_proposal(
-        &self,
-        usage: &Usage,
-        on: (i64, i32),
-        sizes: (i32, i32),
-        steps: &mut Vec<String>,
-    ) {
-        let ((target, replicas), (current, proposal)) = (on, sizes);
+    fn explain_spread_proposal(&self, usage: &Usage, spread: &Spread, steps: &mut Vec<String>) {
+        let Spread { target, replicas, current, proposal } = *spread;
         let (name, bounds) = (self.title(), self.bounds(usage.ratio));
         if self.path == Path::WithinTolerance {
             steps.push(format!(
-                "That is within the tolerance, {bounds}: {name} proposes the pods that \
-                 there are, {proposal}."
+                "That is within the tolerance, {bounds}: {name} proposes the present \
+                 pods, {proposal}."
             ));
             if replicas != current {
                 steps.push(format!(
-                    "Mind that this is status.replicas, not the size of {current} that the target \
-                     wants at present: as long as the two differ, a metric that is on target \
-                     changes the size."
+                    "Note that this is status.replicas, not spec.replicas, which is {current}: \
+                     while the two differ, a metric that is on target changes the replicas."
                 ));
             }
             return;
         }
-        let capped = if proposal == i32::MAX { ", cut to the most that a size can be" } else { "" };
+        let capped =
+            if proposal == i32::MAX { ", limited to the largest 32-bit integer" } else { "" };
         steps.push(format!(
             "That is outside the tolerance, {bounds}: {name} proposes {} / {}, rounded \
-             up{capped}: {proposal}. How many pods there are plays no part in it.",
+             up{capped}: {proposal}. The number of pods does not matter.",
             milli(usage.total),
             milli(target)
         ));
@@ -317,10 +326,11 @@ impl MetricDerivation {
     fn explain_whole_proposal(&self, usage: &Usage, proposal: i32, steps: &mut Vec<String>) {
         let (name, bounds) = (self.title(), self.bounds(usage.ratio));
         let (ratio, ready) = (Ratio(usage.ratio), self.pods.ready);
-        let capped = if proposal == i32::MAX { ", cut to the most that a size can be" } else { "" };
+        let capped =
+            if proposal == i32::MAX { ", limited to the largest 32-bit integer" } else { "" };
         steps.push(match self.path {
             Path::FromZero => format!(
-                "With a size of 0 there are no pods to multiply it with and no tolerance: {name} \
+                "With 0 replicas there are no pods to multiply it with and no tolerance: {name} \
                  proposes the ratio, rounded up: {proposal}."
             ),
             Path::WithinTolerance => format!(
@@ -329,11 +339,11 @@ impl MetricDerivation {
             ),
             _ => format!(
                 "That is outside the tolerance, {bounds}: {name} proposes {ratio} × {ready} \
-                 pods that run and are ready, rounded up{capped}: {proposal}."
+                 running and ready pods, rounded up{capped}: {proposal}."
             ),
         });
         if self.path == Path::Ready && ready == 0 {
-            steps.push("As no pod is ready, that is 0, however large the ratio is.".to_owned());
+            steps.push("No pod is ready, so that is 0 for any ratio.".to_owned());
         }
     }
 }
@@ -365,8 +375,8 @@ impl fmt::Display for Compared<'_> {
     }
 }
 
-/// A ratio with four digits behind the point at most; with all of them where it is nearly a round
-/// number, since it is then probably at an edge, and on one side of it.
+/// A ratio with at most four decimals. Ratios close to a round number are shown with all decimals,
+/// because they are probably at an edge, and the last decimals show on which side.
 struct Ratio(f64);
 
 impl fmt::Display for Ratio {

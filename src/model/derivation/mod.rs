@@ -211,7 +211,7 @@ pub enum Path {
 pub struct Forbidden {
     /// When the replicas were changed.
     pub since: Time,
-    /// The time that the windows are held against: that of the metric that won.
+    /// The time to compare the windows with: the time of the winning metric.
     pub timestamp: Time,
     /// Whether scaling up is still forbidden.
     pub up: bool,

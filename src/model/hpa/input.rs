@@ -1,4 +1,4 @@
-//! What the controller sees of the cluster when it reconciles an HPA.
+//! The controller's view of the cluster when it reconciles an HPA.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the controller remembers of an HPA from one reconcile to the next.
+//! The controller's memory of an HPA between reconciles.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::selector_store::ParsedSelector;
 use crate::model::derivation::HeldBy;
 use crate::model::time::Time;
 
-/// What the controller remembers of one HPA. It is lost when the controller restarts, and kept when
-/// the HPA is deleted and created again before its key is processed.
+/// The controller's memory of one HPA. It is lost when the controller restarts, and kept when the
+/// HPA is deleted and created again before its key is processed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     /// Proposals before normalization. Empty before the first one.

@@ -14,7 +14,7 @@ use crate::model::time::Span;
 pub struct Change {
     /// The release that introduced it.
     pub since: Release,
-    /// What changed, in one line.
+    /// The change, in one line.
     pub what: &'static str,
     /// Its source: the pull request, the issue or the file.
     pub link: &'static str,

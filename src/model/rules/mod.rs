@@ -1,6 +1,7 @@
-//! What differs between Kubernetes releases; the only folder that names one. The algorithm matches
-//! on the fields of [`Rules`], never on a release. Each row of [`CHANGES`] is one observable change
-//! of [`Release::supported`], oldest first, with the release that introduced it and its source.
+//! The differences between Kubernetes releases; the only folder that names one. The algorithm
+//! matches on the fields of [`Rules`], never on a release. Each row of [`CHANGES`] is one
+//! observable change of [`Release::supported`], oldest first, with the release that introduced it
+//! and its source.
 
 mod admission;
 mod changes;
@@ -44,7 +45,7 @@ pub struct Rules {
     pub scale: ScaleRules,
     /// How metrics become a proposal.
     pub metrics: MetricRules,
-    /// Which pods count, and as what.
+    /// The pods that count, and their groups.
     pub pods: PodRules,
     /// How a proposal becomes the desired replicas.
     pub normalization: NormalizationRules,

@@ -1,6 +1,6 @@
 //! Rules of the step from a proposal to the desired replicas: windows, policies and limits.
 
-/// What prevents another change of the replicas for some time, if the HPA has no `behavior`.
+/// The delay before another change of the replicas, if the HPA has no `behavior`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Windows {
     /// After a change, scaling up is forbidden for some time, and scaling down for another.
@@ -37,7 +37,7 @@ pub enum BehaviorWindows {
 /// How a proposal becomes the desired replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NormalizationRules {
-    /// What prevents another change for some time.
+    /// The delay before another change.
     pub windows: Windows,
     /// The order in which limits are applied.
     pub limits: LimitOrder,

@@ -13,7 +13,7 @@ pub enum Unready {
     JustStarted,
 }
 
-/// Which pods count, and as what.
+/// The pods that count, and their groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PodRules {
     /// Which pods are not ready.

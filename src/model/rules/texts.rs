@@ -39,11 +39,11 @@ pub struct TextRules {
     pub resource_is_named: bool,
     /// Whether an error names the metrics API that returned nothing.
     pub metrics_api_is_named: bool,
-    /// What a failed metric of pods is called.
+    /// The name of a failed metric of pods.
     pub pods_metric: &'static str,
-    /// What an unavailable value is called if the target is an average.
+    /// The name of an unavailable value if the target is an average.
     pub average: &'static str,
-    /// What a resource metric without a target lacks.
+    /// The missing part of a resource metric without a target.
     pub no_target: &'static str,
     /// The error if no counted pod has metrics, for a utilization.
     pub no_metrics: &'static str,
@@ -59,7 +59,7 @@ pub struct TextRules {
     pub unknown_kind_is_quoted: bool,
     /// How `successfully` is spelled.
     pub successfully: &'static str,
-    /// Whether too few replicas have a message of their own, and not that of the upper limit.
+    /// Whether too few replicas have their own message rather than the message of the upper limit.
     pub too_few_is_explained: bool,
     /// Whether the utilization of a container is reported as container utilization.
     pub container_utilization_is_named: bool,

@@ -79,7 +79,7 @@ impl Selector {
         Selector { requirements, nothing: false }
     }
 
-    /// Whether its text is empty. That of a selector that matches nothing is, too.
+    /// Returns true if its text is empty, as it also is for a selector that matches nothing.
     #[must_use]
     pub fn is_without_requirements(&self) -> bool {
         self.requirements.is_empty()

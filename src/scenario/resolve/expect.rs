@@ -37,7 +37,7 @@ pub(super) fn resolve(
         let at = at.index(index);
         let hpa = typed.hpa.as_deref().map(|name| hpas.named(name, at.key("hpa"), problems));
         if typed.at_most.is_some() && hpa.is_none() && hpas.scale_different_targets() {
-            let hint = "say of which HPA by `hpa: NAME`";
+            let hint = "add `hpa: NAME`";
             problems.hint(at.key("atMost"), "the HPAs scale different targets", hint);
         }
         let releases = typed.releases;
@@ -112,7 +112,7 @@ fn tick_of(
     match most_ticks {
         Some(most) if tick > most => {
             let what = format!("there is no tick {tick}: the scenario ends after at most {most}");
-            problems.hint(at, what, "let it run longer by `until`");
+            problems.hint(at, what, "increase `until`");
             None
         }
         _ => Some(When::Tick(tick)),
@@ -138,7 +138,7 @@ fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> 
         return at_most(bound, at.key("atMost"), problems);
     }
     if given.is_empty() {
-        problems.plain(at, format!("nothing is expected: give one of {}", WHATS.join(", ")));
+        problems.plain(at, format!("no expected value: set at least one of {}", WHATS.join(", ")));
         return None;
     }
     let numbers = [

@@ -91,7 +91,7 @@ impl Hpas {
         for (index, hpa) in self.list.iter().enumerate().skip(1) {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
-                let what = format!("another HPA is named `{}`, too", hpa.name);
+                let what = format!("another HPA is also named `{}`", hpa.name);
                 problems.add(Problem { what, ..self.places[index].clone() });
             }
             let first = &self.list[0].namespace;
@@ -436,7 +436,7 @@ fn decoded(
     let decoded = Autoscaler::new(manifest, api_version);
     if let Err(why) = &decoded {
         let at = at.key("metadata").key("annotations");
-        problems.plain(at, format!("the API server refuses this HPA: {why}"));
+        problems.plain(at, format!("the API server rejects this HPA: {why}"));
     }
     decoded.ok()
 }
@@ -460,7 +460,7 @@ fn valid(
     for error in errors {
         // Of a target that is not supported, that is said already.
         if target_is_known || !error.field.starts_with("spec.scaleTargetRef") {
-            let what = format!("the API server refuses this HPA: {error}");
+            let what = format!("the API server rejects this HPA: {error}");
             problems.plain(at.follow(&error.field), what);
         }
     }

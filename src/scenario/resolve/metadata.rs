@@ -32,8 +32,8 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
     if let Some(namespace) = &metadata.namespace
         && !is_dns1123_label(namespace).is_empty()
     {
-        let what = format!("{namespace:?} is no namespace");
-        let hint = "lower case letters, digits and `-`, at most 63; or leave it out";
+        let what = format!("{namespace:?} is not a valid namespace");
+        let hint = "use at most 63 lower case letters, digits and `-`; or remove the field";
         problems.hint(at.key("namespace"), what, hint);
     }
     texts(at, metadata, problems);
@@ -52,7 +52,11 @@ pub(super) fn of_an_edit(at: At<'_>, metadata: &Metadata, problems: &mut Problem
     for field in others {
         if at.key(field).node().is_some() {
             let what = format!("`metadata.{field}` can't be edited here");
-            problems.hint(at.key_position(field), what, "labels and annotations can");
+            problems.hint(
+                at.key_position(field),
+                what,
+                "only labels and annotations can be edited",
+            );
         }
     }
 }
@@ -60,10 +64,10 @@ pub(super) fn of_an_edit(at: At<'_>, metadata: &Metadata, problems: &mut Problem
 fn refuse(field: &str, at: At<'_>, problems: &mut Problems) {
     if NOT_PLAYED.contains(&field) {
         let what = format!("`metadata.{field}` of an HPA is not supported");
-        problems.hint(at, what, "take it out: the controller does not look at it");
+        problems.hint(at, what, "remove it: the controller does not use it");
     } else {
-        let what = format!("the API server sets `metadata.{field}`, and refuses this one");
-        problems.hint(at, what, "take it out; `kubectl get -o yaml` writes such fields");
+        let what = format!("the API server sets `metadata.{field}`, and rejects this one");
+        problems.hint(at, what, "remove it; `kubectl get -o yaml` writes such fields");
     }
 }
 
@@ -86,14 +90,14 @@ fn texts(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
     for (key, value) in metadata.labels.iter().flat_map(|labels| &labels.0) {
         let at = at.key("labels").key(key);
         for error in is_label_key(key).into_iter().chain(is_label_value(value)).take(1) {
-            problems.plain(at, format!("`{key}: {value}` is no label: {error}"));
+            problems.plain(at, format!("`{key}: {value}` is not a valid label: {error}"));
         }
     }
     for (key, _) in metadata.annotations.iter().flat_map(|annotations| &annotations.0) {
         let at = at.key("annotations").key(key);
         // Upstream lets the letters of annotations be upper case, also those of the prefix.
         for error in is_label_key(&key.to_lowercase()).into_iter().take(1) {
-            problems.plain(at, format!("`{key}` is no key of an annotation: {error}"));
+            problems.plain(at, format!("`{key}` is not a valid key for an annotation: {error}"));
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn resolve(
         let at = at.key("resource").index(index);
         resource(&usage.name, at.key("name"), problems);
         if metrics.resources[..index].iter().any(|other| other.name == usage.name) {
-            problems.plain(at.key("name"), format!("the usage of {} is given twice", usage.name));
+            problems.plain(at.key("name"), format!("duplicate usage of {}", usage.name));
         }
         context.check_usage(usage, at, problems);
     }
@@ -39,7 +39,7 @@ pub(super) fn resolve(
         let at = at.key("pods").index(index);
         check_name(&metric.name, at, problems);
         if metrics.pods[..index].iter().any(|other| other.name == metric.name) {
-            let what = format!("the metric {} of the pods is given twice", metric.name);
+            let what = format!("duplicate pods metric {}", metric.name);
             problems.plain(at.key("name"), what);
         }
         context.check_source(&metric.source, &["perPod", "load"], at, problems);
@@ -54,7 +54,7 @@ pub(super) fn resolve(
     }
     for (index, metric) in metrics.externals.iter().enumerate() {
         if metrics.externals[..index].iter().any(|other| other.name == metric.name) {
-            let what = format!("the external metric {} is given twice", metric.name);
+            let what = format!("duplicate external metric {}", metric.name);
             let at = at.key("external").index(index).key("name");
             problems.hint(at, what, "write its series into one `series`");
         }
@@ -176,7 +176,7 @@ fn check_objects(metrics: &mut [ObjectMetric], at: At<'_>, problems: &mut Proble
         if metrics[..index].iter().any(same) {
             let ObjectMetric { name, object, .. } = metric;
             let (kind, object) = (object.group_kind(), &object.name);
-            let what = format!("the metric {name} of {kind} {object} is given twice");
+            let what = format!("duplicate metric {name} of {kind} {object}");
             problems.plain(at.index(index).key("name"), what);
         }
     }
@@ -190,7 +190,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     }
     if object.kind.contains('.') {
         let hint = "the group belongs to apiVersion, for instance networking.k8s.io/v1";
-        problems.hint(at.key("kind"), format!("a kind has no dot: {}", object.kind), hint);
+        problems.hint(at.key("kind"), format!("a kind contains no dot: {}", object.kind), hint);
     }
     let version = object.api_version.as_deref().unwrap_or("v1");
     let versioned = |version: &str| version.starts_with('v') && !version.contains(['/', '.']);
@@ -200,7 +200,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     };
     if !is_sound {
         let hint = "for instance v1 or networking.k8s.io/v1";
-        problems.hint(at.key("apiVersion"), format!("no apiVersion: {version:?}"), hint);
+        problems.hint(at.key("apiVersion"), format!("not a valid apiVersion: {version:?}"), hint);
     }
 }
 
@@ -218,7 +218,7 @@ fn check_series(
             }
         }
         ["series"] if series.is_empty() => {
-            let hint = "an answer without series is `metricEmpty`, in the timeline";
+            let hint = "for an empty response use `metricEmpty` in the timeline";
             problems.hint(at.key("series"), "an empty list of series", hint);
         }
         ["series"] => {

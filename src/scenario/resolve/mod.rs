@@ -30,7 +30,7 @@ use super::raw::ScenarioFile;
 use super::resolved::Scenario;
 use crate::model::time::Span;
 
-/// What `apiVersion` must be.
+/// The required `apiVersion`.
 const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
 
 /// Reads other files: `hpa.file`.
@@ -51,7 +51,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
     })
 }
 
-/// None, or less than the file says, if there are problems.
+/// If there are problems, the scenario is absent or incomplete.
 fn scenario(
     path: &str,
     file: &ScenarioFile,
@@ -119,7 +119,7 @@ fn scenario(
     })
 }
 
-/// More reconciles than this there can't be.
+/// The largest possible number of reconciles.
 fn most_ticks(
     file: &ScenarioFile,
     sync_period: Span,
@@ -128,13 +128,14 @@ fn most_ticks(
 ) -> Option<usize> {
     let ticks = expect::most_ticks(file, file.until, sync_period)?;
     if ticks > MOST_TICKS {
-        let what = format!("that is {ticks} reconciles: at most {MOST_TICKS} are run");
-        problems.hint(at.key("until"), what, "a shorter time, or a longer sync period");
+        let what =
+            format!("the scenario has {ticks} reconciles, more than the limit of {MOST_TICKS}");
+        problems.hint(at.key("until"), what, "choose a shorter time or a longer sync period");
     }
     Some(ticks)
 }
 
-/// `apiVersion` and `kind`, before all else: another kind of file has other fields.
+/// Checks `apiVersion` and `kind` first, because another kind of file has other fields.
 fn check_kind(root: &Node) -> Result<(), Problem> {
     let at = At::root(root);
     if !at.is_map() {
@@ -163,17 +164,17 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
 
 fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
     if file.requirement.trim().is_empty() {
-        let hint = "say in one sentence what must hold";
+        let hint = "state the requirement in one sentence";
         problems.hint(at.key("requirement"), "an empty requirement", hint);
     }
     let Some(upstream) = &file.upstream else { return };
     let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));
     if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
         let what = format!("expected a link, found {}", super::node::shorten(upstream));
-        let hint = "link upstream's source, a KEP or an issue: https://…; or leave it out";
+        let hint = "link upstream's source, a KEP or an issue: https://…; or remove the field";
         problems.hint(at.key("upstream"), what, hint);
     }
 }
 
-/// More reconciles than this (a month of them, each 15 s) are a slip rather than a scenario.
+/// A month of reconciles every 15 s. A longer scenario is probably a mistake.
 const MOST_TICKS: usize = 200_000;

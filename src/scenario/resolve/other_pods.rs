@@ -25,14 +25,15 @@ pub(super) fn resolve(
         let at = at.index(index);
         let name = typed.name.as_str();
         if let Some(error) = is_dns1123_subdomain(name, "characters").first() {
-            problems.plain(at.key("name"), format!("{name:?} is no name of pods: {error}"));
+            problems
+                .plain(at.key("name"), format!("{name:?} is not a valid name for pods: {error}"));
         }
         if workload.is_some_and(|workload| *workload.name == *name) {
             let what = format!("`{name}` is the workload, whose pods have such names");
-            problems.hint(at.key("name"), what, "other pods have other names");
+            problems.hint(at.key("name"), what, "choose another name");
         }
         if all.iter().any(|pods| *pods.name == *name) {
-            problems.plain(at.key("name"), format!("other pods are named `{name}`, too"));
+            problems.plain(at.key("name"), format!("other pods are also named `{name}`"));
         }
         all.push(one(typed, at, problems));
     }
@@ -45,8 +46,8 @@ fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods
         problems.plain(at.key("count"), format!("expected 1 to {MOST} pods, found {count}"));
     }
     if typed.labels.is_empty() {
-        let hint = "those of the workload's pods, for instance {app: web}";
-        problems.hint(at.key("labels"), "no selector finds pods without labels", hint);
+        let hint = "use the labels of the workload's pods, for instance {app: web}";
+        problems.hint(at.key("labels"), "no selector matches pods without labels", hint);
     }
     let name = typed.container.clone().unwrap_or_else(|| APP.to_owned());
     if name.is_empty() {

@@ -16,8 +16,8 @@ pub(super) struct Reach {
     initial: u64,
     /// The largest size that the controller, or a person, can ask for.
     largest: u64,
-    /// Happenings that replace pods, write the size or cause a reconcile.
-    happenings: u64,
+    /// Events that replace pods, write the size or cause a reconcile.
+    events: u64,
     period: Span,
     hpas: u64,
 }
@@ -33,9 +33,9 @@ impl Reach {
         let sizes = file.timeline.iter().filter_map(size);
         let sizes = sizes.chain([i64::from(max_replicas?)]);
         let largest = sizes.filter_map(|size| u64::try_from(size).ok()).fold(initial, u64::max);
-        let happenings = u64::try_from(file.timeline.len()).unwrap_or(u64::MAX);
+        let events = u64::try_from(file.timeline.len()).unwrap_or(u64::MAX);
         let hpas = u64::try_from(file.hpas.len().max(1)).unwrap_or(u64::MAX);
-        Some(Reach { initial, largest, happenings, period, hpas })
+        Some(Reach { initial, largest, events, period, hpas })
     }
 
     /// More pods than this can't have been created when it is that time. What happens at the very
@@ -46,10 +46,10 @@ impl Reach {
         }
         let periods = at.since_start().0.checked_div(self.period.0).unwrap_or(i64::MAX);
         // Each HPA is reconciled once a period and with what happens: a restart counts twice.
-        let reconciles = u64::try_from(periods).unwrap_or(0) + 2 + 2 * self.happenings;
+        let reconciles = u64::try_from(periods).unwrap_or(0) + 2 + 2 * self.events;
         let reconciles = reconciles.saturating_mul(self.hpas);
-        // Each happening may replace all pods or write a size; of writes every other goes up.
-        let upwards = (reconciles + self.happenings).div_ceil(2) + 1 + self.happenings;
+        // Each event may replace all pods or write a size; of writes every other goes up.
+        let upwards = (reconciles + self.events).div_ceil(2) + 1 + self.events;
         self.initial.saturating_add(upwards.saturating_mul(self.largest))
     }
 }
@@ -84,12 +84,15 @@ pub(super) fn check_reach(
         _ => set.to_string(),
     };
     let what = match (until, most) {
-        (Time::ZERO, 0) => format!("no pod of {set:?} is there at the start: there is none"),
-        (Time::ZERO, 1) => format!("no pod of {set:?} is there at the start: there is only pod 0"),
+        (Time::ZERO, 0) => format!("pods {set:?} do not exist at the start: there are none"),
+        (Time::ZERO, 1) => format!("pods {set:?} do not exist at the start: there is only pod 0"),
         (Time::ZERO, _) => {
-            format!("no pod of {set:?} is there at the start: there are pods 0 to {}", most - 1)
+            format!(
+                "pods {set:?} do not exist at the start: the initial pods are 0 to {}",
+                most - 1
+            )
         }
-        _ => format!("no pod of {set:?} is ever there: by {until} there were {most} at most"),
+        _ => format!("pods {set:?} never exist: at most {most} are created by {until}"),
     };
     problems.hint(at, what, "pods are numbered in the order of their creation, from 0");
 }

@@ -13,8 +13,8 @@ pub(super) fn check(
     let Some(workload) = workload else { return };
     match workload.kind.as_str() {
         kind @ ("ReplicaSet" | "ReplicationController") => {
-            let what = format!("a {kind} has no rolling update: its pods stay as they are");
-            problems.hint(at, what, "a Deployment has, and a StatefulSet");
+            let what = format!("a {kind} has no rolling updates");
+            problems.hint(at, what, "only Deployments and StatefulSets have rolling updates");
             return;
         }
         "StatefulSet" => {
@@ -22,7 +22,11 @@ pub(super) fn check(
                 [("maxSurge", update.max_surge), ("maxUnavailable", update.max_unavailable)];
             for (name, _) in shares.into_iter().filter(|(_, share)| share.is_some()) {
                 let what = format!("`{name}` of a StatefulSet is not supported");
-                problems.hint(at.key_position(name), what, "it replaces one pod at a time");
+                problems.hint(
+                    at.key_position(name),
+                    what,
+                    "a StatefulSet replaces one pod at a time",
+                );
             }
         }
         _ => check_surge(update.surge(), at, problems),
@@ -41,8 +45,8 @@ fn check_surge(surge: Surge, at: At<'_>, problems: &mut Problems) {
     }
     let none = |share| matches!(share, Share::Pods(0) | Share::Percent(0));
     if none(max_surge) && none(max_unavailable) {
-        let what = "neither `maxSurge` nor `maxUnavailable` lets a pod be replaced";
-        problems.hint(at, what, "the API server refuses that; one of them has to be more");
+        let what = "`maxSurge` and `maxUnavailable` allow no pod to be replaced";
+        problems.hint(at, what, "the API server rejects this: one of them must be more than 0");
     }
 }
 
@@ -63,7 +67,7 @@ fn check_containers(
     if !names.clone().eq(update.containers.iter().map(|container| &container.name)) {
         let names: Vec<&str> = names.map(|name| &**name).collect();
         let what = "a rolling update to other containers is not supported";
-        let hint = format!("only requests can change: name just {}", names.join(", "));
+        let hint = format!("only requests can change: keep the containers {}", names.join(", "));
         problems.hint(at, what, hint);
     }
 }

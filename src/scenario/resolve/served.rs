@@ -57,13 +57,13 @@ pub(super) fn check(
     let mut notes = Vec::new();
     for Asked { metric, place } in asked {
         if let Some((reason, what, hint)) = in_vain(&metric, metrics, workload)
-            && !is_meant(reason, expect)
+            && !is_intended(reason, expect)
         {
             notes.push(format!("{what}; {hint}"));
         }
         let Some((reason, what, hint)) = missing(&metric, metrics, workload) else { continue };
-        if !is_meant(reason, expect) {
-            let or = format!("if that is the point, expect {reason}");
+        if !is_intended(reason, expect) {
+            let or = format!("if this is intended, expect {reason}");
             let hint = Some(match hint.strip_suffix('?') {
                 Some(_) => format!("{hint} Or, {or}"),
                 None => format!("{hint}; or, {or}"),
@@ -75,7 +75,7 @@ pub(super) fn check(
 }
 
 /// Whether the author expects that a metric fails.
-fn is_meant(reason: &str, expect: &[Expectation]) -> bool {
+fn is_intended(reason: &str, expect: &[Expectation]) -> bool {
     expect.iter().filter(|expected| !matches!(expected.when, When::Never(..))).any(|expected| {
         let what = &expected.what;
         what.conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason))
@@ -97,7 +97,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
     if let Some(source) = &metric.pods {
         let names = || metrics.pods.iter().map(|metric| &*metric.name);
         let name = &*source.metric.name;
-        let labels = labels_wanted(&source.metric).map(|labels| format!("labels: {labels}, "));
+        let labels = required_labels(&source.metric).map(|labels| format!("labels: {labels}, "));
         let entry = format!("add {{name: {name}, {}perPod: …}} to it", labels.unwrap_or_default());
         let there = names().any(|known| known == name);
         let what = no_entry("metrics.pods", &format!("`{name}`"));
@@ -107,7 +107,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let (name, kind) = (&*source.metric.name, kind_of(&source.described_object));
         let same = metrics.objects.iter().filter(|metric| *metric.name == *name);
         let there = object_metric(source, metrics).is_some();
-        let value = value_wanted(&source.metric);
+        let value = wants_value(&source.metric);
         let entry = format!("add {{name: {name}, object: …, {value}}} to it");
         let others: Vec<String> = same
             .map(|metric| format!("{} {}", metric.object.group_kind(), metric.object.name))
@@ -115,7 +115,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let hint = if others.is_empty() {
             near(name, metrics.objects.iter().map(|metric| &*metric.name), entry)
         } else {
-            format!("it is there of {}", others.join(", "))
+            format!("there is one for {}", others.join(", "))
         };
         let object = &source.described_object.name;
         let what = no_entry("metrics.object", &format!("`{name}` of {kind} {object}"));
@@ -124,7 +124,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
     let source = metric.external.as_ref()?;
     let names = || metrics.externals.iter().map(|metric| &*metric.name);
     let name = &*source.metric.name;
-    let entry = format!("add {{name: {name}, {}}} to it", value_wanted(&source.metric));
+    let entry = format!("add {{name: {name}, {}}} to it", wants_value(&source.metric));
     let there = names().any(|known| known == name);
     let what = no_entry("metrics.external", &format!("`{name}`"));
     (!there).then(|| ("FailedGetExternalMetric", what, near(name, names(), entry)))
@@ -216,22 +216,22 @@ fn not_selected(
     let mut known: Vec<String> = series.iter().map(|labels| flow(labels.iter())).collect();
     known.dedup();
     let hint = match known.as_slice() {
-        [] => format!("give it {}", value_wanted(metric)),
+        [] => format!("give it {}", wants_value(metric)),
         known => format!("its series have the labels {}", known.join(", ")),
     };
     Some((reason, what, hint))
 }
 
 /// How a value is given that the selector finds.
-fn value_wanted(metric: &MetricIdentifier) -> String {
-    match labels_wanted(metric) {
+fn wants_value(metric: &MetricIdentifier) -> String {
+    match required_labels(metric) {
         Some(labels) => format!("series: [{{labels: {labels}, value: …}}]"),
         None => "value: …".to_owned(),
     }
 }
 
 /// Labels that the selector asks for, as far as they can be told.
-fn labels_wanted(metric: &MetricIdentifier) -> Option<String> {
+fn required_labels(metric: &MetricIdentifier) -> Option<String> {
     let labels = &metric.selector.as_ref()?.match_labels;
     (!labels.is_empty()).then(|| flow(labels.iter()))
 }
@@ -243,7 +243,9 @@ fn flow<'a>(labels: impl Iterator<Item = (&'a String, &'a String)>) -> String {
 }
 
 fn no_entry(list: &str, metric: &str) -> String {
-    format!("the HPA scales on {metric}, which `{list}` does not have: the API answers 404")
+    format!(
+        "the HPA scales on {metric}, which `{list}` does not contain: the API responds with 404"
+    )
 }
 
 /// What was probably meant; else how to add it.

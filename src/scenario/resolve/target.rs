@@ -93,16 +93,17 @@ pub(super) fn others(
         }
         let name = typed.name.as_str();
         if workload.is_some_and(|workload| *workload.name == *name) {
-            let what = format!("`{name}` is the workload: other targets have other names");
+            let what = format!("`{name}` is the workload: choose another name");
             problems.plain(at.key("name"), what);
         }
         if targets.iter().any(|target| *target.name == *name) {
-            problems.plain(at.key("name"), format!("another target is named `{name}`, too"));
+            problems.plain(at.key("name"), format!("another target is also named `{name}`"));
         }
         if let Some(text) = &typed.selector
             && let Err(error) = Selector::parse(text)
         {
-            problems.plain(at.key("selector"), format!("{text:?} is no selector: {error}"));
+            problems
+                .plain(at.key("selector"), format!("{text:?} is not a valid selector: {error}"));
         }
         let selector = typed.selector.clone().unwrap_or_else(|| format!("app={name}"));
         targets.push(OtherTarget {

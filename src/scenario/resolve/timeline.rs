@@ -43,8 +43,12 @@ pub(super) fn resolve(
         not_after_end(event.at, context.until, at.key("at"), problems);
         let name = event.action.name();
         if event.lasts.is_some() && !event.action.can_end() {
-            let hint = "leave `for` out: it happens at one instant";
-            problems.hint(at.key_position("for"), format!("`{name}` has no end"), hint);
+            let hint = "remove `for`: the action happens once";
+            problems.hint(
+                at.key_position("for"),
+                format!("`for` does not apply to `{name}`"),
+                hint,
+            );
         }
         check_hpa(context, event, at, problems);
         check_target(context, event, at, problems);
@@ -65,7 +69,7 @@ fn restarts_are_apart(events: &[TimelineEvent], at: At<'_>, problems: &mut Probl
         .collect();
     for pair in restarts.windows(2).filter(|pair| pair[1] - pair[0] < Span::from_secs(1)) {
         let what = format!("the controller is restarted at {} and again at {}", pair[0], pair[1]);
-        problems.hint(at, what, "a restart takes a moment: leave at least 1s between two");
+        problems.hint(at, what, "leave at least 1s between two restarts");
     }
 }
 
@@ -80,8 +84,8 @@ fn check_hpa(
     let acts_on_an_hpa = event.action.scope() == ActionScope::Hpa;
     match &event.hpa {
         Some(_) if !acts_on_an_hpa => {
-            let what = format!("`hpa` does not go with `{}`", event.action.name());
-            let hint = "it goes with editHpa, deleteHpa, createHpa";
+            let what = format!("`hpa` does not apply to `{}`", event.action.name());
+            let hint = "it applies to editHpa, deleteHpa, createHpa";
             problems.hint(at.key_position("hpa"), what, hint);
         }
         Some(name) => {
@@ -89,7 +93,7 @@ fn check_hpa(
         }
         None if acts_on_an_hpa && hpas.only().is_none() && !hpas.names().is_empty() => {
             let hint = format!("add `hpa: NAME`, one of {}", hpas.names());
-            problems.hint(at, "which HPA is meant? there are several", hint);
+            problems.hint(at, "the HPA is ambiguous: there are several", hint);
         }
         None => {}
     }
@@ -107,8 +111,8 @@ fn check_target(
 ) {
     let Some(name) = &event.target else { return };
     if !matches!(event.action, Action::Scale(_)) {
-        let what = format!("`target` does not go with `{}`", event.action.name());
-        problems.hint(at.key_position("target"), what, "it goes with scale");
+        let what = format!("`target` does not apply to `{}`", event.action.name());
+        problems.hint(at.key_position("target"), what, "it applies to scale");
         return;
     }
     let Some(workload) = context.hpas.target() else { return };
@@ -199,7 +203,7 @@ fn check_metric(
 
 fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &mut Problems) {
     let names = MetricNames::of(file);
-    let hint = "of other metrics, `metricEmpty` takes all series away";
+    let hint = "for other metrics, `metricEmpty` removes all series";
     known_metric(name, names.pods, &names.objects_and_externals, hint, at, problems);
 }
 
@@ -217,7 +221,7 @@ fn known_metric(
         return;
     }
     known.dedup();
-    let what = format!("`metrics` has no such metric `{name}`");
+    let what = format!("`metrics` has no metric `{name}`");
     if others.contains(&name) {
         problems.hint(at, what, hint);
     } else {

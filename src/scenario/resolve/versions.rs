@@ -12,8 +12,7 @@ use crate::model::hpa::{ROUND_TRIP_ANNOTATIONS, from_v2beta1};
 use crate::model::quantity::Quantity;
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
-use crate::scenario::manifest::Manifest;
-use crate::scenario::manifest_older::{ManifestV1, ManifestV2beta1};
+use crate::scenario::manifest::{Manifest, ManifestV1, ManifestV2beta1};
 
 /// What a metric can be.
 pub(super) const METRIC_TYPES: &str =
@@ -63,7 +62,7 @@ fn in_v1(problem: Problem) -> Problem {
         .find(|field| problem.what == format!("unknown field `{field}`"));
     let hint = field.map(|field| {
         let annotation = format!("autoscaling.alpha.kubernetes.io/{field}");
-        format!("autoscaling/v2 has it; in autoscaling/v1 it is the annotation {annotation}")
+        format!("use autoscaling/v2; autoscaling/v1 has the annotation {annotation} instead")
     });
     Problem { hint: hint.or(problem.hint), ..problem }
 }
@@ -131,7 +130,7 @@ fn no_tolerances(manifest: &Value, at: At<'_>, problems: &mut Problems) {
         if !manifest["spec"]["behavior"][rules]["tolerance"].is_null() {
             let at = at.key("spec").key("behavior").key(rules).key_position("tolerance");
             let what = "autoscaling/v2beta2 has no `tolerance`";
-            problems.hint(at, what, "autoscaling/v2 has");
+            problems.hint(at, what, "use autoscaling/v2");
         }
     }
 }

@@ -66,7 +66,7 @@ fn with_plural(
     let at = at.key("plural");
     if target.is_built_in() && plural != target.resource {
         let what = format!("the plural of {} is {}", target.kind, target.resource);
-        problems.hint(at, what, "only custom resources can have another");
+        problems.hint(at, what, "only custom resources can have another plural");
     } else if let Some(error) = is_dns1123_subdomain(plural, "characters").first() {
         problems.plain(at, format!("{plural:?} is no plural of a kind: {error}"));
     }
@@ -96,7 +96,7 @@ pub(super) fn known_container(
     }
     if workload.init_containers.iter().any(|init| init.name == name) {
         let what = format!("the init container `{name}` has no usage: it ends before the others");
-        problems.hint(at, what, "with restartPolicy: Always it is a sidecar, and has");
+        problems.hint(at, what, "with restartPolicy: Always it is a sidecar and has usage");
     } else {
         let what = format!("the workload has no container `{name}`");
         problems.add(at.problem(what, suggest(name, known)));

@@ -89,7 +89,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         line: 1,
     };
     change(&mut scenario);
-    scenario.timeline.sort_by_key(|happening| happening.at);
+    scenario.timeline.sort_by_key(|event| event.at);
     Arc::new(scenario)
 }
 

@@ -8,7 +8,7 @@ use super::strategies::scenarios;
 use super::*;
 use crate::model::api::PodReady;
 use crate::scenario::resolved::RollingUpdate;
-use crate::world::rollout::{Pods, Rollout, Size};
+use crate::world::rollout::{Pods, ReplicaSet, Rollout};
 
 /// A pod of the simple simulation; times in seconds.
 #[derive(Clone, Default)]
@@ -20,7 +20,7 @@ struct SimplePod {
     ended: Option<PodPhase>,
     due: Option<i64>,
     ready: Option<(bool, i64)>,
-    /// Happenings and when they end.
+    /// Events and when they end.
     holds: Vec<(usize, i64)>,
     /// Timestamp and usage, while stale.
     frozen: Option<(i64, Option<Usage>)>,
@@ -82,11 +82,11 @@ impl<'a> Simple<'a> {
 
     fn second(&mut self, now: i64) {
         let mut stale = false;
-        for (index, happening) in self.scenario.timeline.iter().enumerate() {
-            if happening.at == t(now) {
-                let end = happening.lasts.map_or(i64::MAX, |span| now + span.0 / 1_000_000_000);
-                self.begin(index, end, now, &happening.action);
-                stale |= matches!(happening.action, Action::MetricsStale(_));
+        for (index, event) in self.scenario.timeline.iter().enumerate() {
+            if event.at == t(now) {
+                let end = event.lasts.map_or(i64::MAX, |span| now + span.0 / 1_000_000_000);
+                self.begin(index, end, now, &event.action);
+                stale |= matches!(event.action, Action::MetricsStale(_));
             }
         }
         self.pods.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
@@ -197,34 +197,34 @@ impl<'a> Simple<'a> {
     }
 
     fn begin_update(&mut self, update: &RollingUpdate) {
-        let wanted = self.wanted();
-        let one = vec![Size { revision: self.revision, wanted }];
-        let before = self.update.take().map_or(one, |rollout| rollout.sizes);
+        let desired = self.desired();
+        let one = vec![ReplicaSet { revision: self.revision, desired }];
+        let before = self.update.take().map_or(one, |rollout| rollout.replica_sets);
         self.revision += 1;
         let surge = update.surge();
-        self.update = Some(Rollout::new(before, self.revision, surge, wanted));
+        self.update = Some(Rollout::new(before, self.revision, surge, desired));
     }
 
-    fn wanted(&self) -> usize {
+    fn desired(&self) -> usize {
         let quota = self.scenario.workload.quota.unwrap_or(u32::MAX);
         u32::try_from(self.replicas).unwrap_or(0).min(quota) as usize
     }
 
     fn act(&mut self, now: i64) {
         while let Some(mut rollout) = self.update.take() {
-            rollout.scale(self.wanted());
+            rollout.scale(self.desired());
             let born = self.born;
             let before = self.active(None).len();
-            for size in rollout.sizes.clone() {
-                self.fit(size.wanted, Some(size.revision), now);
+            for set in rollout.replica_sets.clone() {
+                self.fit(set.desired, Some(set.revision), now);
             }
             let acted = self.born != born || self.active(None).len() != before;
             self.update_derived(now);
             let ready = |i: &usize| self.pods[*i].ready.is_some_and(|(ready, _)| ready);
-            let available = |size: &Size| Pods {
-                available: self.active(Some(size.revision)).into_iter().filter(ready).count(),
+            let available = |set: &ReplicaSet| Pods {
+                available: self.active(Some(set.revision)).into_iter().filter(ready).count(),
             };
-            let available: Vec<Pods> = rollout.sizes.iter().map(available).collect();
+            let available: Vec<Pods> = rollout.replica_sets.iter().map(available).collect();
             if acted || rollout.proceed(&available) {
                 self.update = Some(rollout);
             } else if !rollout.is_over() {
@@ -232,7 +232,7 @@ impl<'a> Simple<'a> {
                 return;
             }
         }
-        self.fit(self.wanted(), None, now);
+        self.fit(self.desired(), None, now);
         self.update_derived(now);
     }
 
@@ -245,18 +245,18 @@ impl<'a> Simple<'a> {
         (0..self.pods.len()).filter(|&i| counts(&self.pods[i])).collect()
     }
 
-    /// Creates or deletes pods until there are as many as are wanted.
-    fn fit(&mut self, wanted: usize, of: Option<u32>, now: i64) {
+    /// Creates or deletes pods until there are as many as are desired.
+    fn fit(&mut self, desired: usize, of: Option<u32>, now: i64) {
         let quota = self.scenario.workload.quota.unwrap_or(u32::MAX) as usize;
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
         loop {
             let active = self.active(of);
-            if active.len() < wanted && self.active(None).len() < quota {
+            if active.len() < desired && self.active(None).len() < quota {
                 let (ordinal, revision) = (self.born, of.unwrap_or(self.revision));
                 self.born += 1;
                 let pod = SimplePod { ordinal, revision, created: now, ..SimplePod::default() };
                 self.pods.push(pod);
-            } else if active.len() > wanted {
+            } else if active.len() > desired {
                 let ready = |i: usize| self.pods[i].ready.is_some_and(|(ready, _)| ready);
                 let victim = match self.scenario.workload.scale_down_order {
                     ScaleDownOrder::Oldest => active[0],

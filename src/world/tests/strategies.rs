@@ -130,12 +130,12 @@ fn workload() -> impl Strategy<Value = Workload> {
 }
 
 pub(super) fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
-    let happening = (0..60_i64, proptest::option::of(0..25_i64), what());
-    let happenings = proptest::collection::vec(happening, 0..9);
+    let event = (0..60_i64, proptest::option::of(0..25_i64), what());
+    let events = proptest::collection::vec(event, 0..9);
     let sampling = (0..4_i64, proptest::option::of(1..20_i64));
     let custom = (rps(), custom_signal());
-    (workload(), usage(), custom, happenings, sampling).prop_map(
-        |(workload, usage, (rps, queue), happenings, sampling)| {
+    (workload(), usage(), custom, events, sampling).prop_map(
+        |(workload, usage, (rps, queue), events, sampling)| {
             scenario(0, |s| {
                 s.workload = workload;
                 s.metrics.resources = vec![usage];
@@ -144,7 +144,7 @@ pub(super) fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
                 s.metrics.externals = vec![ExternalMetric { name: "queue".into(), value, series }];
                 s.metrics.sampling.lag = secs(sampling.0);
                 s.metrics.sampling.resolution = sampling.1.map(secs);
-                for (at, lasts, what) in happenings {
+                for (at, lasts, what) in events {
                     s.happens(at, lasts, what);
                 }
             })

@@ -39,7 +39,7 @@ pub enum ApiVersion {
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 /// Of v2 behavior in an annotation of v1.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-/// Annotations that stand for fields of another version. No stored HPA has them.
+/// Annotations that replace fields of another version. No stored HPA has them.
 ///
 /// Upstream: pkg/apis/autoscaling/helpers.go, DropRoundTripHorizontalPodAutoscalerAnnotations
 pub const ROUND_TRIP_ANNOTATIONS: [&str; 6] = [

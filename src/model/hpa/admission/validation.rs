@@ -341,7 +341,7 @@ mod tests {
             refused(|spec| spec.scale_target_ref.name = "a/b".into()),
             "spec.scaleTargetRef.name: Invalid value: \"a/b\": may not contain '/'"
         );
-        // What was stored once may stay.
+        // A stored value may stay.
         let mut old = stored();
         old.scale_target_ref.api_version = Some("v1".to_owned());
         let new = HpaSpec { max_replicas: 9, ..old.clone() };
@@ -384,7 +384,7 @@ mod tests {
         );
     }
 
-    /// What is said of this metric alone.
+    /// The errors of this metric alone.
     fn refused_metric(json: serde_json::Value) -> String {
         let metric: MetricSpec = serde_json::from_value(json).unwrap();
         refused(|spec| spec.metrics = vec![metric])

@@ -1,4 +1,4 @@
-//! Blocked reconciles are put aside and worked out again when their wait is over.
+//! Reconciles that wait: they are put aside, and executed again when the wait is over.
 
 use super::Controller;
 use crate::model::hpa::apimachinery::is_conflict;
@@ -55,7 +55,7 @@ impl Controller {
         (0..self.blocked.len()).min_by(|a, b| order(a).cmp(&order(b)))
     }
 
-    /// Works out a reconcile up to its next wait, or to its end.
+    /// Executes a reconcile up to its next wait, or to its end.
     fn advance(&mut self, mut blocked: BlockedReconcile) -> WorkItemResult {
         let key = blocked.key.clone();
         let mut memory = self.memory(&key).clone();

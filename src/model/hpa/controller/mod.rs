@@ -180,8 +180,8 @@ impl Controller {
         true
     }
 
-    /// Works out a blocked reconcile from its beginning with the inputs that are known by now: on
-    /// copies of the memory and the selectors, of which the caller keeps those it needs.
+    /// Executes a blocked reconcile from its beginning with the inputs that are known so far, on
+    /// copies of the memory and the selectors. The caller stores the copies if necessary.
     pub(crate) fn replay(
         &self,
         blocked: &BlockedReconcile,

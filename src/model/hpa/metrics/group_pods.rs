@@ -1,4 +1,4 @@
-//! Groups of pods by what they count as, and the sums of each group.
+//! Groups of pods by their effect on the calculation, and the sums of each group.
 //!
 //! Upstream keeps maps and sets of names. Here both lists are sorted by name and merged, and only
 //! sums are kept: upstream uses its sets only for sums and counts. Addition wraps, as in Go.

@@ -1,9 +1,9 @@
 //! Blocked reconciles: they wait for a slow response, or for another attempt to update the scale.
 //!
-//! What a reconcile reads after a wait is not known when it begins. So a reconcile that may wait is
-//! worked out up to its first wait and put aside. When the wait is over, it is worked out again
-//! from its beginning, with the inputs that were recorded. This is slow, but rare; other reconciles
-//! are worked out at once.
+//! The input of a reconcile after a wait is not known when it begins. So a reconcile that may wait
+//! is executed up to its first wait and put aside. When the wait is over, it is executed again from
+//! its beginning, with the recorded inputs. This is slow, but rare; other reconciles are executed
+//! once.
 
 use std::sync::Arc;
 

@@ -40,9 +40,9 @@ pub(crate) struct ControllerConfig {
 pub(crate) struct WorkItem<'a> {
     pub(crate) key: &'a str,
     pub(crate) hpa: &'a Hpa,
-    /// What the controller sees when it begins.
+    /// The input at the begin of the reconcile.
     pub(crate) input: &'a Input<'a>,
-    /// What it sees after each wait, as far as that is known.
+    /// The inputs after each wait, as far as they are known.
     pub(crate) later: &'a [Input<'a>],
     pub(crate) memory: &'a mut Memory,
     pub(crate) selectors: &'a mut HpaSelectorStore,

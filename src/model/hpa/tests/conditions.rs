@@ -68,7 +68,7 @@ fn times_are_stored_in_whole_seconds() {
 fn zero_replicas_disable_scaling() {
     let mut world = World::new(0, 1, 10, 50, ready("1"));
     world.run(15);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     assert_eq!(world.condition(ConditionType::ScalingActive), Some((false, "ScalingDisabled")));
     let status = &world.hpa.as_ref().unwrap().status;
     assert_eq!((status.current_replicas, status.desired_replicas), (None, 0));
@@ -95,7 +95,7 @@ fn limits_apply_without_metrics_and_clear_the_metric_status() {
 
     let mut world = World::new(1, 3, 5, 50, ready("500m"));
     world.run(0);
-    assert_eq!(world.sizes(), [(0, 3)]);
+    assert_eq!(world.scales(), [(0, 3)]);
 }
 
 #[test]
@@ -124,16 +124,16 @@ fn scale_up_is_stabilized_and_scale_down_limited_by_policies() {
     let behavior = Behavior { scale_up: Some(up), scale_down: Some(down) };
     let mut world = World::new(4, 1, 100, 50, ready("1")).behavior(behavior);
     world.run(45);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     let held = Some((true, "ScaleUpStabilized"));
     assert_eq!(world.condition(ConditionType::AbleToScale), held);
     // An entry exactly as old as the window is out of it.
     world.run(60);
-    assert_eq!(world.sizes(), [(60, 8)]);
+    assert_eq!(world.scales(), [(60, 8)]);
     world.kinds = vec![ready("0")];
     world.run(135);
     // One pod every 30 s. The scale-up of t=60 s is in the first period, which so began at 4.
-    assert_eq!(world.sizes()[1..], [(75, 3), (105, 2), (135, 1)]);
+    assert_eq!(world.scales()[1..], [(75, 3), (105, 2), (135, 1)]);
     world.kinds = vec![ready("1")];
     world.scale.replicas = 9;
     world.run(600);
@@ -153,7 +153,7 @@ fn a_derivation_explains_the_decision() {
         "resource cpu 100% of 50% (ratio 2, 3 ready) -> 6"
     );
     let explained = world.last().derivation.explain().join(" ");
-    assert!(explained.contains("the highest is 3, of t=0s, 0s ago, and leaves 6"), "{explained}");
+    assert!(explained.contains("the highest is 3, of t=0s, 0s ago, and keeps 6"), "{explained}");
     world.kinds = vec![ready("400m")];
     world.run(15);
     assert_eq!(
@@ -165,22 +165,22 @@ fn a_derivation_explains_the_decision() {
     assert_eq!(
         world.last().derivation.explain(),
         [
-            "The size is 6; it may be 1 to 100.",
-            "Metric cpu: 6 pods count, 0 are not ready, 0 have no metric, 0 are failed or \
+            "The target has 6 replicas; 1 to 100 are allowed.",
+            "Metric cpu: 6 pods are counted, 0 are not ready, 0 have no metric, 0 are failed or \
              terminating.",
-            "They use 2400m of the 6 that they request: 40% of it, rounded down; 50% is wanted. \
-             The ratio is 0.8.",
+            "They use 2400m of the requested 6: 40%, rounded down; the target is 50%. The ratio \
+             is 0.8.",
             "That is outside the tolerance, 0.9 to 1.1: cpu proposes 0.8 × 6 pods, rounded up: 5.",
-            "Stabilization (window 5m) looks at 2 earlier recommendations; the highest is 6, of \
+            "Stabilization (window 5m) considers 2 earlier recommendations; the highest is 6, of \
              t=0s, 15s ago: 5 becomes 6.",
-            "Without behavior, a size of 6 may grow to 12 at once (twice the size, or 4 if that is \
-             more).",
-            "The size stays 6.",
+            "Without behavior, 6 replicas may increase to at most 12 (twice as many, or 4 if that \
+             is more).",
+            "The target stays at 6 replicas.",
         ]
     );
 }
 
-/// Who compares with a controller whose window did hold something needs to see what ours saw.
+/// For comparisons with a controller whose window did have an effect.
 #[test]
 fn a_window_without_effect_is_mentioned_when_replicas_change() {
     let window = |seconds| ScalingRules {
@@ -194,6 +194,6 @@ fn a_window_without_effect_is_mentioned_when_replicas_change() {
     world.run(120);
     let derivation = &world.last().derivation;
     let (summary, explained) = (derivation.summary(), derivation.explain().join(" "));
-    assert!(summary.contains("window 1m holds nothing: its lowest is 8, of t=1m15s"), "{summary}");
+    assert!(summary.contains("window 1m has no effect: its lowest is 8, of t=1m15s"), "{summary}");
     assert!(explained.contains("; the lowest is 8, of t=1m15s"), "{explained}");
 }

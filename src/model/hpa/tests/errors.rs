@@ -110,7 +110,7 @@ fn one_failing_metric_blocks_scaling_down_only() {
     let metrics = || vec![resource("cpu", utilization(50)), resource("gpu", average_value("1"))];
     let mut world = World::of(spec(1, 10, metrics()), 3, ready("1"));
     world.run(0);
-    assert_eq!(world.sizes(), [(0, 6)]);
+    assert_eq!(world.scales(), [(0, 6)]);
     assert_eq!(errors(world.last()).len(), 1);
     assert!(errors(world.last())[0].starts_with("invalid metrics (1 invalid out of 2)"));
     assert_eq!(world.condition(ConditionType::ScalingActive), Some((true, "ValidMetricFound")));
@@ -120,7 +120,7 @@ fn one_failing_metric_blocks_scaling_down_only() {
 
     let mut world = World::of(spec(1, 10, metrics()), 3, ready("100m"));
     world.run(600);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     let failed = Some((false, "FailedGetResourceMetric"));
     assert_eq!(world.condition(ConditionType::ScalingActive), failed);
 }

@@ -298,7 +298,7 @@ impl World {
     }
 
     /// All changes of the replicas: seconds and replicas.
-    pub(super) fn sizes(&self) -> Vec<(i64, i32)> {
+    pub(super) fn scales(&self) -> Vec<(i64, i32)> {
         let ticks = self.decisions.iter().map(|decision| &decision.observation);
         let sizes = ticks.filter_map(|tick| Some((seconds(tick.at), tick.scaled_to()?)));
         sizes.collect()

@@ -163,7 +163,7 @@ fn average_values_count_metrics_of_unknown_pods() {
             },
         }]
     );
-    assert_eq!(world.sizes(), [(0, 8)]);
+    assert_eq!(world.scales(), [(0, 8)]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn tolerance_has_inclusive_edges() {
     }
     let mut world = World::new(10, 1, 100, 80, ready("719m"));
     world.run(0);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     let held = Some((true, "ScaleDownStabilized"));
     assert_eq!(world.condition(ConditionType::AbleToScale), held);
 }
@@ -35,7 +35,7 @@ fn a_spike_of_one_tick_keeps_doubling_the_replicas_for_the_window() {
     world.run(0);
     world.kinds = vec![ready("100m")];
     world.run(330);
-    assert_eq!(world.sizes(), [(0, 4), (15, 8), (30, 16), (45, 32), (60, 50), (315, 7)]);
+    assert_eq!(world.scales(), [(0, 4), (15, 8), (30, 16), (45, 32), (60, 50), (315, 7)]);
     assert_eq!(reasons(&world), [ABOVE, BELOW, BELOW, BELOW, BELOW, BELOW]);
 }
 
@@ -56,14 +56,14 @@ fn percent_policies_round_in_binary() {
     let behavior = Behavior { scale_up: Some(up), scale_down: None };
     let mut world = World::new(50, 1, 100, 80, ready("2")).behavior(behavior);
     world.run(60);
-    assert_eq!(world.sizes(), [(0, 56), (60, 62)]);
+    assert_eq!(world.scales(), [(0, 56), (60, 62)]);
 
     let mut down = policies(&[(ScalingPolicyType::Percent, 80, 15)]);
     down.stabilization_window_seconds = Some(0);
     let behavior = Behavior { scale_up: None, scale_down: Some(down) };
     let mut world = World::new(10, 1, 100, 80, ready("0")).behavior(behavior);
     world.run(0);
-    assert_eq!(world.sizes(), [(0, 1)]);
+    assert_eq!(world.scales(), [(0, 1)]);
     let limited = Some((true, "TooFewReplicas"));
     assert_eq!(world.condition(ConditionType::ScalingLimited), limited);
 }
@@ -72,7 +72,7 @@ fn percent_policies_round_in_binary() {
 fn a_scale_event_one_period_old_no_longer_counts() {
     let mut world = World::new(1, 1, 100, 80, ready("40")).behavior(Behavior::default());
     world.run(45);
-    assert_eq!(world.sizes(), [(0, 5), (15, 10), (30, 20), (45, 40)]);
+    assert_eq!(world.scales(), [(0, 5), (15, 10), (30, 20), (45, 40)]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_scale_without_effect_moves_the_condition_every_tick() {
         );
         assert_eq!(decision.derivation.limited_by(), Some("scale not written"));
     }
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_huge_pods_policy_overflows_and_blocks_scaling() {
     let behavior = Behavior { scale_up: Some(up), scale_down: None };
     let mut world = World::new(5, 1, 100, 80, ready("2")).behavior(behavior);
     world.run(60);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     let limited = Some((true, "ScaleUpLimit"));
     assert_eq!(world.condition(ConditionType::ScalingLimited), limited);
 }
@@ -119,7 +119,7 @@ fn limits_apply_although_scaling_down_is_disabled() {
     let behavior = Behavior { scale_up: None, scale_down: Some(down) };
     let mut world = World::new(9, 1, 5, 80, ready("0")).behavior(behavior);
     world.run(600);
-    assert_eq!(world.sizes(), [(0, 5)]);
+    assert_eq!(world.scales(), [(0, 5)]);
     assert_eq!(reasons(&world), ["Current number of replicas above Spec.MaxReplicas"]);
 }
 
@@ -131,7 +131,7 @@ fn succeeded_pods_block_scaling() {
         world.kinds = vec![ready(usage), ready(usage), done];
         world.surplus = 8;
         world.run(600);
-        assert_eq!(world.sizes(), [], "{usage}");
+        assert_eq!(world.scales(), [], "{usage}");
     }
 }
 
@@ -141,7 +141,7 @@ fn a_proposal_beyond_i32_becomes_zero() {
     let mut world = World::of(spec, 10, ready("300000"));
     world.run(345);
     // The proposal is the smallest i32, taken as 0; then 300,000,000 fits for a single pod.
-    assert_eq!(world.sizes()[..2], [(315, 1), (330, 4)]);
+    assert_eq!(world.scales()[..2], [(315, 1), (330, 4)]);
     assert_eq!(reasons(&world)[0], BELOW);
 }
 
@@ -150,13 +150,13 @@ fn ready_surge_pods_are_counted() {
     let mut world = World::new(1, 1, 10, 80, ready("480m"));
     world.surplus = 1;
     world.run(0);
-    assert_eq!(world.sizes(), [(0, 2)]);
+    assert_eq!(world.scales(), [(0, 2)]);
     assert_eq!(reasons(&world), [ABOVE]);
 
     let mut world = World::new(10, 1, 100, 80, ready("700m"));
     world.surplus = 3;
     world.run(75);
-    let sizes: Vec<i32> = world.sizes().into_iter().map(|(_, size)| size).collect();
+    let sizes: Vec<i32> = world.scales().into_iter().map(|(_, size)| size).collect();
     assert_eq!(sizes, [12, 14, 15, 16, 17, 18]);
 }
 
@@ -168,7 +168,7 @@ fn a_recreated_hpa_keeps_its_history_between_two_ticks() {
     world.delete(Time::from_secs(61));
     world.create(spec.clone(), Time::from_secs(62));
     world.run(400);
-    assert_eq!(world.sizes(), [(315, 1)]);
+    assert_eq!(world.scales(), [(315, 1)]);
 
     let mut world = World::new(10, 1, 100, 80, ready("0"));
     world.run(60);
@@ -177,9 +177,9 @@ fn a_recreated_hpa_keeps_its_history_between_two_ticks() {
     world.create(spec, Time::from_secs(76));
     // At 376 s, 300 s after it, the initial recommendation is still in the window.
     world.run(390);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     world.run(391);
-    assert_eq!(world.sizes(), [(391, 1)]);
+    assert_eq!(world.scales(), [(391, 1)]);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_restart_forgets_recommendations_and_waits_for_the_caches() {
     world.controller.restarted(&[key], Time::from_secs(200));
     assert_eq!(world.controller.next_sync(), Some(Time::from_secs(200) + Span::from_millis(100)));
     world.run(515);
-    assert_eq!(world.sizes(), []);
+    assert_eq!(world.scales(), []);
     world.run(516);
-    assert_eq!(world.sizes(), [(515, 1)]);
+    assert_eq!(world.scales(), [(515, 1)]);
 }
