@@ -10,14 +10,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use kube_lockstep::engine::model::Simulation;
 use kube_lockstep::engine::upstream::{Upstream, build};
-use kube_lockstep::engine::{Engine, Step};
+use kube_lockstep::engine::{CancellationToken, Engine, Step};
 use kube_lockstep::model::hpa::Decision;
 use kube_lockstep::model::rules::{Release, Rules};
 use kube_lockstep::model::time::{Span, Time};
@@ -136,7 +135,7 @@ fn upstream(criterion: &mut Criterion) {
     let program = match build::ensure(
         build::Artifact::Host,
         RELEASE,
-        &AtomicBool::new(false),
+        &CancellationToken::new(),
         &mut |_, _| {},
     ) {
         Ok(program) => program,

@@ -6,11 +6,10 @@ mod support;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine, EngineError, Session, Step};
+use kube_lockstep::engine::{CancellationToken, Engine, EngineError, Session, Step};
 use kube_lockstep::fuzz::{self, Area, Coverage};
 use kube_lockstep::model::api::ConditionStatus;
 use kube_lockstep::model::rules::Release;
@@ -66,7 +65,7 @@ fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
         most_findings: 1,
         shrinking: 3000,
         known: Vec::new(),
-        stop: Arc::new(AtomicBool::new(false)),
+        stop: CancellationToken::new(),
     }
 }
 

@@ -18,7 +18,6 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -28,8 +27,8 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
-use kube_lockstep::engine::EngineError;
 use kube_lockstep::engine::embedded::{self, Options, Running};
+use kube_lockstep::engine::{CancellationToken, EngineError};
 use kube_lockstep::model::flags::Flags;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
@@ -145,7 +144,7 @@ impl Place {
             output: String::new(),
         };
         let told = &mut |_: &str, _| {};
-        let program = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), told)?;
+        let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), told)?;
         let cluster = Running::start(&program, options)?;
         let made = || -> Result<_, Box<dyn std::error::Error>> {
             let folder = tempfile::tempdir()?;

@@ -14,6 +14,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube::config::Kubeconfig;
+use kube_lockstep::engine::CancellationToken;
 use kube_lockstep::engine::embedded::{self, Options, Running};
 use kube_lockstep::engine::upstream::build;
 use kube_lockstep::model::rules::Release;
@@ -165,7 +166,7 @@ fn lists(kind: &str, kubeconfig: &str) -> Result<bool, Failed> {
 
 /// Without a certificate nothing is answered, and from elsewhere nothing can be asked.
 fn private() -> Result<(), Failed> {
-    let program = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), &mut |_, _| {})?;
+    let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), &mut |_, _| {})?;
     let clusters = [
         Running::start(&program, &Options::default())?,
         Running::start(&program, &Options::default())?,
@@ -376,7 +377,7 @@ fn panicked() -> Result<(), Failed> {
 }
 
 fn panic_with_a_control_plane() {
-    let built = embedded::ensure(Release::NEWEST, &AtomicBool::new(false), &mut |_, _| {});
+    let built = embedded::ensure(Release::NEWEST, &CancellationToken::new(), &mut |_, _| {});
     let program = built.expect("it was built before");
     let running = Running::start(&program, &Options::default()).expect("it starts");
     let folder = std::env::temp_dir().display().to_string();

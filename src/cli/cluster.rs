@@ -15,10 +15,12 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use self::folder::{ClusterFolder, POLL_INTERVAL, folders};
+use super::args::OfRelease;
+use super::args::time_limit;
 use super::existing::{self, ContextArgs};
+use super::exit;
 use super::failure::Failure;
-use super::run::time_limit;
-use super::{OfRelease, exit, show};
+use super::output::show;
 use crate::model::time::Span;
 
 pub(super) use self::folder::sweep;

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use clap_complete::Shell;
 
-use super::{exit, unless_closed};
+use super::exit;
+use super::output::unless_closed;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]

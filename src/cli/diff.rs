@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::args::{Source, WithMarkdown as Format, release};
+use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
+use super::output::{columns, show, unless_closed};
 use super::run::parse_all;
 use super::upstreams::{Seen, Upstreams};
-use super::{Source, WithMarkdown as Format, columns, exit, release, show, unless_closed};
 use crate::model::rules::{Change, Release};
 use crate::report::change::Between;
 use crate::report::{self, change};

@@ -10,9 +10,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
+use super::args::{OfRelease, Source};
+use super::exit;
 use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
-use super::{OfRelease, Source, exit};
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
 use crate::model::rules::Release;
@@ -129,7 +130,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let takes = if best { upstream::NAME } else { recorded::NAME };
     let _ = writeln!(text, "other problems and their causes: docs/troubleshooting.md");
     let _ = writeln!(text, "`kube-lockstep run` uses {}", paint(STRONG, takes));
-    super::show(&text)?;
+    super::output::show(&text)?;
     Ok(if best { exit::CONFORMS } else { exit::ENGINE })
 }
 

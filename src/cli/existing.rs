@@ -5,8 +5,8 @@ mod consent;
 
 use std::path::PathBuf;
 
+use super::args::given_flags;
 use super::failure::Failure;
-use super::run::given_flags;
 use crate::engine::options::HostPort;
 
 #[cfg(feature = "clusters")]

@@ -1,11 +1,14 @@
 //! `kube-lockstep explain`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use tokio_util::sync::CancellationToken;
+
+use super::args::{OfReleaseOrCheckout, Source};
+use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::{OfReleaseOrCheckout, Source, TellPreparing, columns, exit, show};
+use super::output::{TellPreparing, columns, show};
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::Release;
@@ -87,7 +90,7 @@ fn beside(
 ) -> Result<String, Failure> {
     let mut preparing = TellPreparing::default();
     let mut progress = |what: &str, done| preparing.tell(what, done);
-    let program = checkout.build(&AtomicBool::new(false), &mut progress)?;
+    let program = checkout.build(&CancellationToken::new(), &mut progress)?;
     let name = checkout.name();
     let mut engine = Upstream::of_checkout(program, name.as_str().into(), release);
     let outcome = run_one(scenario, &mut engine, &[]);

@@ -3,17 +3,16 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use tokio_util::sync::CancellationToken;
 
+use super::args::{Format, OfReleaseOrCheckout, OfShard, program_and_engine, workers};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::{
-    Format, OfReleaseOrCheckout, OfShard, TellPreparing, columns, exit, interrupt,
-    program_and_engine, show, unless_closed, workers,
-};
+use super::output::{TellPreparing, columns, show, unless_closed};
+use super::{exit, interrupt};
 use crate::engine::Engine;
 use crate::engine::model::Model;
 use crate::engine::upstream::checkout::Checkout;
@@ -39,7 +38,7 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(u32).range(1..))]
     ticks: Option<u32>,
     /// Run for this time, for example 60s or 10m
-    #[arg(long, value_name = "DURATION", value_parser = super::run::time_limit)]
+    #[arg(long, value_name = "DURATION", value_parser = super::args::time_limit)]
     time: Option<Duration>,
     #[command(flatten)]
     release: OfReleaseOrCheckout,
@@ -99,7 +98,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
     let release = args.release.release(checkout.as_ref());
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = CancellationToken::new();
     let jobs = workers(args.jobs);
     let seed = args.seed.unwrap_or_else(chance);
     let engine = engine(args, release, checkout.as_ref(), &stop)?;
@@ -149,7 +148,7 @@ fn engine(
     args: &Args,
     release: Release,
     checkout: Option<&Checkout>,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
 ) -> anyhow::Result<MakeEngine> {
     if let Some(program) = args.program.clone() {
         if args.engine == EngineName::Model {

@@ -5,12 +5,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+use tokio_util::sync::CancellationToken;
 
 /// Waits for Ctrl-C during a run. The returned counter is the number of finished scenarios.
 pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
@@ -38,12 +39,12 @@ pub(super) struct Ending(Arc<AtomicI32>);
 impl Ending {
     /// Waits for Ctrl-C, which sets `stop` and prints `message`. A second one ends the program
     /// immediately.
-    pub(super) fn listen(stop: &Arc<AtomicBool>, message: &str) -> io::Result<Ending> {
+    pub(super) fn listen(stop: &CancellationToken, message: &str) -> io::Result<Ending> {
         let caught = Arc::new(AtomicI32::new(0));
         let (catch, stop, message) = (caught.clone(), stop.clone(), message.to_owned());
         once(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
             catch.store(signal, Ordering::Relaxed);
-            stop.store(true, Ordering::Relaxed);
+            stop.cancel();
             say(&message);
         })?;
         Ok(Ending(caught))
@@ -61,9 +62,9 @@ impl Ending {
 
 /// Sets `stop` on the first signal. A second signal ends the program immediately, without cleanup.
 #[cfg(feature = "clusters")]
-pub(super) fn ends(stop: &Arc<AtomicBool>) -> io::Result<()> {
+pub(super) fn ends(stop: &CancellationToken) -> io::Result<()> {
     let stop = stop.clone();
-    once(&[SIGINT, SIGTERM, SIGHUP], move |_| stop.store(true, Ordering::Relaxed))
+    once(&[SIGINT, SIGTERM, SIGHUP], move |_| stop.cancel())
 }
 
 /// Runs an action on the first signal; a second one ends the program.

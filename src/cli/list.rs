@@ -5,9 +5,11 @@ use std::io;
 
 use serde_json::json;
 
+use super::args::{Format, Source};
+use super::exit;
 use super::fixtures::Fixtures;
+use super::output::{show, unless_closed};
 use super::run::parse_all;
-use super::{Format, Source, exit, show, unless_closed};
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{counted, json};
 

@@ -6,7 +6,7 @@ mod serve;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use super::{Format, Source};
+use super::args::{Format, Source};
 use crate::engine::options::HostPort;
 
 #[cfg(feature = "clusters")]

@@ -3,6 +3,7 @@
 //! Turns command lines into plans, and outcomes into exit codes. [`crate::report`] formats the
 //! output, and [`crate::run`] runs plans. `anyhow` is only used here.
 
+mod args;
 mod cluster;
 mod completions;
 mod diff;
@@ -16,6 +17,7 @@ mod fuzz;
 mod interrupt;
 mod list;
 mod metrics_server;
+mod output;
 mod predict;
 mod prune;
 mod releases;
@@ -24,20 +26,13 @@ mod run;
 mod schema;
 mod upstreams;
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::Write;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
-use crate::engine::upstream::build;
-use crate::engine::upstream::checkout::{Checkout, CheckoutError};
-use crate::model::rules::{Release, Releases};
 use crate::report::style::{BAD, WARN, paint};
-use crate::run::Shard;
 
 /// Runs scenarios of Kubernetes pod autoscalers on a reference model and on the real upstream
 /// controller, tick by tick, and explains every difference.
@@ -126,150 +121,6 @@ enum Color {
     Never,
 }
 
-/// The output format.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Format {
-    /// Text for people.
-    #[default]
-    Text,
-    /// JSON for programs: one object per line.
-    Json,
-}
-
-/// The output format, with Markdown for documents.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum WithMarkdown {
-    /// Text for people.
-    #[default]
-    Text,
-    /// JSON for programs: one object per line.
-    Json,
-    /// Markdown for documents, release notes and pull requests.
-    Markdown,
-}
-
-/// The location of scenarios.
-#[derive(clap::Args, Debug)]
-struct Source {
-    /// The folder of fixtures [default: ./fixtures, or the fixtures built into this program]
-    #[arg(long, value_name = "DIR")]
-    fixtures: Option<PathBuf>,
-}
-
-/// Parses a release. A patch version must be the available one.
-fn release(text: &str) -> Result<Release, String> {
-    let release = Release::known(text)?;
-    let plain = text.trim_start_matches('v');
-    let there = build::version(build::Artifact::Host, release).unwrap_or_default();
-    let there = there.trim_start_matches('v');
-    if plain.matches('.').count() > 1 && plain != there {
-        return Err(format!(
-            "the available patch of {release} is {there}: did you mean {release}?"
-        ));
-    }
-    Ok(release)
-}
-
-/// Parses several releases with [`release`].
-fn releases(text: &str) -> Result<Releases, String> {
-    let releases = text.parse::<Releases>()?;
-    let parts = text.split([',', '-']).map(str::trim);
-    parts.filter(|part| *part != "all").try_for_each(|part| release(part).map(|_| ()))?;
-    Ok(releases)
-}
-
-/// One release.
-#[derive(clap::Args, Debug)]
-struct OfRelease {
-    /// The Kubernetes release
-    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST)]
-    #[arg(value_parser = release)]
-    release: Release,
-}
-
-/// A release, or a checkout.
-#[derive(clap::Args, Debug)]
-struct OfReleaseOrCheckout {
-    /// The Kubernetes release [default: the newest, or the release of --upstream-path]
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    release: Option<Release>,
-    #[command(flatten)]
-    local: OfCheckout,
-}
-
-impl OfReleaseOrCheckout {
-    fn release(&self, checkout: Option<&Checkout>) -> Release {
-        let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
-        self.release.unwrap_or_else(rules)
-    }
-}
-
-/// One or more releases.
-#[derive(clap::Args, Clone, Debug)]
-struct OfReleases {
-    /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest, or
-    /// the release of --upstream-path]
-    #[arg(long = "release", value_name = "RELEASES", value_parser = releases)]
-    releases: Option<Releases>,
-}
-
-impl OfReleases {
-    /// The named releases.
-    fn named(&self) -> Option<&Releases> {
-        self.releases.as_ref()
-    }
-
-    fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
-        let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
-        let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
-        if checkout.is_some() && releases.iter().count() > 1 {
-            let what = "--upstream-path can't be combined with several releases";
-            let hint = "name one release: with --upstream-path, --release selects the rules that \
-                        the model follows";
-            return Err(Failure::usage(what).hint(hint));
-        }
-        Ok(releases)
-    }
-}
-
-/// A checkout instead of a release.
-#[derive(clap::Args, Debug)]
-struct OfCheckout {
-    /// Run the controller of a local Kubernetes checkout. Go compiles the changes; --release
-    /// selects the rules that the model follows
-    #[arg(long, value_name = "DIR")]
-    upstream_path: Option<PathBuf>,
-}
-
-impl OfCheckout {
-    /// Opens the named checkout. Fails if another engine or a program is named as well.
-    fn open(&self, other: bool, program: bool) -> Result<Option<Checkout>, Failure> {
-        let Some(path) = &self.upstream_path else { return Ok(None) };
-        if program {
-            let what = "--upstream-path and --program both replace the upstream engine";
-            return Err(Failure::usage(what).hint("leave out one of them"));
-        }
-        if other {
-            let what = "--upstream-path requires the upstream engine";
-            return Err(Failure::usage(what).hint("leave out --engine"));
-        }
-        let open = Checkout::open(path).map_err(|error| {
-            let what = format!("--upstream-path {error}");
-            let CheckoutError { hint, .. } = error;
-            Failure::usage(what).hint(hint)
-        });
-        open.map(Some)
-    }
-}
-
-/// The shard of the run.
-#[derive(clap::Args, Debug)]
-struct OfShard {
-    /// Run the I-th of N shards, for N machines; `report merge` merges their JSON results
-    #[arg(long, value_name = "I/N")]
-    shard: Option<Shard>,
-}
-
 /// The entry point: parses the command line, runs the command, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -315,75 +166,6 @@ fn complain(error: &anyhow::Error) -> u8 {
     code
 }
 
-/// The number of workers: as given on the command line, or one per core.
-fn workers(jobs: Option<u16>) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    jobs.map_or_else(cores, usize::from)
-}
-
-/// The error for `--program` together with `--engine`.
-fn program_and_engine() -> Failure {
-    let what = "--program requires the upstream engine, which it replaces";
-    Failure::usage(what).hint("leave out --engine")
-}
-
-/// Logs the build of each engine and its progress, because it takes minutes.
-#[derive(Debug, Default)]
-struct TellPreparing {
-    told: BTreeMap<String, Instant>,
-}
-
-/// The minimum interval between lines about an engine.
-const QUIET: Duration = Duration::from_secs(20);
-
-impl TellPreparing {
-    fn tell(&mut self, what: &str, done: Option<f64>) {
-        if let Some(text) = self.line(what, done, Instant::now()) {
-            // A note that can't be written is ignored.
-            let _ = anstream::stderr().write_all(text.as_bytes());
-        }
-    }
-
-    fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
-        let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
-        let text = match (self.told.get(engine), done) {
-            (None, _) if what.contains(": ") => {
-                format!("note: {what} (takes minutes the first time)\n")
-            }
-            (None, _) => format!("note: {what}\n"),
-            (Some(last), _) if now.duration_since(*last) < QUIET => return None,
-            (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
-            (Some(_), None) => format!("note: {what}\n"),
-        };
-        self.told.insert(engine.to_owned(), now);
-        Some(text)
-    }
-}
-
-/// Prints text to standard output.
-fn show(text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout();
-    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-}
-
-/// A closed pipe (`head`) is not an error and does not change the exit code.
-fn unless_closed(written: io::Result<()>) -> io::Result<()> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
-}
-
-/// The width of text: `COLUMNS`, or else the width of the terminal within limits, or 100 columns.
-fn columns() -> usize {
-    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
-    if let Some(columns) = wanted.filter(|columns: &usize| *columns > 0) {
-        return columns.clamp(40, 1000);
-    }
-    let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
-    width.map_or(100, |width| usize::from(width).clamp(40, 140))
-}
-
 /// The reference of all commands for `docs/cli.md`.
 #[must_use]
 pub fn reference() -> String {
@@ -417,45 +199,4 @@ fn help(command: clap::Command, name: &str) -> String {
     let help = command.render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_build_of_an_engine_is_reported_periodically() {
-        let mut preparing = TellPreparing::default();
-        let begin = Instant::now();
-        let mut line = |what: &str, done, seconds| {
-            preparing.line(what, done, begin + Duration::from_secs(seconds))
-        };
-        let first = line("upstream v1.37: resolving modules", None, 0).unwrap_or_default();
-        assert!(
-            first.starts_with("note: upstream v1.37: resolving modules (takes minutes"),
-            "{first}"
-        );
-        assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
-        assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
-        let later = line("upstream v1.37: compiling b", Some(0.42), 20);
-        assert_eq!(later.as_deref(), Some("note: upstream v1.37: 42 % compiled\n"));
-        assert_eq!(line("upstream v1.37: compiling c", Some(0.43), 21), None);
-    }
-
-    #[test]
-    fn an_unavailable_patch_is_not_a_release() {
-        let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
-        assert_eq!(release("1.18"), Ok(minor));
-        assert_eq!(release("v1.37.2"), Ok(patch));
-        let there = build::version(build::Artifact::Host, minor).unwrap_or_default();
-        assert_eq!(release(&there), Ok(minor));
-        for wrong in ["1.18.3", "1.9.99", "v1.37.00"] {
-            let error = release(wrong).expect_err(wrong);
-            assert!(error.contains("did you mean 1."), "{error}");
-            assert!(releases(&format!("1.30,{wrong}")).is_err(), "{wrong}");
-            assert!(releases(&format!("{wrong}-1.37")).is_err(), "{wrong}");
-        }
-        assert_eq!(releases("all").map(|it| it.iter().count()), Ok(Release::supported().count()));
-        assert!(releases("1.30, 1.35 - 1.37.2").is_ok());
-    }
 }

@@ -2,8 +2,10 @@
 
 use std::io;
 
+use super::args::{Format, OfRelease, Source};
+use super::exit;
 use super::fixtures::Fixtures;
-use super::{Format, OfRelease, Source, columns, exit, show, unless_closed};
+use super::output::{columns, show, unless_closed};
 use crate::report::{json, table};
 use crate::{Predict, Prediction};
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::exit;
 use super::failure::Failure;
-use super::{exit, show};
+use super::output::show;
 use crate::engine::upstream::build::{self, Entry};
 use crate::report::counted;
 use crate::report::style::{DIM, STRONG, WARN, paint};

@@ -5,8 +5,10 @@ use std::io;
 
 use serde_json::json;
 
+use super::args::{Source, WithMarkdown as Format};
+use super::exit;
 use super::fixtures::Fixtures;
-use super::{Source, WithMarkdown as Format, columns, exit, show, unless_closed};
+use super::output::{columns, show, unless_closed};
 use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
 use crate::model::rules::{CHANGES, Change, Release};

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::args::Format;
 use super::failure::Failure;
-use super::{Format, columns, exit, run, show, unless_closed};
+use super::output::{columns, show, unless_closed};
+use super::{exit, run};
 use crate::model::rules::Releases;
 use crate::report::json::{self, Json};
 use crate::report::terminal::{Layout, Terminal};
@@ -38,7 +40,7 @@ struct MergeArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Releases that must have results: one, several (`1.30,1.35-1.37`), or `all`
-    #[arg(long, value_name = "RELEASES", value_parser = super::releases)]
+    #[arg(long, value_name = "RELEASES", value_parser = super::args::releases)]
     release: Option<Releases>,
     /// The output format
     #[arg(long, value_enum, default_value_t)]

@@ -9,14 +9,16 @@ use std::sync::atomic::Ordering;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+use super::args::{
+    Format, OfCheckout, OfReleases, OfShard, Source, given_flags, program_and_engine, time_limit,
+    workers,
+};
 use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
 use super::interrupt::Ending;
-use super::{
-    Format, OfCheckout, OfReleases, OfShard, Source, TellPreparing, columns, exit, interrupt,
-    program_and_engine, workers,
-};
+use super::output::{TellPreparing, columns};
+use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
 use crate::engine::registry::{ENGINES, EngineChoice};
@@ -151,14 +153,6 @@ impl CustomControllerArgs {
     }
 }
 
-/// The flags that have a value, each followed by it.
-pub(super) fn given_flags<const N: usize>(
-    flags: [(&'static str, Option<String>); N],
-) -> impl Iterator<Item = String> {
-    let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-    given.flatten()
-}
-
 /// The arguments that repeat a run on a cluster. Other engines are repeated by their name alone.
 fn replay_args(args: &Args) -> Vec<String> {
     let Some(engine) = args.engine.filter(|engine| engine.is_wall_clock()) else {
@@ -197,14 +191,6 @@ impl ValueEnum for EngineChoice {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let engine = self.info();
         (engine.choice == *self).then(|| PossibleValue::new(engine.name).help(engine.about))
-    }
-}
-
-pub(super) fn time_limit(text: &str) -> Result<std::time::Duration, String> {
-    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    match u64::try_from(span.0) {
-        Ok(nanos) if nanos > 0 => Ok(std::time::Duration::from_nanos(nanos)),
-        _ => Err("the value must be greater than 0".to_owned()),
     }
 }
 
@@ -356,7 +342,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
             && let Err(error) = report.event(&event)
         {
             if error.kind() != io::ErrorKind::BrokenPipe {
-                plan.stop.store(true, Ordering::Relaxed);
+                plan.stop.cancel();
             }
             broken = Some(error);
         }

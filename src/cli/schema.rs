@@ -1,6 +1,7 @@
 //! `kube-lockstep schema`.
 
-use super::{exit, show};
+use super::exit;
+use super::output::show;
 use crate::scenario;
 
 pub(super) fn run() -> anyhow::Result<u8> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use super::TellPreparing;
+use tokio_util::sync::CancellationToken;
+
 use super::failure::Failure;
+use super::output::TellPreparing;
 use crate::engine::recorded::Traces;
 use crate::engine::upstream::{Upstream, build};
 use crate::engine::{EngineError, upstream};
@@ -75,7 +76,7 @@ impl Upstreams {
             let program = build::ensure(
                 build::Artifact::Host,
                 release,
-                &AtomicBool::new(false),
+                &CancellationToken::new(),
                 &mut progress,
             );
             program.map(|program| Upstream::new(program, release)).map_err(|error| match error {

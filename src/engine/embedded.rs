@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::embedded::{ControlPlane, DRIVER};
@@ -34,7 +34,7 @@ pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
 /// If there is no Go, no control plane of that release, or the build fails.
 pub fn ensure(
     release: Release,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<std::path::PathBuf, EngineError> {
     build::ensure(Artifact::ControlPlane, release, stop, progress).map_err(|error| match error {

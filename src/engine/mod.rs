@@ -29,6 +29,8 @@ pub mod upstream;
 use std::sync::Arc;
 
 use serde::Serialize;
+#[cfg(feature = "engines")]
+pub use tokio_util::sync::CancellationToken;
 
 use crate::compare::Scope;
 use crate::model::rules::Release;

@@ -5,8 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::model::Model;
 use crate::engine::upstream::{Upstream, build};
@@ -120,7 +121,7 @@ impl Engine {
     fn prepare(&self, release: Release) -> Result<Ready, EngineError> {
         let ready = |engine: Box<dyn AnyEngine>| Ready { engine, note: None };
         let upstream = || {
-            let stop = AtomicBool::new(false);
+            let stop = CancellationToken::new();
             let program = build::ensure(build::Artifact::Host, release, &stop, &mut |_, _| {})?;
             Ok(ready(Box::new(Upstream::new(program, release))))
         };

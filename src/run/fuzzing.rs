@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
 
 use super::in_order::in_order;
 use super::{Outcome, Shard, Verdict, run_watched};
@@ -42,9 +43,9 @@ pub struct FuzzPlan {
     pub shrinking: usize,
     /// Disagreements that are known.
     pub known: Vec<KnownDisagreement>,
-    /// Set from outside to end the run early. What was found until then is handed on, but not made
-    /// smaller any more.
-    pub stop: Arc<AtomicBool>,
+    /// Cancelled from outside to end the run early. What was found until then is reported, but not
+    /// shrunk any further.
+    pub stop: CancellationToken,
 }
 
 /// After so many scenarios on end that failed before their first tick, the run ends: one that is to
@@ -53,7 +54,7 @@ const IN_VAIN: usize = 50;
 
 impl FuzzPlan {
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_cancelled()
     }
 }
 

@@ -1,35 +1,16 @@
-//! Numbered jobs, done by several workers at a time: what comes of them in order, or as it comes.
+//! Numbered jobs on several threads, and their results in order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Jobs that may be done before their turn: the others wait while somebody is at a long one.
+/// How many results may wait for their turn. The other workers wait while one has a long job.
 const ROOM: usize = 1024;
 
-/// Does job after job, from 0. Each worker has a thread and something of its own, made there by
-/// `worker`; it ends when `work` has nothing to give. `done` is called in the order of the jobs,
-/// whichever worker is done first, until it says that it is enough (`false`).
+/// Does one job after another, from 0. Each worker has a thread, and a state that `worker` makes
+/// there; it ends when `work` returns `None`. `done` is called in the order of the jobs, whichever
+/// worker is done first, until it returns `false`.
 pub(super) fn in_order<W, R: Send>(
-    workers: usize,
-    worker: &(impl Fn() -> W + Sync),
-    work: &(impl Fn(&mut W, usize) -> Option<R> + Sync),
-    done: &mut dyn FnMut(usize, R) -> bool,
-) {
-    let mut waiting: BTreeMap<usize, R> = BTreeMap::new();
-    let (mut due, mut enough) = (0, false);
-    as_they_come(workers, worker, work, &mut |index, result| {
-        waiting.insert(index, result);
-        while let Some(result) = waiting.remove(&due) {
-            enough = enough || !done(due, result);
-            due += 1;
-        }
-        !enough
-    });
-}
-
-/// [`in_order`], but `done` is called as soon as a job is done.
-pub(super) fn as_they_come<W, R: Send>(
     workers: usize,
     worker: &(impl Fn() -> W + Sync),
     work: &(impl Fn(&mut W, usize) -> Option<R> + Sync),
@@ -42,12 +23,12 @@ pub(super) fn as_they_come<W, R: Send>(
         for _ in 0..workers.max(1) {
             let (sender, next, over) = (sender.clone(), &next, &over);
             threads.spawn(move || {
-                let _ends = EndsWithMe(over);
-                let mut own = worker();
+                let _ends = EndsOnPanic(over);
+                let mut state = worker();
                 while !over.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(result) = work(&mut own, index) else { return };
-                    // The receiver is gone only when all is over.
+                    let Some(result) = work(&mut state, index) else { return };
+                    // The receiver is gone only when all jobs are over.
                     if sender.send((index, result)).is_err() {
                         return;
                     }
@@ -55,19 +36,26 @@ pub(super) fn as_they_come<W, R: Send>(
             });
         }
         drop(sender);
+        let mut waiting: BTreeMap<usize, R> = BTreeMap::new();
+        let mut due = 0;
         for (index, result) in receiver {
-            if !over.load(Ordering::Relaxed) && !done(index, result) {
-                over.store(true, Ordering::Relaxed);
+            waiting.insert(index, result);
+            while !over.load(Ordering::Relaxed)
+                && let Some(result) = waiting.remove(&due)
+            {
+                if !done(due, result) {
+                    over.store(true, Ordering::Relaxed);
+                }
+                due += 1;
             }
         }
     });
 }
 
-/// A worker that panics (only a slip in this program can make it) ends the run, which would wait
-/// for its job for ever.
-struct EndsWithMe<'a>(&'a AtomicBool);
+/// Ends the run when a worker panics, since the others would wait for its job forever.
+struct EndsOnPanic<'a>(&'a AtomicBool);
 
-impl Drop for EndsWithMe<'_> {
+impl Drop for EndsOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.store(true, Ordering::Relaxed);

@@ -399,7 +399,7 @@ pub fn run_watched(
         Err(error) => Err(error),
     };
     match findings {
-        Ok(findings) => conclude(&mut outcome, (scenario, release), findings),
+        Ok(findings) => conclude(&mut outcome, scenario, release, findings),
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome.elapsed = begin.elapsed();
@@ -442,7 +442,8 @@ pub(super) fn inconclusive(error: EngineError) -> Verdict {
 
 pub(super) fn conclude(
     outcome: &mut Outcome,
-    (scenario, release): (&Scenario, Release),
+    scenario: &Scenario,
+    release: Release,
     findings: Findings<'_>,
 ) {
     // Of other releases nothing is expected but that the model is right.

@@ -3,15 +3,11 @@
 //! This is the only caller of the comparison. It prints nothing.
 
 pub mod change;
-#[cfg(feature = "clusters")]
-mod clusters;
+#[cfg(feature = "engines")]
+mod executor;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
-#[cfg(feature = "clusters")]
-mod given;
-#[cfg(feature = "clusters")]
-mod group;
 #[cfg(feature = "engines")]
 mod in_order;
 mod lockstep;
@@ -19,8 +15,12 @@ pub mod merge;
 #[cfg(feature = "engines")]
 mod plan;
 #[cfg(feature = "engines")]
+mod record;
+#[cfg(feature = "engines")]
 mod runner;
 mod shard;
+#[cfg(feature = "engines")]
+mod virtual_time;
 #[cfg(feature = "clusters")]
 mod wall_clock;
 
@@ -34,8 +34,10 @@ pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watche
 #[cfg(feature = "engines")]
 pub use plan::{ClusterOptions, Compared, CustomController, Pace, Plan, SIDE_BY_SIDE};
 #[cfg(feature = "engines")]
-pub use runner::{of_program, run_all};
+pub use runner::run_all;
 pub use shard::Shard;
+#[cfg(feature = "engines")]
+pub use virtual_time::of_program;
 
 #[cfg(feature = "engines")]
 pub use crate::engine::options::shell_word;

@@ -3,11 +3,12 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
+use super::executor::Part;
 use super::{Event, Setting, Shard};
 use crate::compare::KnownDisagreement;
 use crate::engine::custom::Controller;
@@ -51,8 +52,8 @@ pub struct Plan {
     pub cluster: ClusterOptions,
     /// The arguments that repeat this plan, where the engine's name alone does not.
     pub replay_args: Vec<String>,
-    /// Set from outside to end the run early: running scenarios end, the others are not run.
-    pub stop: Arc<AtomicBool>,
+    /// Cancelled from outside to end the run early: running scenarios end, the others are not run.
+    pub stop: CancellationToken,
 }
 
 /// Settings of engines with a wall clock.
@@ -127,24 +128,28 @@ impl Plan {
             time_limit: TIME_LIMIT,
             cluster: ClusterOptions::default(),
             replay_args: Vec::new(),
-            stop: Arc::default(),
+            stop: CancellationToken::new(),
         }
     }
 
-    /// The numbers of the scenarios to run on each release. Releases of which a shard runs nothing
-    /// are left out: their engines are not needed.
-    pub(super) fn parts(&self) -> Vec<(Release, Vec<usize>)> {
+    /// The scenarios to run on each release. Releases on which a shard runs nothing are left out:
+    /// their engines are not needed.
+    pub(super) fn parts(&self) -> Vec<Part> {
         let releases: Vec<Release> = self.releases.iter().collect();
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let parts = shard.of_runs(releases.len(), self.scenarios.len());
-        let parts = releases.into_iter().zip(parts);
-        parts.filter(|(_, part)| self.shard.is_none() || !part.is_empty()).collect()
+        let part = |(release, indices): (Release, Vec<usize>)| {
+            let scenarios = indices.into_iter().filter_map(|index| self.scenarios.get(index));
+            Part { release, scenarios: scenarios.cloned().collect() }
+        };
+        let parts = releases.into_iter().zip(parts).map(part);
+        parts.filter(|part| self.shard.is_none() || !part.scenarios.is_empty()).collect()
     }
 
     /// How many scenarios run, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.parts().iter().map(|(_, part)| part.len()).sum()
+        self.parts().iter().map(|part| part.scenarios.len()).sum()
     }
 
     /// A mark that all shards of a plan share, and no other plan: a hash of the releases and of the

@@ -39,6 +39,8 @@ mod write;
 mod yaml;
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 use serde_json::Value;

@@ -221,42 +221,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::scenario::testing::{WEB, scenario};
 
-    const TEXT: &str = "
-apiVersion: kube-lockstep.dev/v1alpha1
-kind: Scenario
-requirement: Something holds.
-hpa:
-  apiVersion: autoscaling/v2
-  kind: HorizontalPodAutoscaler
-  metadata: {name: web}
-  spec:
-    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-    maxReplicas: 10
-    metrics:
-    - type: Resource
-      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+    fn text() -> String {
+        let target = "target: {type: AverageValue, averageValue: 500m}}";
+        let down = "target: {type: Utilization, averageUtilization: 50}}
     behavior:
-      scaleDown: {stabilizationWindowSeconds: 300}
-workload:
-  replicas: 3
-  containers: [{name: app, requests: {cpu: 1}}]
-  startup: {pending: 15s, ready: 30s}
-metrics:
-  resource: [{name: cpu, perPod: 500m}]
-timeline:
-- {at: 30s, podsUnready: all, for: 1m}
-until: 2m
-";
-
-    fn scenario(text: &str) -> Scenario {
-        let none = |_: &str| Err("there is none".to_owned());
-        crate::scenario::parse("x.yaml", text, &none).expect("it makes sense")
+      scaleDown: {stabilizationWindowSeconds: 300}";
+        let containers = "  containers:";
+        let startup = "  startup: {pending: 15s, ready: 30s}\n  containers:";
+        let text = WEB.replace(target, down).replace(containers, startup);
+        format!("{text}timeline: [{{at: 30s, podsUnready: all, for: 1m}}]\n")
     }
 
     #[test]
     fn every_span_is_divided() {
-        let faster = scenario(TEXT).faster(NonZero::new(15).expect("15")).expect("it divides");
+        let faster = scenario(&text()).faster(NonZero::new(15).expect("15")).expect("it divides");
         assert_eq!(faster.flags.sync_period, Span::from_secs(1));
         assert_eq!(faster.flags.downscale_stabilization, Span::from_secs(20));
         assert_eq!(faster.until, Time::from_secs(8));
@@ -272,7 +252,7 @@ until: 2m
 
     #[test]
     fn at_speed_1_a_scenario_stays_the_same() {
-        let scenario = scenario(TEXT);
+        let scenario = scenario(&text());
         let same = scenario.faster(NonZero::<u32>::MIN).expect("1 divides all");
         assert_eq!(format!("{same:?}"), format!("{scenario:?}"));
     }
@@ -280,7 +260,7 @@ until: 2m
     #[test]
     fn indivisible_spans_are_rejected() {
         let text =
-            TEXT.replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
+            text().replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
         let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
         assert_eq!(error, "its stabilizationWindowSeconds: 50 does not divide by 15");
     }

@@ -7,11 +7,10 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 #[cfg(feature = "clusters")]
 use kube_lockstep::engine::embedded;
-use kube_lockstep::engine::{EngineError, upstream::build};
+use kube_lockstep::engine::{CancellationToken, EngineError, upstream::build};
 use kube_lockstep::model::rules::{Release, Releases};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -135,7 +134,7 @@ impl Suite {
             build::ensure(
                 build::Artifact::Host,
                 release,
-                &AtomicBool::new(false),
+                &CancellationToken::new(),
                 &mut self.stages(),
             )
         })
@@ -163,7 +162,7 @@ impl Suite {
     #[cfg(feature = "clusters")]
     pub fn control_plane(&self, release: Release) -> Requirement<PathBuf> {
         self.require(&format!("a control plane of {release}"), || {
-            embedded::ensure(release, &AtomicBool::new(false), &mut self.stages())
+            embedded::ensure(release, &CancellationToken::new(), &mut self.stages())
         })
     }
 

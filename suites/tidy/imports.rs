@@ -278,6 +278,9 @@ impl<'ast> Visit<'ast> for Collector<'_> {
         self.tree(&item.tree, &[], is_re_export);
     }
 
+    // A visibility names a module, but uses nothing of it.
+    fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if names.len() > 1 {

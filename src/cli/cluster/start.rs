@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tokio_util::sync::CancellationToken;
 
 use super::folder::{ClusterFolder, POLL_INTERVAL, log_file, sweep_but};
 use super::{DEFAULT, StartArgs};
 use crate::cli::failure::Failure;
-use crate::cli::{TellPreparing, exit, interrupt, show};
+use crate::cli::output::{TellPreparing, show};
+use crate::cli::{exit, interrupt};
 use crate::engine::embedded::{self, Options, Running};
 use crate::model::rules::Release;
 
@@ -95,7 +97,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
     // The process that runs the cluster clears its own folder.
     sweep_but(Some(&place.name), false)?;
     let begin = Instant::now();
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = CancellationToken::new();
     interrupt::ends(&interrupted)?;
     let mut log = log(&place)?;
     let mut child = Command::new(std::env::current_exe()?)
@@ -108,7 +110,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
         .process_group(0)
         .spawn()?;
     while !place.kubeconfig().exists() {
-        if interrupted.load(Ordering::Relaxed) {
+        if interrupted.is_cancelled() {
             if let Some(pid) = Pid::from_raw(child.id().try_into()?) {
                 kill_process(pid, Signal::TERM)?;
             }
@@ -147,7 +149,7 @@ fn log(place: &ClusterFolder) -> io::Result<File> {
 }
 
 fn program(release: Release) -> Result<PathBuf, Failure> {
-    let stop = AtomicBool::new(false);
+    let stop = CancellationToken::new();
     let mut telling = TellPreparing::default();
     Ok(embedded::ensure(release, &stop, &mut |what, done| telling.tell(what, done))?)
 }

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{ContextArgs, ExistingClusterArgs};
+use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::{exit, show};
+use crate::cli::output::show;
 use crate::engine::kubeconfig;
 use crate::engine::options::{ClusterInfo, ExistingCluster};
 use crate::engine::{containers, registry::EngineChoice};

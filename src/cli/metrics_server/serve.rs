@@ -1,15 +1,15 @@
 //! Serving the metrics of scenarios until a signal, and what is reported meanwhile.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::Args;
+use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::fixtures::Fixtures;
-use crate::cli::{Format, existing, exit, interrupt, show};
+use crate::cli::output::show;
+use crate::cli::{existing, exit, interrupt};
 use crate::engine::metrics_server::{self, Part, Query, Told, Trouble, Wanted, Which};
 use crate::model::time::Span;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
@@ -33,7 +33,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
                 args.kubeconfig.as_deref(),
             ),
         };
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = CancellationToken::new();
         interrupt::ends(&stop)?;
         metrics_server::serve(&wanted, &stop, &mut |told| telling.tell(&told))
     };

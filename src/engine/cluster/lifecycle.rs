@@ -6,14 +6,13 @@ use crate::engine::cluster::observe::observability::Observability;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use kube::Client;
 use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
@@ -45,9 +44,6 @@ use crate::engine::custom::USER;
 use crate::engine::options::{ExistingCluster, HostPort};
 use crate::model::time::Span;
 use crate::scenario::Scenario;
-
-/// How often it is looked whether a run is to end.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// How many scenarios have their objects made at a time.
 const OPENING: usize = 3;
@@ -136,13 +132,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn dismiss(guard: Option<Guard>) {
     if let Some(guard) = guard {
         guard.dismiss().await;
-    }
-}
-
-/// Ends when a run is to end.
-pub(crate) async fn stopped(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        sleep(GLANCE).await;
     }
 }
 
@@ -237,7 +226,7 @@ impl Cluster {
         name: &Arc<str>,
         given: &ExistingCluster,
         groups: &[&'static str],
-        stop: &AtomicBool,
+        stop: &CancellationToken,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Cluster, Span), EngineError> {
         let broken =
@@ -266,7 +255,7 @@ impl Cluster {
         };
         let begun = tokio::select! {
             begun = begun => begun.map_err(|refusal| existing::explain(name, given, refusal)),
-            () = stopped(stop) => Err(broken("it was interrupted".to_owned())),
+            () = stop.cancelled() => Err(broken("it was interrupted".to_owned())),
         };
         match begun {
             Ok((cluster, period)) => Ok((Cluster { guard, ..cluster }, period)),
@@ -426,11 +415,11 @@ impl Cluster {
     pub(crate) async fn open(
         &self,
         scenario: &Scenario,
-        stop: &AtomicBool,
+        stop: &CancellationToken,
     ) -> Result<Option<Scene>, EngineError> {
         let turn = tokio::select! {
             turn = self.stage.turn(scenario.until) => turn,
-            () = stopped(stop) => return Ok(None),
+            () = stop.cancelled() => return Ok(None),
         };
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("kube-lockstep-{}-{number}", id());

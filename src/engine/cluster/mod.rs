@@ -26,7 +26,7 @@ pub(crate) mod session;
 pub(crate) mod settings;
 mod workload;
 
-pub(crate) use lifecycle::{Cluster, stopped};
+pub(crate) use lifecycle::Cluster;
 pub(crate) use observe::action::{DIRECT, ObservedAction};
 pub(crate) use observe::observability::Observability;
 pub(crate) use observe::reconcile::ObservedReconcile;

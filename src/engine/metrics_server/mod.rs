@@ -13,7 +13,6 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::cluster::access::connect::Reached;
 use crate::engine::cluster::access::local_address::own_address;
@@ -41,9 +41,6 @@ use crate::scenario::Scenario;
 use crate::world::Mirror;
 pub use event::{Told, Trouble};
 pub use which::Which;
-
-/// The interval at which it checks whether to stop.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// The timeout for the initial list of pods.
 const LIST_LIMIT: Duration = Duration::from_secs(20);
@@ -86,7 +83,7 @@ pub struct Wanted {
 /// If the server can't run, or some objects could not be removed.
 pub fn serve(
     wanted: &Wanted,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     tell: &mut dyn FnMut(Told),
 ) -> Result<(), Trouble> {
     let runtime = runtime()?;
@@ -105,7 +102,7 @@ pub fn serve(
         runtime.block_on(async {
             tokio::select! {
                 ended = serving(wanted, &cluster, &mut tell) => ended,
-                () = until(stop) => Ok(()),
+                () = stop.cancelled() => Ok(()),
             }
         })
     });
@@ -169,12 +166,6 @@ pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> 
 fn runtime() -> Result<Runtime, Trouble> {
     let runtime = Builder::new_multi_thread().enable_all().worker_threads(2).build();
     runtime.map_err(|error| Trouble::new(format!("no thread can be started: {error}")))
-}
-
-async fn until(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        sleep(GLANCE).await;
-    }
 }
 
 async fn serving(

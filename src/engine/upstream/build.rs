@@ -8,11 +8,11 @@ use std::fs;
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
 use include_dir::Dir;
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 pub use super::artifact::{Artifact, Progress, supported, supports, version};
 use super::artifact::{NAME, SOURCES, hex};
@@ -114,7 +114,7 @@ pub fn remove(entry: &Entry) -> io::Result<bool> {
 pub fn ensure(
     artifact: Artifact,
     release: Release,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
     if !supports(artifact, release) {
@@ -184,7 +184,7 @@ fn build(
     program: &Path,
     artifact: Artifact,
     release: Release,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<(), EngineError> {
     let failed = |problem: &str, error: &io::Error| not_usable(cache, problem, error);

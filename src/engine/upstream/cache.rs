@@ -8,10 +8,10 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use tokio_util::sync::CancellationToken;
 
 use super::artifact::Progress;
 use super::go::{WITHOUT, unavailable};
@@ -129,15 +129,15 @@ pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Takes the lock with this name; waits until it is free or `stop` is set.
+/// Takes the lock with this name; waits until it is free or `stop` is cancelled.
 pub(super) fn lock(
     path: &Path,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> io::Result<Option<File>> {
     let file = File::create(path)?;
     let mut reported = false;
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.is_cancelled() {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) => wait(&mut reported, progress),
@@ -147,15 +147,15 @@ pub(super) fn lock(
     Ok(None)
 }
 
-/// Takes one of the build slots; waits until one is free or `stop` is set.
+/// Takes one of the build slots; waits until one is free or `stop` is cancelled.
 pub(super) fn build_slot(
     engines: &Path,
     slots: usize,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> io::Result<Option<File>> {
     let mut reported = false;
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.is_cancelled() {
         for slot in 1..=slots.max(1) {
             let file = File::create(engines.join(format!(".place-{slot}.lock")))?;
             match file.try_lock() {
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn further_parallel_builds_wait() {
         let folder = tempfile::tempdir().expect("a folder");
-        let stop = AtomicBool::new(false);
+        let stop = CancellationToken::new();
         let take = |progress: Progress<'_>| build_slot(folder.path(), 2, &stop, progress);
         let first = take(&mut |what, _| panic!("{what}")).expect("a lock");
         let second = take(&mut |what, _| panic!("{what}")).expect("a lock");
@@ -326,7 +326,7 @@ mod tests {
             drop(first);
             assert!(third.join().expect("no panic").expect("a lock").is_some());
         });
-        stop.store(true, Ordering::Relaxed);
+        stop.cancel();
         assert!(take(&mut |_, _| {}).expect("no error").is_none(), "it stops waiting");
     }
 

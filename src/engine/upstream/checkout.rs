@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use super::artifact::{Artifact, HOST, NAME, Progress, SOURCES, hex, quoted, supported};
 use super::build::{builds_at_a_time, compile, flags};
@@ -135,7 +135,11 @@ impl Checkout {
     ///
     /// # Errors
     /// If there is no Go, or the build fails (with the compiler's output).
-    pub fn build(&self, stop: &AtomicBool, progress: Progress<'_>) -> Result<PathBuf, EngineError> {
+    pub fn build(
+        &self,
+        stop: &CancellationToken,
+        progress: Progress<'_>,
+    ) -> Result<PathBuf, EngineError> {
         let cache = cache_folder()?;
         find_go()?;
         let failed = |error: io::Error| not_usable(&cache, "no folder for the checkout", &error);

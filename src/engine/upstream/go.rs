@@ -4,9 +4,10 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::artifact::NAME;
 use crate::engine::EngineError;
@@ -97,8 +98,8 @@ pub(super) struct Build<'a> {
     pub(super) flags: Vec<String>,
     /// The package or module of the commands.
     pub(super) target: &'a str,
-    /// Set to stop the build.
-    pub(super) stop: &'a AtomicBool,
+    /// Cancelled to stop the build.
+    pub(super) stop: &'a CancellationToken,
 }
 
 /// Runs a Go command and passes on each line of its output.
@@ -139,7 +140,7 @@ pub(super) fn go(
     }
     let mut errors: Vec<String> = Vec::new();
     loop {
-        if build.stop.load(Ordering::Relaxed) {
+        if build.stop.is_cancelled() {
             drop(guard.take());
         }
         match lines.recv_timeout(POLL_INTERVAL) {
@@ -158,7 +159,7 @@ pub(super) fn go(
         }
     }
     match child.wait() {
-        _ if build.stop.load(Ordering::Relaxed) => Err(failed("was interrupted".to_owned(), &[])),
+        _ if build.stop.is_cancelled() => Err(failed("was interrupted".to_owned(), &[])),
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(match errors.iter().rev().find(|line| is_network_error(line)) {
             Some(line) => unavailable(

@@ -296,38 +296,12 @@ impl Checker {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::compare;
     use crate::engine::model::Simulation;
     use crate::model::rules::Release;
+    use crate::scenario::testing::{WEB, scenario};
     use crate::world::World;
-
-    const TEXT: &str = "
-apiVersion: kube-lockstep.dev/v1alpha1
-kind: Scenario
-requirement: Something holds.
-hpa:
-  apiVersion: autoscaling/v2
-  kind: HorizontalPodAutoscaler
-  metadata: {name: web}
-  spec:
-    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-    minReplicas: 1
-    maxReplicas: 10
-    metrics:
-    - type: Resource
-      resource: {name: cpu, target: {type: AverageValue, averageValue: 500m}}
-workload:
-  replicas: 2
-  containers: [{name: app, requests: {cpu: 1}}]
-metrics:
-  resource: [{name: cpu, perPod: 500m}]
-timeline:
-- {at: 40s, scale: 5}
-until: 2m
-";
 
     const RELEASE: Release = Release::NEWEST;
 
@@ -361,9 +335,7 @@ until: 2m
 
     impl Bench {
         fn new() -> Bench {
-            let none = |_: &str| Err("there is no file".to_owned());
-            let scenario = crate::scenario::parse("x.yaml", TEXT, &none).expect("a scenario");
-            let scenario: Arc<Scenario> = Arc::new(scenario);
+            let scenario = scenario(&format!("{WEB}timeline: [{{at: 40s, scale: 5}}]\n"));
             let precision = Precision { uncertainty: Span::from_millis(4), custom: false };
             let mut checker = Checker::new(&scenario, Rules::of(RELEASE), precision);
             let mut world = World::new(&scenario);

@@ -168,39 +168,12 @@ mod tests {
     use crate::model::observation::ScaleWrite;
     use crate::model::rules::{Release, Rules};
     use crate::model::time::Span;
-    use crate::scenario::Scenario;
+    use crate::scenario::testing::{WEB, scenario};
     use crate::world::World;
-
-    const TEXT: &str = "
-apiVersion: kube-lockstep.dev/v1alpha1
-kind: Scenario
-requirement: Something holds.
-hpa:
-  apiVersion: autoscaling/v2
-  kind: HorizontalPodAutoscaler
-  metadata: {name: web}
-  spec:
-    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-    minReplicas: 1
-    maxReplicas: 10
-    metrics:
-    - type: Resource
-      resource: {name: cpu, target: {type: AverageValue, averageValue: 500m}}
-workload:
-  replicas: 2
-  containers: [{name: app, requests: {cpu: 1}}]
-metrics:
-  resource: [{name: cpu, perPod: 500m}]
-timeline:
-- {at: 10s, scale: 5}
-until: 1m
-";
 
     /// A change of the replicas from two to five.
     fn in_flight() -> InFlightChange {
-        let none = |_: &str| Err("there is none".to_owned());
-        let scenario: Arc<Scenario> =
-            Arc::new(crate::scenario::parse("x.yaml", TEXT, &none).expect("it makes sense"));
+        let scenario = scenario(&format!("{WEB}timeline: [{{at: 10s, scale: 5}}]\n"));
         let mut before = Hypotheses::new(&scenario, Rules::of(Release::NEWEST));
         let mut world = World::new(&scenario);
         apply(&mut before, &world.advance(Time::ZERO));

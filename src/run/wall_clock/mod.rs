@@ -1,413 +1,44 @@
-//! One attempt at a scenario on a cluster, where time is real. `docs/wall-clock.md` says what is
-//! compared, and within which tolerances.
+//! Runs on real clusters, where time is real. `docs/wall-clock.md` says what is compared, and
+//! within which tolerances.
 //!
-//! This file talks to the cluster: it makes the cluster what the scenario's world is, waits for
-//! reconciles, and reports them to the pure [`checker`], which compares them with the model.
+//! | file | subject |
+//! |---|---|
+//! | `preparation` | a scenario as it runs on a cluster, or why it can't |
+//! | `clusters`, `existing_cluster` | the clusters of a run: new ones for each release, or a given one |
+//! | `schedule` | which scenarios run next on which cluster |
+//! | `group` | scenarios side by side on one cluster, and retries |
+//! | `attempt` | one attempt at a scenario: makes the cluster what the world is, and waits |
+//! | `checker` | compares the observed reconciles with the model: pure |
 
+mod attempt;
 mod checker;
+mod clusters;
 mod custom_controller;
 mod event_recorder;
-mod events;
+mod existing_cluster;
+mod group;
 mod hypotheses;
 mod in_flight;
-mod reading;
+mod preparation;
+mod schedule;
 mod tolerances;
 mod uncertainty;
 mod window;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use self::clusters::NewClusters;
+use self::existing_cluster::Existing;
+use super::executor::{Executor, Part};
+use super::plan::Plan;
+use crate::engine::EngineError;
+use crate::engine::registry::EngineChoice;
 
-use self::checker::{Checker, Outcome, Precision};
-use self::custom_controller::PAST_THE_SCALE;
-use self::reading::Seen;
-use self::tolerances::REQUEST_TIMEOUT;
-use self::uncertainty::Uncertainty;
-use crate::compare::Scope;
-use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, Scene, stopped};
-use crate::engine::{EngineError, Step};
-use crate::model::observation::{Event, Observation};
-use crate::model::rules::{Release, Rules};
-use crate::model::time::{Span, Time};
-use crate::run::findings::Findings;
-use crate::run::lockstep::{Predicted, free_run, predicted};
-use crate::run::plan::Compared;
-use crate::scenario::Scenario;
-use crate::trace::Stepped;
-use crate::world::{Change, World};
-
-pub(super) use self::uncertainty::History;
-
-/// The result of an attempt.
-pub(super) struct Attempted<'k> {
-    pub(super) findings: Findings<'k>,
-    /// Reconciles for which the model allows several outcomes.
-    pub(super) ambiguous_ticks: usize,
-    /// Notes for the report.
-    pub(super) notes: Vec<String>,
-    /// Why an expectation that is not met is no verdict, if that is so.
-    pub(super) uncertainty: Option<EngineError>,
-}
-
-/// What a scenario runs on.
-#[derive(Clone, Copy)]
-pub(super) struct On<'a> {
-    pub(super) cluster: &'a Cluster,
-    pub(super) stop: &'a AtomicBool,
-    pub(super) compared: Compared,
-}
-
-/// An attempt that is under way.
-struct WallClockRun<'a> {
-    scenario: &'a Arc<Scenario>,
-    world: World,
-    checker: Checker,
-    /// The time until which the world was advanced; it never goes back.
-    advanced: Time,
-    /// The last reconcile, and when it was due.
-    last: Option<(ObservedReconcile, Time)>,
-    observability: Observability,
-    /// What is compared, if the controller is not upstream's.
-    custom: Option<Scope>,
-    /// The delay of a custom controller's first reconcile, which delays the whole scenario.
-    late: Span,
-    /// The controller repeats a write of the scale after a conflict.
-    retries_conflicts: bool,
-    /// The controller wrote replicas without the scale subresource.
-    direct: bool,
-    /// The events that each reconcile should have written, and its place in the trace if it was
-    /// observed.
-    events: Vec<(Option<usize>, Vec<Event>)>,
-}
-
-/// Runs a scenario once. `history` has the reasons for which earlier attempts had no verdict.
+/// The executor of a plan for clusters.
 ///
 /// # Errors
-/// If there is no verdict: the cluster is broken or could not be made what the scenario says, or a
-/// difference is uncertain.
-pub(super) async fn attempt<'k>(
-    scenario: &Arc<Scenario>,
-    release: Release,
-    on: On<'_>,
-    history: &mut History,
-    mut findings: Findings<'k>,
-) -> Result<Attempted<'k>, EngineError> {
-    let On { cluster, stop, compared } = on;
-    cluster.check()?;
-    let mut run =
-        WallClockRun::new(scenario, Rules::of(release), cluster.observability(), compared);
-    let mut scene = match cluster.open(scenario, stop).await {
-        Ok(Some(scene)) => scene,
-        Ok(None) => return Err(cluster.interrupted()),
-        Err(error) => return Err(cluster.check().err().unwrap_or(error)),
-    };
-    let done = tokio::select! {
-        done = run.run_and_compare_events(&mut scene, &mut findings) => Some(done),
-        // Its objects are still removed.
-        () = stopped(stop) => None,
-    };
-    let done = done.unwrap_or_else(|| Err(cluster.interrupted()));
-    let checked = run.custom.is_none() && findings.divergence.is_none();
-    let expected = if checked { free_run(scenario, release).trace.ticks.len() } else { 0 };
-    let mut notes = run.notes(&scene, &findings);
-    notes.extend(window::missing_note(run.events.len(), expected));
-    let no_verdict = run.no_verdict(&mut scene, &findings, expected, history);
-    let no_verdict = no_verdict.filter(|_| done.is_ok());
-    run.checker.uncertainties.close();
-    let remaining = run.checker.uncertainties.remaining(history);
-    let reason = no_verdict.as_ref().or(remaining.as_ref());
-    reason.filter(|_| done.is_ok()).into_iter().for_each(|why| history.add(why));
-    let [no_verdict, uncertainty] =
-        [no_verdict, remaining].map(|it| it.map(|why| without_verdict(&scene, &why)));
-    scene.close().await;
-    // The last output of a cluster that has died says more than a missing answer.
-    cluster.check()?;
-    done?;
-    if let Some(error) = no_verdict {
-        return Err(error);
-    }
-    let ambiguous_ticks = run.checker.ambiguous_ticks;
-    Ok(Attempted { findings, ambiguous_ticks, notes, uncertainty })
-}
-
-impl<'a> WallClockRun<'a> {
-    fn new(
-        scenario: &'a Arc<Scenario>,
-        rules: Rules,
-        observability: Observability,
-        compared: Compared,
-    ) -> WallClockRun<'a> {
-        let custom = compared.scope().map(|scope| scope.and(observability.scope));
-        let precision =
-            Precision { uncertainty: observability.uncertainty, custom: custom.is_some() };
-        WallClockRun {
-            scenario,
-            world: World::new(scenario),
-            retries_conflicts: rules.scale.update_attempts > 1,
-            checker: Checker::new(scenario, rules, precision),
-            advanced: Time::ZERO,
-            last: None,
-            observability,
-            custom,
-            late: Span::ZERO,
-            direct: false,
-            events: Vec::new(),
-        }
-    }
-
-    async fn run_and_compare_events(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-    ) -> Result<(), EngineError> {
-        self.run(scene, findings).await?;
-        if self.custom.is_some() {
-            return Ok(());
-        }
-        if findings.divergence.is_none() {
-            self.checker.uncertainties.whole_scenario();
-        }
-        self.compare_events(scene, findings).await
-    }
-
-    async fn run(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-    ) -> Result<(), EngineError> {
-        let start = self.world.advance(Time::ZERO);
-        let mut events: VecDeque<Change> = self.world.api_events(Time::ZERO).into();
-        scene.begin(&start).await?;
-        self.checker.apply(&start, Time::ZERO);
-        let mut happened = Time::ZERO;
-        let end = self.scenario.until;
-        while findings.divergence.is_none() {
-            let due = self.checker.next_reconcile();
-            // An action takes effect completely before the next one.
-            if let Some(due) = due.filter(|due| *due <= scene.now()) {
-                self.change(scene, due).await?;
-                self.tick(scene, findings, due).await?;
-                continue;
-            }
-            if let Some(event) = events.pop_front() {
-                self.change(scene, scene.now()).await?;
-                self.edit(scene, findings, &event).await?;
-                continue;
-            }
-            let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
-            // A reconcile goes first where both fall together.
-            let slack = self.checker.window.slack;
-            let before = |due: Time, event: Time| due - self.late <= event + slack;
-            match (next_event, due) {
-                (Some(event), due) if due.is_none_or(|due| !before(due, event)) => {
-                    self.change(scene, event + self.late).await?;
-                    scene.wait_until(event + self.late).await;
-                    events = self.world.api_events(event).into();
-                    happened = event;
-                }
-                (_, Some(due)) if before(due, end) => {
-                    self.change(scene, due).await?;
-                    self.tick(scene, findings, due).await?;
-                }
-                _ => break,
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the cluster what the world is at a time to come.
-    async fn change(&mut self, scene: &mut Scene, at: Time) -> Result<(), EngineError> {
-        self.advanced = self.advanced.max(at - self.late);
-        let changes = self.world.advance(self.advanced);
-        if scene.is_settled_by_now() {
-            self.checker.settled();
-        }
-        self.checker.change(&changes, scene.now(), at);
-        scene.apply(&changes).await
-    }
-
-    /// Sends a user's request for the HPA, and compares the API server's answers.
-    async fn edit(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-        event: &Change,
-    ) -> Result<(), EngineError> {
-        let begin = scene.now();
-        let seen = scene.act(event).await?;
-        // The controller observes it when it is done.
-        let at = scene.now();
-        let mut model = self.checker.edit(event, begin, at);
-        if let (Some(model), Some(seen)) = (&mut model, &seen) {
-            model.at = seen.at;
-        }
-        let step = Step { apply: Vec::new(), until: at };
-        let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
-        let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
-        findings.compare(&predicted, stepped, self.observability.scope);
-        Ok(())
-    }
-
-    /// Waits for the reconcile that is due, and compares it.
-    async fn tick(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-        due: Time,
-    ) -> Result<(), EngineError> {
-        self.checker.uncertainties.next(scene.now());
-        let last = self.last.take();
-        let scope = self.observability.scope;
-        let slack = self.checker.window.slack;
-        let next = self.checker.hypotheses.predict(due).map(|it| it.observation);
-        let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
-        // Its requests cannot be observed: only that no others are made.
-        let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
-        if !(visible || hidden && scene.requests().is_told(due + slack).await) {
-            let decision = self.checker.unobservable(due);
-            self.events
-                .extend(decision.map(|it| (None, it.observation.events().cloned().collect())));
-            return Ok(());
-        }
-        let Some(mut tick) = scene.requests().next_tick(self.checker.window.deadline(due)).await
-        else {
-            let idle = scene.idle(self.scenario.flags.sync_period);
-            if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
-                return Err(idle);
-            }
-            let missing = self.checker.missing(due);
-            self.compare(scene, findings, None, missing, due);
-            return Ok(());
-        };
-        let mut possible = BTreeSet::new();
-        if self.custom.is_none() {
-            let count = |it: &Observation| requests(it, scope);
-            possible.extend(self.checker.possible_requests(tick.began, count));
-        }
-        // A custom controller's reconcile ends with its silence.
-        let timeout = tick.began + REQUEST_TIMEOUT;
-        scene.requests().rest_of(&mut tick, &possible, timeout).await;
-        if self.custom.is_some() {
-            if findings.trace.ticks.is_empty() {
-                self.late = (tick.began - due).max(Span::ZERO);
-            }
-        } else {
-            if self.retries_conflicts {
-                tick.forget_retries();
-            }
-            let reads = next.is_some_and(|it| it.reads().next().is_some());
-            if let Some(why) = scene.requests().is_rest(&tick, reads) {
-                return self.resume(scene, findings, last, tick, why);
-            }
-            if let Some(why) = scene.is_torn(&tick) {
-                return Err(without_verdict(scene, &Uncertainty::NotComparable(why)));
-            }
-        }
-        let seen = self.read(scene, &tick, due)?;
-        let outcome = self.checker.observe(&seen.reconcile);
-        let outcome = outcome.map_err(|why| without_verdict(scene, &why))?;
-        self.last = Some((tick, due));
-        self.compare(scene, findings, Some(seen), outcome, due);
-        Ok(())
-    }
-
-    /// Compares the last reconcile once more, with the rest of its requests: it was only delayed.
-    fn resume(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-        last: Option<(ObservedReconcile, Time)>,
-        rest: ObservedReconcile,
-        why: String,
-    ) -> Result<(), EngineError> {
-        let reopened = self.checker.reopen(rest.began, |since| scene.requests().held_since(since));
-        let Some((mut tick, due)) = last.filter(|_| reopened) else {
-            return Err(without_verdict(scene, &Uncertainty::NotComparable(why)));
-        };
-        self.checker.uncertainties.set(Uncertainty::Resumed(why));
-        tick.ended = rest.ended;
-        tick.did.extend(rest.did);
-        findings.take_back();
-        self.events.pop();
-        let seen = self.read(scene, &tick, due)?;
-        let outcome = self.checker.observe_all(&seen.reconcile);
-        let outcome = outcome.map_err(|why| without_verdict(scene, &why))?;
-        self.compare(scene, findings, Some(seen), outcome, due);
-        Ok(())
-    }
-
-    /// Compares the outcome of an observation, and lets the writes of the reconcile take effect in
-    /// the world.
-    fn compare(
-        &mut self,
-        scene: &mut Scene,
-        findings: &mut Findings<'_>,
-        seen: Option<Seen>,
-        outcome: Outcome,
-        due: Time,
-    ) {
-        let (decision, seen) = match outcome {
-            Outcome::Predicted { decision, scaled } => {
-                let index = findings.trace.ticks.len();
-                self.events.push((Some(index), decision.observation.events().cloned().collect()));
-                if let (Some((target, replicas)), Some(seen)) = (scaled, &seen) {
-                    self.advanced = self.advanced.max(seen.reconcile.seen.at - self.late);
-                    self.world.scaled(self.advanced, target, replicas);
-                    scene.scaled(replicas);
-                }
-                (Some(*decision), seen)
-            }
-            Outcome::Extra => (None, seen),
-            Outcome::Missing(decision) => (decision.map(|decision| *decision), None),
-        };
-        let (ticks, unread, scope) = match seen {
-            Some(Seen { reconcile, unread }) => (vec![reconcile.seen], unread, reconcile.scope),
-            None => (Vec::new(), None, self.observability.scope),
-        };
-        let now = ticks.first().map_or(due, |tick| tick.at);
-        let stepped = Stepped { now, api: Vec::new(), ticks };
-        findings.compare(&predicted(due, decision.into_iter().collect()), stepped, scope);
-        findings.found(findings.trace.ticks.len(), now, unread.into_iter().collect());
-    }
-
-    /// Why there is no verdict, if there is none: a divergence may be the cluster's.
-    fn no_verdict(
-        &self,
-        scene: &mut Scene,
-        findings: &Findings<'_>,
-        expected: usize,
-        history: &History,
-    ) -> Option<Uncertainty> {
-        let Checker { uncertainties, window, .. } = &self.checker;
-        let stall = scene.stall(uncertainties.since_previous());
-        let reason = || uncertainties.reason(window.slack, stall, history);
-        let seen = self.events.len();
-        let few = || window::missing_note(seen, expected).map(Uncertainty::TooFewReconciles);
-        let few = || few().filter(|_| window::are_too_few(seen, expected));
-        let of_divergence = findings.divergence.as_ref().and_then(|_| reason());
-        let gap = scene.requests().has_gap().then_some(Uncertainty::WatchInterrupted);
-        of_divergence.or(gap).or_else(few)
-    }
-
-    /// Notes on a custom controller.
-    fn notes(&self, scene: &Scene, findings: &Findings<'_>) -> Vec<String> {
-        let direct = self.direct.then(|| PAST_THE_SCALE.to_owned());
-        let refused = match (self.custom, &findings.divergence) {
-            (Some(_), Some(_)) => scene.forbidden(),
-            _ => Vec::new(),
-        };
-        let refused = refused.into_iter().map(|why| format!("a request was forbidden: {why}"));
-        direct.into_iter().chain(refused).collect()
-    }
-}
-
-fn without_verdict(scene: &Scene, why: &Uncertainty) -> EngineError {
-    scene.broken(why.to_string())
-}
-
-/// The number of requests of a reconcile that can be observed.
-fn requests(tick: &Observation, scope: Scope) -> usize {
-    let reads = scope.visible(tick).len();
-    reads + tick.actions().iter().filter(|action| action.is_write()).count()
+/// If the plan does not fit the cluster that it names.
+pub(super) fn executor(plan: &Plan, parts: &[Part]) -> Result<Box<dyn Executor>, EngineError> {
+    Ok(match plan.engine {
+        EngineChoice::Kubeconfig => Box::new(Existing::new(plan, parts)?),
+        _ => Box::new(NewClusters::new(plan)?),
+    })
 }

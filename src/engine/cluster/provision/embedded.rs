@@ -81,6 +81,83 @@ enum Failed {
     Other(EngineError),
 }
 
+/// The start of a control plane.
+struct Start<'a> {
+    name: &'a Arc<str>,
+    program: &'a Path,
+    settings: &'a Settings,
+    folder: &'a Path,
+    begin: Instant,
+}
+
+impl Start<'_> {
+    fn failed(&self, what: &str, error: &dyn std::fmt::Display) -> Failed {
+        Failed::Other(broken(self.name, &format!("{what}: {error}"), ""))
+    }
+
+    /// Starts a component: on half of the cores if it is `modest`. Returns its standard output if
+    /// requested.
+    fn component(
+        &self,
+        component: &'static str,
+        args: &[String],
+        modest: bool,
+        output: bool,
+    ) -> Result<(Component, Option<ChildStdout>), Failed> {
+        Component::start(self.program, component, args, self.folder, (modest, output))
+            .map_err(|error| self.failed(&format!("{component} can't be started"), &error))
+    }
+
+    /// A client with all permissions.
+    async fn admin(&self, files: &Files<'_>) -> Result<Client, Failed> {
+        let admin = files.client("admin", Some("system:masters"));
+        let admin = admin.map_err(|error| self.failed("no certificates", &error))?;
+        let client = client::of_text(&admin).await;
+        client.map_err(|error| self.failed("no client", &error))
+    }
+
+    async fn wait_for_api_server(
+        &self,
+        client: &Client,
+        etcd: &mut Component,
+        api_server: &mut Component,
+    ) -> Result<(), Failed> {
+        loop {
+            if let Ok(answer) = client::get(client, "/readyz").await
+                && answer == "ok"
+            {
+                return Ok(());
+            }
+            for component in [&mut *etcd, &mut *api_server] {
+                if let Some(status) = component.ended() {
+                    return Err(ended(self.name, component, status));
+                }
+            }
+            if self.begin.elapsed() > READY_LIMIT {
+                let why = format!("it was not ready within {} s", READY_LIMIT.as_secs());
+                return Err(Failed::Other(broken(self.name, &why, &api_server.tail())));
+            }
+            sleep(GLANCE).await;
+        }
+    }
+
+    /// Creates the permissions and the custom resources.
+    async fn configure(&self, client: &Client) -> Result<(), Failed> {
+        let kinds = &self.settings.custom_kinds;
+        let rules = kinds.iter().map(CustomKind::rule).collect();
+        let granted = client::grant(client, DRIVER, rules).await;
+        granted.map_err(|error| self.failed("rights can't be granted", &error))?;
+        let revoked = revoke(client).await;
+        revoked.map_err(|error| self.failed("rights can't be revoked", &error))?;
+        if !self.settings.observed.is_empty() {
+            let silenced = silence(client).await;
+            silenced.map_err(|error| self.failed("rights can't be revoked", &error))?;
+        }
+        let installed = custom_resources::install(client, kinds).await;
+        installed.map_err(|why| self.failed("custom resources", &why))
+    }
+}
+
 impl ControlPlane {
     /// Starts one. Gives what the API server says of the requests of observed users, line by line,
     /// if there are any.
@@ -113,10 +190,10 @@ impl ControlPlane {
         program: &Path,
         settings: &Settings,
     ) -> Result<(ControlPlane, Option<ChildStdout>), Failed> {
+        let begin = Instant::now();
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Failed::Other(broken(name, &format!("{what}: {error}"), ""))
         };
-        let begin = Instant::now();
         let folder = Folder::new();
         let folder = folder.map_err(|error| failed("no folder for the control plane", &error))?;
         fits(name, folder.path()).map_err(Failed::Other)?;
@@ -126,62 +203,21 @@ impl ControlPlane {
         let authority = Authority::new().map_err(|error| failed("no certificates", &error))?;
         let files = Files { folder: folder.path(), server: &server, authority: &authority };
         files.write(settings).map_err(|error| failed("no certificates", &error))?;
-        let start = |program: &Path,
-                     component: &'static str,
-                     args: &[String],
-                     (modest, output): (bool, bool)| {
-            Component::start(program, component, args, folder.path(), (modest, output))
-                .map_err(|error| failed(&format!("{component} can't be started"), &error))
-        };
+        let start = Start { name, program, settings, folder: folder.path(), begin };
         let observes = !settings.observed.is_empty();
-        let (mut etcd, _) = start(program, "etcd", &etcd_args(folder.path()), (true, false))?;
-        let args = api_server_args(folder.path(), (LOOPBACK, port), settings);
+        let (mut etcd, _) = start.component("etcd", &etcd_args(start.folder), true, false)?;
+        let args = api_server_args(start.folder, (LOOPBACK, port), settings);
         let (mut api_server, audit) =
-            start(program, "kube-apiserver", &args, (settings.small, observes))?;
-        let args = controller_manager_args(folder.path(), (LOOPBACK, healthz), settings);
-        let admin = files.client("admin", Some("system:masters"));
-        let admin = admin.map_err(|error| failed("no certificates", &error))?;
-        let client = client::of_text(&admin).await;
-        let client = client.map_err(|error| failed("no client", &error))?;
-        let wait = async |etcd: &mut Component, api_server: &mut Component| loop {
-            if let Ok(answer) = client::get(&client, "/readyz").await
-                && answer == "ok"
-            {
-                return Ok(());
-            }
-            for component in [&mut *etcd, &mut *api_server] {
-                if let Some(status) = component.ended() {
-                    return Err(ended(name, component, status));
-                }
-            }
-            if begin.elapsed() > READY_LIMIT {
-                let why = format!("it was not ready within {} s", READY_LIMIT.as_secs());
-                return Err(Failed::Other(broken(name, &why, &api_server.tail())));
-            }
-            sleep(GLANCE).await;
-        };
-        wait(&mut etcd, &mut api_server).await?;
-        let kinds = &settings.custom_kinds;
-        let rules = kinds.iter().map(CustomKind::rule).collect();
-        client::grant(&client, DRIVER, rules)
-            .await
-            .map_err(|error| failed("rights can't be granted", &error))?;
-        let revoked = revoke(&client).await;
-        revoked.map_err(|error| failed("rights can't be revoked", &error))?;
-        if observes {
-            let silenced = silence(&client).await;
-            silenced.map_err(|error| failed("rights can't be revoked", &error))?;
-        }
-        let installed = custom_resources::install(&client, kinds).await;
-        installed.map_err(|why| failed("custom resources", &why))?;
+            start.component("kube-apiserver", &args, settings.small, observes)?;
+        let client = start.admin(&files).await?;
+        start.wait_for_api_server(&client, &mut etcd, &mut api_server).await?;
+        start.configure(&client).await?;
+        let args = controller_manager_args(start.folder, (LOOPBACK, healthz), settings);
         let (controller_manager, _) =
-            start(program, "kube-controller-manager", &args, (true, false))?;
+            start.component("kube-controller-manager", &args, true, false)?;
         let own = format!("https://127.0.0.1:{healthz}");
         let files = Files { folder: folder.path(), server: &own, authority: &authority };
-        let admin = files.client("admin", Some("system:masters"));
-        let admin = admin.map_err(|error| failed("no certificates", &error))?;
-        let controllers = client::of_text(&admin).await;
-        let controllers = controllers.map_err(|error| failed("no client", &error))?;
+        let controllers = start.admin(&files).await?;
         let mut control_plane = ControlPlane {
             name: name.clone(),
             controller_manager,

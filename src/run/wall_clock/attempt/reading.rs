@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::WallClockRun;
-use super::custom_controller::{effective, mark, unread};
-use super::event_recorder::texts;
-use super::hypotheses::Reconcile;
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::EngineError;
 use crate::engine::cluster::{DIRECT, ObservedAction, ObservedReconcile, Scene};
 use crate::model::observation::Observation;
 use crate::model::time::{Time, rfc3339};
+use crate::run::wall_clock::custom_controller::{effective, mark, unread};
+use crate::run::wall_clock::event_recorder::texts;
+use crate::run::wall_clock::hypotheses::Reconcile;
 use crate::trace::wire::{Log, SteppedJson};
 
 /// A reconcile that was observed, and a status that cannot be compared.

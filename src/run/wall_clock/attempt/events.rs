@@ -1,13 +1,13 @@
 //! The comparison of events, which the controller writes later than the rest of a reconcile.
 
 use super::WallClockRun;
-use super::hypotheses::adopt_pod_names;
 use crate::compare::{self, Scope};
 use crate::engine::EngineError;
 use crate::engine::cluster::Scene;
 use crate::model::observation::Event;
 use crate::model::time::Time;
 use crate::run::findings::Findings;
+use crate::run::wall_clock::hypotheses::adopt_pod_names;
 
 /// Compared when the scenario is over.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };

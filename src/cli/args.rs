@@ -1,0 +1,208 @@
+//! Arguments that several commands share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::failure::Failure;
+use crate::engine::upstream::build;
+use crate::engine::upstream::checkout::{Checkout, CheckoutError};
+use crate::model::rules::{Release, Releases};
+use crate::model::time::Span;
+use crate::run::Shard;
+
+/// The output format.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Format {
+    /// Text for people.
+    #[default]
+    Text,
+    /// JSON for programs: one object per line.
+    Json,
+}
+
+/// The output format, with Markdown for documents.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum WithMarkdown {
+    /// Text for people.
+    #[default]
+    Text,
+    /// JSON for programs: one object per line.
+    Json,
+    /// Markdown for documents, release notes and pull requests.
+    Markdown,
+}
+
+/// The location of scenarios.
+#[derive(clap::Args, Debug)]
+pub(super) struct Source {
+    /// The folder of fixtures [default: ./fixtures, or the fixtures built into this program]
+    #[arg(long, value_name = "DIR")]
+    pub(super) fixtures: Option<PathBuf>,
+}
+
+/// Parses a release. A patch version must be the available one.
+pub(super) fn release(text: &str) -> Result<Release, String> {
+    let release = Release::known(text)?;
+    let plain = text.trim_start_matches('v');
+    let there = build::version(build::Artifact::Host, release).unwrap_or_default();
+    let there = there.trim_start_matches('v');
+    if plain.matches('.').count() > 1 && plain != there {
+        return Err(format!(
+            "the available patch of {release} is {there}: did you mean {release}?"
+        ));
+    }
+    Ok(release)
+}
+
+/// Parses several releases with [`release`].
+pub(super) fn releases(text: &str) -> Result<Releases, String> {
+    let releases = text.parse::<Releases>()?;
+    let parts = text.split([',', '-']).map(str::trim);
+    parts.filter(|part| *part != "all").try_for_each(|part| release(part).map(|_| ()))?;
+    Ok(releases)
+}
+
+/// One release.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfRelease {
+    /// The Kubernetes release
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST)]
+    #[arg(value_parser = release)]
+    pub(super) release: Release,
+}
+
+/// A release, or a checkout.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfReleaseOrCheckout {
+    /// The Kubernetes release [default: the newest, or the release of --upstream-path]
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    pub(super) release: Option<Release>,
+    #[command(flatten)]
+    pub(super) local: OfCheckout,
+}
+
+impl OfReleaseOrCheckout {
+    pub(super) fn release(&self, checkout: Option<&Checkout>) -> Release {
+        let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
+        self.release.unwrap_or_else(rules)
+    }
+}
+
+/// One or more releases.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct OfReleases {
+    /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest, or
+    /// the release of --upstream-path]
+    #[arg(long = "release", value_name = "RELEASES", value_parser = releases)]
+    releases: Option<Releases>,
+}
+
+impl OfReleases {
+    /// The named releases.
+    pub(super) fn named(&self) -> Option<&Releases> {
+        self.releases.as_ref()
+    }
+
+    pub(super) fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
+        let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
+        let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
+        if checkout.is_some() && releases.iter().count() > 1 {
+            let what = "--upstream-path can't be combined with several releases";
+            let hint = "name one release: with --upstream-path, --release selects the rules that \
+                        the model follows";
+            return Err(Failure::usage(what).hint(hint));
+        }
+        Ok(releases)
+    }
+}
+
+/// A checkout instead of a release.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfCheckout {
+    /// Run the controller of a local Kubernetes checkout. Go compiles the changes; --release
+    /// selects the rules that the model follows
+    #[arg(long, value_name = "DIR")]
+    pub(super) upstream_path: Option<PathBuf>,
+}
+
+impl OfCheckout {
+    /// Opens the named checkout. Fails if another engine or a program is named as well.
+    pub(super) fn open(&self, other: bool, program: bool) -> Result<Option<Checkout>, Failure> {
+        let Some(path) = &self.upstream_path else { return Ok(None) };
+        if program {
+            let what = "--upstream-path and --program both replace the upstream engine";
+            return Err(Failure::usage(what).hint("leave out one of them"));
+        }
+        if other {
+            let what = "--upstream-path requires the upstream engine";
+            return Err(Failure::usage(what).hint("leave out --engine"));
+        }
+        let open = Checkout::open(path).map_err(|error| {
+            let what = format!("--upstream-path {error}");
+            let CheckoutError { hint, .. } = error;
+            Failure::usage(what).hint(hint)
+        });
+        open.map(Some)
+    }
+}
+
+/// The shard of the run.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfShard {
+    /// Run the I-th of N shards, for N machines; `report merge` merges their JSON results
+    #[arg(long, value_name = "I/N")]
+    pub(super) shard: Option<Shard>,
+}
+
+/// Parses a duration greater than 0.
+pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    match u64::try_from(span.0) {
+        Ok(nanos) if nanos > 0 => Ok(Duration::from_nanos(nanos)),
+        _ => Err("the value must be greater than 0".to_owned()),
+    }
+}
+
+/// The flags that have a value, each followed by it.
+pub(super) fn given_flags<const N: usize>(
+    flags: [(&'static str, Option<String>); N],
+) -> impl Iterator<Item = String> {
+    let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+    given.flatten()
+}
+
+/// The number of workers: as given on the command line, or one per core.
+pub(super) fn workers(jobs: Option<u16>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    jobs.map_or_else(cores, usize::from)
+}
+
+/// The error for `--program` together with `--engine`.
+pub(super) fn program_and_engine() -> Failure {
+    let what = "--program requires the upstream engine, which it replaces";
+    Failure::usage(what).hint("leave out --engine")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unavailable_patch_is_not_a_release() {
+        let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
+        assert_eq!(release("1.18"), Ok(minor));
+        assert_eq!(release("v1.37.2"), Ok(patch));
+        let there = build::version(build::Artifact::Host, minor).unwrap_or_default();
+        assert_eq!(release(&there), Ok(minor));
+        for wrong in ["1.18.3", "1.9.99", "v1.37.00"] {
+            let error = release(wrong).expect_err(wrong);
+            assert!(error.contains("did you mean 1."), "{error}");
+            assert!(releases(&format!("1.30,{wrong}")).is_err(), "{wrong}");
+            assert!(releases(&format!("{wrong}-1.37")).is_err(), "{wrong}");
+        }
+        assert_eq!(releases("all").map(|it| it.iter().count()), Ok(Release::supported().count()));
+        assert!(releases("1.30, 1.35 - 1.37.2").is_ok());
+    }
+}

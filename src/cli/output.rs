@@ -1,0 +1,86 @@
+//! Output that several commands share.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+/// Logs the build of each engine and its progress, because it takes minutes.
+#[derive(Debug, Default)]
+pub(super) struct TellPreparing {
+    told: BTreeMap<String, Instant>,
+}
+
+/// The minimum interval between lines about an engine.
+const QUIET: Duration = Duration::from_secs(20);
+
+impl TellPreparing {
+    pub(super) fn tell(&mut self, what: &str, done: Option<f64>) {
+        if let Some(text) = self.line(what, done, Instant::now()) {
+            // A note that can't be written is ignored.
+            let _ = anstream::stderr().write_all(text.as_bytes());
+        }
+    }
+
+    fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
+        let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
+        let text = match (self.told.get(engine), done) {
+            (None, _) if what.contains(": ") => {
+                format!("note: {what} (takes minutes the first time)\n")
+            }
+            (None, _) => format!("note: {what}\n"),
+            (Some(last), _) if now.duration_since(*last) < QUIET => return None,
+            (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
+            (Some(_), None) => format!("note: {what}\n"),
+        };
+        self.told.insert(engine.to_owned(), now);
+        Some(text)
+    }
+}
+
+/// Prints text to standard output.
+pub(super) fn show(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout();
+    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// A closed pipe (`head`) is not an error and does not change the exit code.
+pub(super) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// The width of text: `COLUMNS`, or else the width of the terminal within limits, or 100 columns.
+pub(super) fn columns() -> usize {
+    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    if let Some(columns) = wanted.filter(|columns: &usize| *columns > 0) {
+        return columns.clamp(40, 1000);
+    }
+    let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
+    width.map_or(100, |width| usize::from(width).clamp(40, 140))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_of_an_engine_is_reported_from_time_to_time() {
+        let mut preparing = TellPreparing::default();
+        let begin = Instant::now();
+        let mut line = |what: &str, done, seconds| {
+            preparing.line(what, done, begin + Duration::from_secs(seconds))
+        };
+        let first = line("upstream v1.37: resolving modules", None, 0).unwrap_or_default();
+        assert!(
+            first.starts_with("note: upstream v1.37: resolving modules (takes minutes"),
+            "{first}"
+        );
+        assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
+        assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
+        let later = line("upstream v1.37: compiling b", Some(0.42), 20);
+        assert_eq!(later.as_deref(), Some("note: upstream v1.37: 42 % compiled\n"));
+        assert_eq!(line("upstream v1.37: compiling c", Some(0.43), 21), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! The interface between the runner and the engines of all kinds.
+
+use std::sync::Arc;
+
+use super::record::Record;
+use crate::engine::EngineError;
+use crate::model::rules::Release;
+use crate::scenario::Scenario;
+
+/// The scenarios to run on one release.
+pub(super) struct Part {
+    pub(super) release: Release,
+    pub(super) scenarios: Vec<Arc<Scenario>>,
+}
+
+/// Prepares the engines of a plan, whatever their kind: one for each part.
+pub(super) trait Executor {
+    /// Waits until the engine of the next part is ready. Returns `None` if the run was stopped.
+    ///
+    /// # Errors
+    /// If the engine can't be prepared, and the run is pointless without it.
+    fn prepare(
+        &mut self,
+        part: &Part,
+        record: &mut Record<'_>,
+    ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError>;
+}
+
+/// An engine of one release that is ready to run scenarios.
+pub(super) trait ReadyEngine {
+    /// Its name in reports.
+    fn name(&self) -> Arc<str>;
+
+    /// What a reader of the report should know about it.
+    fn note(&self) -> Option<String>;
+
+    /// Runs the scenarios of a part, as many at a time as the plan says, and records each outcome.
+    ///
+    /// # Errors
+    /// If the engine can't run any of them, or can't clean up.
+    fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError>;
+}

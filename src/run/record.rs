@@ -1,0 +1,70 @@
+//! What a run reports: its events in order, and the figures that they add up to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::plan::Plan;
+use super::{Event, Outcome, Summary};
+use crate::compare::KnownDisagreement;
+use crate::model::rules::Release;
+
+/// The events and figures of a run. Engines only hand in outcomes.
+pub(super) struct Record<'a> {
+    plan: &'a Plan,
+    sink: &'a mut dyn FnMut(Event),
+    is_started: bool,
+    /// The figures of the current release.
+    release: Summary,
+    summary: Summary,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn new(plan: &'a Plan, sink: &'a mut dyn FnMut(Event)) -> Record<'a> {
+        let (release, summary) = (Summary::default(), Summary::default());
+        Record { plan, sink, is_started: false, release, summary }
+    }
+
+    /// Reports that an engine is being prepared.
+    pub(super) fn preparing(&mut self, what: String, fraction: Option<f64>) {
+        (self.sink)(Event::Preparing { what, fraction });
+    }
+
+    /// Reports the start of the run, once: with the first engine.
+    pub(super) fn start(&mut self, engine: Arc<str>, note: Option<String>) {
+        if !std::mem::replace(&mut self.is_started, true) {
+            (self.sink)(self.plan.started(engine, note));
+        }
+    }
+
+    /// Counts and reports an outcome.
+    pub(super) fn finished(&mut self, outcome: Outcome) {
+        self.release.add(&outcome);
+        (self.sink)(Event::Finished(Box::new(outcome)));
+    }
+
+    /// [`Record::finished`], and names the known disagreements that the outcome no longer shows.
+    pub(super) fn finished_but_for(&mut self, known: &[KnownDisagreement], outcome: Outcome) {
+        let gone = outcome.no_longer(known).into_iter();
+        self.release.stale_known.extend(
+            gone.map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason)),
+        );
+        self.finished(outcome);
+    }
+
+    /// Closes the figures of a release.
+    pub(super) fn end_release(&mut self, release: Release, elapsed: Duration) {
+        let figures = Summary { elapsed, ..std::mem::take(&mut self.release) };
+        self.summary.join(&figures);
+        self.summary.elapsed += elapsed;
+        if self.plan.releases.iter().count() > 1 {
+            self.summary.releases.push((release, figures));
+        }
+    }
+
+    /// Reports the end of the run.
+    pub(super) fn end(mut self) -> Summary {
+        self.start(self.plan.engine_name(), None);
+        (self.sink)(Event::Ended(self.summary.clone()));
+        self.summary
+    }
+}

@@ -1,0 +1,327 @@
+//! Scenarios as they run on a cluster: faster than written, and only if the outcome does not depend
+//! on chance or on settings that the cluster lacks.
+//!
+//! The flags of an existing cluster can't be set. The sync period is measured, and scenarios run so
+//! fast that theirs is the same; the other flags and the feature gates can't be observed, and are
+//! assumed to be the defaults. A scenario runs if, by the model, that makes no difference to it.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::cluster::{CustomKind, unfit};
+use crate::model::flags::{Flag, Flags, Gate};
+use crate::model::observation::{ControllerAction, Observation};
+use crate::model::rules::{Release, Rules};
+use crate::model::time::{Span, Time};
+use crate::run::Verdict;
+use crate::run::executor::Part;
+use crate::run::lockstep::{free_run, unfinished};
+use crate::run::plan::Pace;
+use crate::run::record::Record;
+use crate::scenario::Scenario;
+use crate::trace::Trace;
+
+/// Shorter sync periods are too short for the reconciles of many HPAs.
+const SHORTEST_PERIOD: Span = Span::from_millis(200);
+
+/// Reconciles that are closer than this may happen in another order.
+const APART: Span = Span::from_millis(300);
+
+/// A scenario of the plan: as written, and as it runs on the cluster.
+#[derive(Clone)]
+pub(super) struct PreparedScenario {
+    pub(super) written: Arc<Scenario>,
+    pub(super) prepared: Arc<Scenario>,
+}
+
+impl PreparedScenario {
+    /// How long it runs.
+    pub(super) fn length(&self) -> Time {
+        self.prepared.until
+    }
+
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_nanos(self.length().0.unsigned_abs())
+    }
+}
+
+/// Prepares the scenarios of a part. Those that can't run on the cluster are recorded as skipped.
+pub(super) fn prepare_all(
+    part: &Part,
+    name: &Arc<str>,
+    record: &mut Record<'_>,
+    prepare: impl Fn(&Scenario) -> Result<Scenario, String>,
+) -> Vec<PreparedScenario> {
+    let mut all = Vec::new();
+    for written in &part.scenarios {
+        match prepare(written) {
+            Ok(prepared) => {
+                let (written, prepared) = (written.clone(), Arc::new(prepared));
+                all.push(PreparedScenario { written, prepared });
+            }
+            Err(why) => {
+                let mut outcome = unfinished(written, name, part.release);
+                outcome.verdict = Verdict::Skipped { why };
+                record.finished(outcome);
+            }
+        }
+    }
+    all
+}
+
+/// The scenario at a pace on a new cluster, or why it can't run there.
+pub(super) fn for_new_cluster(
+    scenario: &Scenario,
+    release: Release,
+    pace: Pace,
+) -> Result<Scenario, String> {
+    if let Some(why) = scenario.unsupported_on(release) {
+        return Err(why);
+    }
+    let on_a_cluster = |why: String| format!("on a real cluster: {why}");
+    if let Some(why) = unfit(scenario) {
+        return Err(on_a_cluster(why));
+    }
+    let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
+    if let Some(why) = too_short(&faster, release).or_else(|| too_long(&faster, pace)) {
+        return Err(on_a_cluster(why));
+    }
+    let faster = Arc::new(faster);
+    let why = unordered(&free_run(&faster, release).trace);
+    why.map_or(Ok(Arc::unwrap_or_clone(faster)), |why| Err(on_a_cluster(why)))
+}
+
+/// Why a scenario is too fast for a controller, if it is.
+fn too_short(faster: &Scenario, release: Release) -> Option<String> {
+    let period = faster.flags_by(&Rules::of(release)).sync_period;
+    (period < SHORTEST_PERIOD).then(|| {
+        format!("its sync period would be {period}, and less than {SHORTEST_PERIOD} is too short")
+    })
+}
+
+/// Why a scenario takes longer than wanted, if it does.
+fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
+    let length = Duration::from_nanos(faster.until.0.unsigned_abs());
+    let (takes, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
+    (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
+}
+
+/// Whether, by the model, the HPA is edited just when a reconcile is due that can't be observed.
+/// The outcome then depends on which of them is first, which is left to chance.
+fn unordered(trace: &Trace) -> Option<String> {
+    let is_hidden = |tick: &&Observation| {
+        !tick.actions().iter().any(|action| action.is_read() || action.is_write())
+    };
+    trace.ticks.iter().filter(is_hidden).find_map(|tick| {
+        let at = tick.at;
+        let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < APART.0);
+        edited.then(|| format!("at {at} it is edited, and a reconcile that leaves no trace is due"))
+    })
+}
+
+/// The scenario on an existing cluster with this sync period, or why it can't run there.
+pub(super) fn for_existing_cluster(
+    scenario: &Scenario,
+    release: Release,
+    period: Span,
+    pace: Pace,
+) -> Result<Scenario, String> {
+    if let Some(why) = scenario.unsupported_on(release) {
+        return Err(why);
+    }
+    let there = |why: String| format!("on this cluster: {why}");
+    if let Some(why) = unfit(scenario) {
+        return Err(format!("on a real cluster: {why}"));
+    }
+    if CustomKind::of(&scenario.workload).is_some() {
+        let kind = &scenario.workload.kind;
+        return Err(there(format!("the definition of the kind {kind} is not made there")));
+    }
+    let rules = Rules::of(release);
+    let gates = scenario.gates_by(&rules);
+    if let Some((gate, _)) = gates.changed().next() {
+        return Err(there(assumed_default(gate)));
+    }
+    let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(there)?;
+    let faster = scenario.faster(speed).map_err(there)?;
+    if let Some(why) = too_long(&faster, pace) {
+        return Err(there(why));
+    }
+    with_flags_of(faster, release, period).map_err(there)
+}
+
+fn assumed_default(gate: Gate) -> String {
+    format!("the feature gate {} is taken to be as it is by default", gate.name())
+}
+
+/// The speed at which the sync period of a scenario is the cluster's.
+fn speed(written: Span, period: Span) -> Result<NonZero<u32>, String> {
+    let times = written.0.checked_div(period.0).and_then(|times| u32::try_from(times).ok());
+    let times = times.and_then(NonZero::new);
+    let divides = written.0.checked_rem(period.0) == Some(0);
+    times.filter(|_| divides).ok_or_else(|| {
+        format!("its sync period of {written} is no multiple of the cluster's, {period}")
+    })
+}
+
+/// The scenario with the cluster's flags, if the model decides the same with these, and if it can
+/// be observed where only queries and writes can.
+fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Scenario, String> {
+    let rules = Rules::of(release);
+    let wanted = faster.flags_by(&rules);
+    let defaults = Flags { sync_period: period, ..rules.default_flags };
+    let concurrent_syncs = wanted.concurrent_syncs;
+    let there = Flags { concurrent_syncs, ..defaults };
+    let faster = Arc::new(faster);
+    let run = |flags: Flags| {
+        let scenario = Arc::new(Scenario { flags, ..(*faster).clone() });
+        free_run(&scenario, release)
+    };
+    let as_written = run(wanted);
+    if let Some(why) = unordered(&as_written.trace).or(as_written.unplayable) {
+        return Err(why);
+    }
+    let differs = |flags: Flags| run(flags).trace != as_written.trace;
+    if wanted != there && differs(there) {
+        let alone = wanted.differing(&there);
+        let guilty: Vec<Flag> =
+            alone.iter().copied().filter(|flag| differs(wanted.with(*flag, &there))).collect();
+        let guilty = if guilty.is_empty() { alone } else { guilty };
+        let names: Vec<String> = guilty.iter().map(|flag| format!("--{}", flag.name())).collect();
+        return Err(format!(
+            "it would need another {}: the cluster's is taken to be the default",
+            names.join(" and another ")
+        ));
+    }
+    let mut ticks = as_written.trace.ticks.iter();
+    if !ticks.any(|tick| tick.reads().any(ControllerAction::is_metric_query)) {
+        let why =
+            "it asks for no metrics: when it is reconciled can't be seen without an audit log";
+        return Err(why.to_owned());
+    }
+    Ok(Scenario { flags: there, ..Arc::unwrap_or_clone(faster) })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::scenario::testing::{WEB, scenario};
+
+    /// It scales up.
+    fn text() -> String {
+        WEB.replace("perPod: 500m", "perPod: 700m").replace("replicas: 2", "replicas: 3")
+    }
+
+    fn prepared(text: &str, period: Span) -> Result<Scenario, String> {
+        for_existing_cluster(&scenario(text), Release::NEWEST, period, Pace::default())
+    }
+
+    pub(in crate::run::wall_clock) fn fixture(id: &str) -> Arc<Scenario> {
+        let path = format!("{}/fixtures/{id}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a fixture");
+        let folder = std::path::Path::new(&path).parent().expect("a folder").to_owned();
+        let read = move |name: &str| {
+            std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
+        };
+        Arc::new(crate::scenario::parse(id, &text, &read).expect("it makes sense"))
+    }
+
+    #[test]
+    fn the_speed_follows_from_the_sync_period() {
+        let of = |written: i64, period: i64| {
+            let speed = speed(Span::from_millis(written), Span::from_millis(period));
+            speed.map(NonZero::get)
+        };
+        assert_eq!(of(15_000, 15_000), Ok(1));
+        assert_eq!(of(15_000, 1000), Ok(15));
+        assert_eq!(of(30_000, 15_000), Ok(2));
+        let why = of(15_000, 4000).expect_err("3.75");
+        assert_eq!(why, "its sync period of 15s is no multiple of the cluster's, 4s");
+        assert!(of(10_000, 15_000).is_err(), "slower than written");
+        assert!(of(15_000, 0).is_err());
+    }
+
+    #[test]
+    fn flags_without_effect_may_differ() {
+        let prepared = prepared(&text(), Span::from_secs(1)).expect("it only scales up");
+        assert_eq!(prepared.flags.sync_period, Span::from_secs(1));
+        assert_eq!(prepared.flags.downscale_stabilization, Span::from_mins(5));
+        assert_eq!(prepared.until.since_start(), Span::from_secs(8));
+    }
+
+    #[test]
+    fn flags_with_an_effect_are_reported() {
+        let down = text().replace("perPod: 700m", "perPod: 100m").replace("2m\n", "6m\n");
+        let why = prepared(&down, Span::from_secs(1)).expect_err("a window of 20 s is over");
+        let flag = "--horizontal-pod-autoscaler-downscale-stabilization";
+        assert!(why.contains(&format!("it would need another {flag}:")), "{why}");
+        let longer = Pace { longest: Duration::from_secs(900), ..Pace::default() };
+        let slowly =
+            for_existing_cluster(&scenario(&down), Release::NEWEST, Span::from_secs(15), longer);
+        assert!(slowly.is_ok(), "as it is written: {slowly:?}");
+        let own = format!(
+            "{}controller: {{flags: {{horizontal-pod-autoscaler-tolerance: 0.5}}}}\n",
+            text()
+        );
+        let why = prepared(&own, Span::from_secs(1)).expect_err("a ratio of 1.4");
+        assert!(why.contains("another --horizontal-pod-autoscaler-tolerance:"), "{why}");
+    }
+
+    #[test]
+    fn gates_that_differ_from_their_default_are_reported() {
+        let text = format!("{}controller: {{featureGates: {{HPAScaleToZero: false}}}}\n", text());
+        let why = prepared(&text, Span::from_secs(1)).expect_err("it is on");
+        assert!(why.contains("HPAScaleToZero"), "{why}");
+    }
+
+    #[test]
+    fn a_controller_without_queries_is_not_detected() {
+        let text = text().replace("replicas: 3", "replicas: 0");
+        let why = prepared(&text, Span::from_secs(1)).expect_err("scaling is disabled");
+        assert!(why.contains("it asks for no metrics"), "{why}");
+    }
+
+    #[test]
+    fn an_unobservable_order_has_no_verdict() {
+        let scenario = fixture("targets/a-kind-that-is-not-served");
+        let why =
+            for_new_cluster(&scenario, Release::NEWEST, Pace::default()).expect_err("both at 45 s");
+        assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
+        let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
+        assert!(for_new_cluster(&scenario, Release::NEWEST, Pace::default()).is_ok());
+    }
+
+    /// What is skipped should be meant to be.
+    #[test]
+    fn scenarios_that_wall_clocks_do_not_support_are_listed() {
+        insta::assert_snapshot!(skipped(Release::NEWEST));
+    }
+
+    #[test]
+    fn scenarios_that_wall_clocks_do_not_support_on_1_33_are_listed() {
+        insta::assert_snapshot!(skipped(Release { minor: 33 }));
+    }
+
+    fn skipped(release: Release) -> String {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let mut skipped = Vec::new();
+        let mut folders: Vec<_> = std::fs::read_dir(folder).expect("fixtures").collect();
+        folders.retain(|it| it.as_ref().is_ok_and(|it| it.path().is_dir()));
+        for folder in folders.into_iter().flatten() {
+            let of = folder.file_name().to_string_lossy().into_owned();
+            if of == "invalid" || of == "manifests" {
+                continue;
+            }
+            for file in std::fs::read_dir(folder.path()).expect("fixtures").flatten() {
+                let name = file.file_name().to_string_lossy().into_owned();
+                let Some(name) = name.strip_suffix(".yaml") else { continue };
+                let id = format!("{of}/{name}");
+                let why = for_new_cluster(&fixture(&id), release, Pace::default()).err();
+                skipped.extend(why.map(|why| format!("{id}: {why}")));
+            }
+        }
+        skipped.sort();
+        skipped.join("\n")
+    }
+}
