@@ -1,6 +1,7 @@
-//! The answers of the engine protocol (`docs/protocol.md`) as types, and what they mean.
+//! The answers of the engine protocol (`docs/protocol.md`).
 //!
-//! The log of a step is flat; here it is cut into reconciles and turned into [`Observation`]s.
+//! The log of a step is a flat list of actions. [`Log`] divides it into reconciles, each an
+//! [`Observation`].
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::model::time::{Time, rfc3339};
 /// The version of the protocol that this program speaks.
 pub const PROTOCOL: u32 = 1;
 
-/// One line of an engine.
+/// A line that an engine writes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
@@ -21,22 +22,22 @@ pub enum Answer {
     Hello(Hello),
     /// A scenario is open.
     Opened {
-        /// Which instant is t=0.
+        /// The time of the engine's clock at t=0.
         #[serde(with = "rfc3339")]
         epoch: Time,
     },
-    /// A step was made.
+    /// The answer to a step.
     Stepped(SteppedJson),
     /// The scenario is closed.
     Closed {},
-    /// The engine cannot go on.
+    /// The engine cannot continue.
     Failed {
-        /// Why, for people.
+        /// The reason, for people.
         why: String,
     },
 }
 
-/// What an engine says of itself.
+/// How an engine introduces itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
@@ -59,7 +60,7 @@ pub struct SteppedJson {
     log: Vec<LogEntry>,
 }
 
-/// One entry of the log.
+/// An entry of the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LogEntry {
     at: Time,
@@ -67,33 +68,33 @@ struct LogEntry {
     action: ControllerAction,
 }
 
-/// What the last entry was, as far as it decides where a reconcile begins.
+/// The properties of the last entry that decide where a reconcile begins.
 #[derive(Debug)]
 struct Last {
     at: Time,
     failed_scale_write: bool,
 }
 
-/// Cuts the logs of a scenario into reconciles.
+/// Divides the logs of a scenario into reconciles.
 #[derive(Debug)]
 pub struct Log {
-    /// Which instant of the statuses' times is t=0.
+    /// The time of t=0 in statuses.
     epoch: Time,
-    /// The HPAs that there can be.
+    /// The names of the scenario's HPAs.
     hpas: Vec<Arc<str>>,
-    /// Several reconciles may be under way, and the log says whose turn it is.
+    /// Several reconciles may be in progress; the log names the HPA that each action belongs to.
     turns: bool,
-    /// Reconciles that are over, and not yet handed out.
+    /// Reconciles that have ended and are not yet returned.
     ticks: Vec<Observation>,
-    /// Reconciles that have begun, where the log says when they end.
+    /// Reconciles in progress, if the log marks their ends.
     open: Vec<Observation>,
-    /// The HPA whose turn it is, where the log says so.
+    /// The HPA that the next actions belong to, if the log names it.
     turn: Option<Arc<str>>,
     last: Option<Last>,
 }
 
 impl Log {
-    /// The log of a scenario with these HPAs, of which several reconciles may be under way.
+    /// The log of a scenario with these HPAs. `turns`: several reconciles may be in progress.
     #[must_use]
     pub fn new(epoch: Time, hpas: impl Iterator<Item = Arc<str>>, turns: bool) -> Log {
         Log {
@@ -107,10 +108,10 @@ impl Log {
         }
     }
 
-    /// Reads what an engine answered to a step whose changes were applied at `applied`.
+    /// Reads an engine's answer to a step whose changes were applied at `applied`.
     ///
     /// # Errors
-    /// A message for people, if the answer has something that no known controller says.
+    /// A message for people, if the entries of the log belong to no reconcile of the scenario.
     pub fn stepped(&mut self, answer: SteppedJson, applied: Time) -> Result<Stepped, String> {
         let api = answer.api.into_iter();
         let api = api.map(|outcome| ApiAnswer { at: applied, outcome }).collect();
@@ -120,7 +121,7 @@ impl Log {
         }
         let mut ticks = std::mem::take(&mut self.ticks);
         if let [only] = self.hpas.as_slice() {
-            // A reconcile that wrote and recorded nothing does not say whose it was.
+            // A reconcile without a status write or an event does not name its HPA.
             for tick in ticks.iter_mut().filter(|tick| tick.hpa.is_empty()) {
                 tick.hpa = only.clone();
             }
@@ -148,8 +149,9 @@ impl Log {
             action => match self.turn.clone() {
                 Some(hpa) => self.begun(hpa, at),
                 None if self.turns => {
-                    let why = "several reconciles may be under way, and the log does not say \
-                               whose turn it is: it needs `reconcile` and `reconciled`";
+                    let why = "several reconciles may be in progress, and the log does not say \
+                               which HPA an entry belongs to: it requires `reconcile` and \
+                               `reconciled`";
                     return Err(why.to_owned());
                 }
                 None => self.of_the_only_hpa(action, at)?,
@@ -167,10 +169,11 @@ impl Log {
 
     fn known(&self, hpa: Arc<str>) -> Result<Arc<str>, String> {
         let known = self.hpas.iter().find(|known| **known == hpa).cloned();
-        known.ok_or_else(|| format!("the log speaks of an HPA {hpa}, which is not the scenario's"))
+        known
+            .ok_or_else(|| format!("the log names the HPA {hpa}, which the scenario does not have"))
     }
 
-    /// The reconcile of an HPA that goes on; it begins with what it does first.
+    /// The reconcile of an HPA that is in progress; its first action begins it.
     fn begun(&mut self, hpa: Arc<str>, at: Time) -> &mut Observation {
         let index = self.open.iter().position(|tick| tick.hpa == hpa).unwrap_or_else(|| {
             self.open.push(Observation::new(at, hpa, []));
@@ -179,8 +182,8 @@ impl Log {
         &mut self.open[index]
     }
 
-    /// The reconcile that an event belongs to. Mostly it is over when the event is recorded, but
-    /// one that asks for nothing may have said nothing else before.
+    /// The reconcile that an event belongs to. It has usually ended when the event is recorded, but
+    /// the event may be the first entry of a reconcile that queries nothing.
     fn of_event(&mut self, hpa: Arc<str>, at: Time) -> Result<&mut Observation, String> {
         if self.turn.as_ref() == Some(&hpa) {
             return Ok(self.begun(hpa, at));
@@ -201,12 +204,12 @@ impl Log {
         let writes_scale = matches!(action, ControllerAction::UpdateScale(_));
         let failed_scale_write = writes_scale && action.error().is_some();
         self.last = Some(Last { at, failed_scale_write });
-        self.ticks.last_mut().ok_or_else(|| "the log has no reconcile".to_owned())
+        self.ticks.last_mut().ok_or_else(|| "the log does not begin with a reconcile".to_owned())
     }
 
-    /// A reconcile begins with a read of the scale, or, if its target can't even be named, with
-    /// whatever comes first at a new instant. The read that follows a refused write of the scale is
-    /// upstream's retry, and writes of the scale may come later than their reconcile began.
+    /// A reconcile begins with a read of the scale or, if its target can't be resolved, with the
+    /// first entry of a new instant. A read that follows a refused write of the scale belongs to
+    /// upstream's retry. Writes of the scale may be later than the start of their reconcile.
     fn begins_tick(&self, action: &ControllerAction, at: Time) -> bool {
         let Some(last) = &self.last else { return true };
         match action {
@@ -237,14 +240,14 @@ mod tests {
         let writes: Vec<_> = tick.scale_writes().collect();
         let [write] = writes.as_slice() else { panic!("not one write: {tick:?}") };
         assert_eq!((&*write.resource, &*write.name), ("statefulsets.apps", "db"));
-        assert_eq!(tick.scaled_to(), None, "the target keeps its size");
+        assert_eq!(tick.scaled_to(), None, "the target keeps its replicas");
         let own = answer.replace("statefulsets", "deployments").replace("db", "web");
         assert_eq!(step(&own).unwrap().ticks[0].scaled_to(), Some(6));
         let nameless = answer.replace(r#""name":"db","#, "");
         assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
     }
 
-    /// Chance decides whether it overtakes what is said in the same turn.
+    /// Events are asynchronous: one may precede the other entries of its reconcile.
     #[test]
     fn an_event_may_start_a_reconcile() {
         let answer = r#"{"now":0,"log":[{"at":0,"reconcile":{"hpa":"web"}},
