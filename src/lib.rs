@@ -85,6 +85,6 @@ mod facade;
 pub mod report;
 
 #[cfg(feature = "engines")]
-pub use facade::{Engine, Error, Lockstep, Predict, Prediction, Report, Suite};
+pub use facade::{Engine, Error, Lockstep, Predict, PredictHpa, Prediction, Report, Suite};
 pub use model::rules::Release;
 pub use scenario::Scenario;

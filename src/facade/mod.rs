@@ -19,8 +19,10 @@ use crate::report::{self, table};
 use crate::run::{self, FreeRun, Outcome, Setting, Verdict, free_run, run_one};
 use crate::scenario::{self, Scenario};
 
+mod hpa;
 mod suite;
 
+pub use hpa::PredictHpa;
 pub use suite::Suite;
 
 /// The width of reports.
@@ -301,6 +303,36 @@ pub struct Predict {
 }
 
 impl Predict {
+    /// A prediction from the manifest of an HPA, without a scenario.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use kube_lockstep::Predict;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let manifest = "
+    /// apiVersion: autoscaling/v2
+    /// kind: HorizontalPodAutoscaler
+    /// metadata: {name: web}
+    /// spec:
+    ///   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    ///   maxReplicas: 20
+    ///   metrics:
+    ///   - type: Resource
+    ///     resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+    /// ";
+    /// let minute = Duration::from_secs(60);
+    /// let steps = [(Duration::ZERO, "1"), (minute, "5")];
+    /// let prediction = Predict::hpa(manifest).replicas(2).load("cpu", steps).run()?;
+    /// assert_eq!(prediction.replicas_at(8 * minute), 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hpa(manifest: &str) -> PredictHpa {
+        PredictHpa::new(manifest)
+    }
+
     /// A prediction for the newest release of Kubernetes.
     pub fn new(scenario: impl Into<Arc<Scenario>>) -> Predict {
         Predict { scenario: scenario.into(), release: Release::NEWEST }

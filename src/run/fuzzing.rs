@@ -69,6 +69,7 @@ pub enum Enough {
 
 /// What a run of the fuzzer says of itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum FuzzEvent {
     /// So far.
     Progress {

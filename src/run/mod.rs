@@ -51,6 +51,7 @@ use crate::trace::Trace;
 
 /// What came of one scenario on one engine.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Every tick was as the model said, and every expectation was met.
     Conforms,
@@ -186,6 +187,7 @@ pub struct Setting {
 
 /// What a run says of itself while it runs. Reports read these and nothing else.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Event {
     /// The run begins.
     Started {
