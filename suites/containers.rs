@@ -228,7 +228,7 @@ fn container_killed(_: &Path) -> Result<(), Failed> {
     let output = owner.output()?;
     let text = said(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains("the container has ended (exit code 137)"), "{text}");
+    assert!(text.contains("the container has exited (exit code 137)"), "{text}");
     assert!(!text.contains("diverges  "), "{text}");
     wait_until_none(pid)
 }
@@ -304,7 +304,7 @@ fn no_image(_: &Path) -> Result<(), Failed> {
     let output = command(&["run", "--engine", "k3s", "--image", image, "tolerance"]).output()?;
     let text = said(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains(&format!("the image {image} can't be had: ")), "{text}");
+    assert!(text.contains(&format!("the image {image} can't be pulled: ")), "{text}");
     assert!(text.contains("hint: "), "{text}");
     Ok(())
 }

@@ -213,7 +213,7 @@ fn idle(_: PathBuf) -> Result<(), Failed> {
 fn ended(_: PathBuf) -> Result<(), Failed> {
     let (code, said) = run(&Place::new()?, "echo out of luck >&2; exit 7")?;
     assert_eq!(code, Some(3), "{said}");
-    for part in ["echo has ended (exit status: 7)", "| out of luck", "1 inconclusive"] {
+    for part in ["echo has exited (exit status: 7)", "| out of luck", "1 inconclusive"] {
         assert!(said.contains(part), "not told: {part}\n{said}");
     }
     Ok(())

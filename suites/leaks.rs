@@ -255,7 +255,7 @@ fn broken() -> Result<(), Failed> {
     let said = said(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
     // A controller manager that was only starting gives up by itself, and may be seen first.
-    assert!(said.contains(" has ended ("), "{said}");
+    assert!(said.contains(" has exited ("), "{said}");
     place.is_empty()?;
     Ok(())
 }
@@ -403,7 +403,7 @@ fn dies_under_a_run() -> Result<(), Failed> {
         assert_eq!(output.status.code(), Some(3), "{part}: {said}");
         assert!(said.contains("inconclusive"), "{part}: {said}");
         // Another part may give up before it is seen that this one has.
-        assert!(said.contains("has ended ("), "{part}: {said}");
+        assert!(said.contains("has exited ("), "{part}: {said}");
         assert!(!said.contains("\ndiverges "), "{part}: {said}");
         place.is_empty().map_err(|left| format!("{part}: {left}"))?;
     }

@@ -70,19 +70,15 @@ const KNOWN_LONG_FUNCTIONS: &[&str] = &[];
 /// Functions that still take tuples apart in their signature, by name; once for each parameter. An
 /// entry that is no longer needed fails the test.
 const KNOWN_TUPLE_PARAMETERS: &[&str] = &[
-    "api_server_args",
     "api_service",
     "changed",
     "changed",
-    "controller_manager_args",
     "create",
     "open_mirror",
     "paths",
     "rows",
     "scale_entry",
     "scale_entry",
-    "start",
-    "start",
     "value",
     "watch",
     "watch_targets",

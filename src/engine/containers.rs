@@ -1,7 +1,7 @@
-//! Clusters in containers of this machine's Docker engine: the control plane in an image of its
-//! own, k3s, and kind.
+//! Clusters in containers of this machine's Docker engine: the control plane in its own image, k3s,
+//! and kind.
 //!
-//! Queries for users; `cluster` runs scenarios in them.
+//! This is the interface for interactive use; `cluster` runs scenarios on them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub fn docker_version() -> Result<String, EngineError> {
     runtime(&name)?.block_on(docker::version(&name))
 }
 
-/// The images of control planes that Docker has, with their sizes in bytes.
+/// The images of control planes in Docker, with their sizes in bytes.
 ///
 /// # Errors
 /// If Docker can't be reached.
@@ -40,7 +40,7 @@ pub fn images() -> Result<Vec<(String, u64)>, EngineError> {
 /// Removes an image. Returns false if a container uses it.
 ///
 /// # Errors
-/// If Docker can't be reached, or fails at it.
+/// If Docker can't be reached, or can't remove it.
 pub fn remove(image: &str) -> Result<bool, EngineError> {
     let name: Arc<str> = IMAGE.into();
     runtime(&name)?.block_on(image::remove(&name, image))

@@ -1,8 +1,7 @@
-//! The embedded control plane: a real one of a release, built from upstream's modules and run as
-//! child processes, without containers, images or rights of an administrator.
+//! The embedded control plane: a real control plane of a release, built from upstream's modules and run as
+//! child processes, without containers, images or root permissions.
 //!
-//! Here it is for people and for their own clusters of an afternoon; what scenarios do with it is
-//! `cluster`'s.
+//! This is the interface for interactive use; `cluster` runs scenarios on it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +12,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
-use crate::engine::cluster::provision::embedded::{ControlPlane, DRIVER};
+use crate::engine::cluster::provision::args::{ADMIN, DRIVER};
+use crate::engine::cluster::provision::embedded::ControlPlane;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::upstream::build;
 use crate::engine::upstream::build::Artifact;
@@ -61,7 +61,7 @@ pub struct Options {
 /// A control plane that runs until it is stopped or dropped.
 #[derive(Debug)]
 pub struct Running {
-    // Dropped before the runtime that its processes are waited for on.
+    // Dropped before the runtime that waits for its processes.
     control_plane: Option<ControlPlane>,
     runtime: Runtime,
 }
@@ -96,8 +96,8 @@ impl Running {
     /// If no certificate can be made.
     pub fn admin_kubeconfig(&self) -> std::io::Result<String> {
         match &self.control_plane {
-            Some(control_plane) => control_plane.kubeconfig("admin", Some("system:masters")),
-            None => Err(std::io::Error::other("it was stopped")),
+            Some(control_plane) => control_plane.kubeconfig(ADMIN),
+            None => Err(std::io::Error::other("the control plane was stopped")),
         }
     }
 
@@ -107,8 +107,8 @@ impl Running {
     /// If no certificate can be made.
     pub fn driver_kubeconfig(&self) -> std::io::Result<String> {
         match &self.control_plane {
-            Some(control_plane) => control_plane.kubeconfig(DRIVER, None),
-            None => Err(std::io::Error::other("it was stopped")),
+            Some(control_plane) => control_plane.kubeconfig(DRIVER),
+            None => Err(std::io::Error::other("the control plane was stopped")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Existing clusters, named by a kubeconfig, after confirmation.
 //!
-//! The preconditions of a run, and the leftovers of killed runs; `cluster` runs scenarios on it.
+//! This inspects a cluster before a run, and removes the leftovers of dead runs; `cluster` runs
+//! scenarios on it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,13 +10,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::existing;
-
 use crate::engine::options::{ClusterInfo, ExistingCluster};
 
 pub use super::registry::KUBECONFIG as NAME;
 
-/// The names of the contexts in a kubeconfig. Without a file, in the files of `KUBECONFIG` or in
-/// the default one.
+/// The names of the contexts in a kubeconfig; by default, in the files that `KUBECONFIG` names, or
+/// in kubectl's default.
 ///
 /// # Errors
 /// If it can't be read.

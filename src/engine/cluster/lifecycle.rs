@@ -27,14 +27,16 @@ use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::{audit_log, watches};
+use crate::engine::cluster::provision::args::DRIVER;
+use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::container::Container;
-use crate::engine::cluster::provision::custom_controller::Own;
-use crate::engine::cluster::provision::embedded::{ControlPlane, DRIVER};
+use crate::engine::cluster::provision::custom_controller::{self, CustomController};
+use crate::engine::cluster::provision::embedded::ControlPlane;
+use crate::engine::cluster::provision::existing;
 use crate::engine::cluster::provision::guard::Guard;
-use crate::engine::cluster::provision::image::Boxed;
+use crate::engine::cluster::provision::image::ImageControlPlane;
 use crate::engine::cluster::provision::k3s::K3s;
 use crate::engine::cluster::provision::kind::Kind;
-use crate::engine::cluster::provision::{custom_controller as own, embedded, existing};
 use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::session::pod_cache::Seen;
 use crate::engine::cluster::session::scenario_session::Scene;
@@ -55,7 +57,7 @@ pub(crate) struct Cluster {
     tasks: Mutex<JoinSet<()>>,
     server: Server,
     /// The user's own controller, if there is one.
-    own: Mutex<Option<own::Running>>,
+    own: Mutex<Option<custom_controller::Running>>,
     ground: Mutex<Ground>,
     opened: AtomicUsize,
     /// What it was started with, where that can be changed.
@@ -70,7 +72,7 @@ pub(crate) struct Cluster {
 enum Ground {
     Embedded(Box<ControlPlane>),
     Given(Client),
-    Image(Boxed),
+    Image(ImageControlPlane),
     K3s(K3s),
     Kind(Kind),
 }
@@ -99,7 +101,7 @@ impl Ground {
     async fn stop(self) {
         match self {
             Ground::Embedded(control_plane) => control_plane.stop().await,
-            Ground::Given(client) => drop(existing::leave(&client).await),
+            Ground::Given(client) => drop(existing::clean_up(&client).await),
             Ground::Image(boxed) => boxed.stop().await,
             Ground::K3s(k3s) => k3s.stop().await,
             Ground::Kind(kind) => kind.stop().await,
@@ -119,7 +121,7 @@ struct Access {
     /// How the metrics APIs are found.
     exposure: Exposure,
     /// A controller of the user's own that is to be started there.
-    own: Option<Own>,
+    own: Option<CustomController>,
     /// The cluster does not outlive the run.
     is_disposable: bool,
 }
@@ -129,9 +131,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// There is nothing left that a guard would have to remove.
-async fn dismiss(guard: Option<Guard>) {
+async fn disarm(guard: Option<Guard>) {
     if let Some(guard) = guard {
-        guard.dismiss().await;
+        guard.disarm().await;
     }
 }
 
@@ -181,12 +183,12 @@ impl Cluster {
         let broken =
             |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
         let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
-        let kubeconfig = control_plane.kubeconfig(DRIVER, None);
+        let kubeconfig = control_plane.kubeconfig(DRIVER);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
-        let own = Own::prepare(&control_plane, &settings).await.map_err(broken)?;
+        let own = CustomController::prepare(&control_plane, &settings).await.map_err(broken)?;
         let (exposure, ground) =
             (Exposure::all(ListenRoute::loopback()), Ground::Embedded(Box::new(control_plane)));
         let late = Span::ZERO;
@@ -234,12 +236,12 @@ impl Cluster {
         let reached = existing::reach(given).await.map_err(broken)?;
         let client = reached.client.clone();
         // First the one who removes what is made.
-        let guard = Guard::with(&given.cleans);
+        let guard = Guard::running(&given.cleans);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let begun = async {
             tell("comparing the cluster's clock with this machine's");
-            let apart = clock_skew::apart(&client).await.map_err(RegistrationError::Other)?;
-            let late = existing::late(apart).map_err(RegistrationError::Other)?;
+            let skew = clock_skew::measure(&client).await.map_err(RegistrationError::Other)?;
+            let late = existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
             let exposure = existing::ways(given, &reached, groups).await;
             let exposure = exposure.map_err(RegistrationError::Other)?;
             tell("registering the metrics API");
@@ -260,9 +262,9 @@ impl Cluster {
         match begun {
             Ok((cluster, period)) => Ok((Cluster { guard, ..cluster }, period)),
             Err(error) => {
-                let left = existing::leave(&client).await;
+                let left = existing::clean_up(&client).await;
                 left.map_err(|left| broken(existing::not_removed(given, &left)))?;
-                dismiss(guard).await;
+                disarm(guard).await;
                 Err(error)
             }
         }
@@ -278,13 +280,13 @@ impl Cluster {
         mut settings: Settings,
     ) -> Result<Cluster, EngineError> {
         settings.observed = vec![UPSTREAM_USER.to_owned()];
-        let (boxed, client, log) = Boxed::start(name, image, &settings).await?;
+        let (boxed, client, log) = ImageControlPlane::start(name, image, &settings).await?;
         let access = Access {
             controllers: Some(boxed.controllers()),
             ..Access::to_container(boxed.container(), client, log)
         };
         let made = Cluster::furnish(name, access, Ground::Image(boxed)).await;
-        made.map_err(|refusal| embedded::broken(name, &refusal.to_string(), ""))
+        made.map_err(|refusal| broken(name, &refusal.to_string(), ""))
     }
 
     /// k3s in a container of that image, with the metrics APIs served.
@@ -299,10 +301,10 @@ impl Cluster {
         settings.observed = vec![UPSTREAM_USER.to_owned()];
         let (k3s, client, log) = K3s::start(name, image, &settings).await?;
         let installed = custom_resources::install(&client, &settings.custom_kinds).await;
-        installed.map_err(|why| embedded::broken(name, &why, ""))?;
+        installed.map_err(|why| broken(name, &why, ""))?;
         let access = Access::to_container(k3s.container(), client, log);
         let made = Cluster::furnish(name, access, Ground::K3s(k3s)).await;
-        made.map_err(|refusal| embedded::broken(name, &refusal.to_string(), ""))
+        made.map_err(|refusal| broken(name, &refusal.to_string(), ""))
     }
 
     /// A new cluster of kind's of that image, with the metrics APIs served.
@@ -314,7 +316,7 @@ impl Cluster {
         image: &str,
         settings: &Settings,
     ) -> Result<Cluster, EngineError> {
-        let broken = |why: String| embedded::broken(name, &why, "");
+        let broken = |why: String| broken(name, &why, "");
         let kind = Kind::create(name, image, settings).await?;
         let given = ExistingCluster {
             kubeconfig: Some(kind.kubeconfig()),
@@ -371,10 +373,10 @@ impl Cluster {
             }
         }
         let name = name.clone();
-        let own = own.map(Own::start).transpose();
+        let own = own.map(CustomController::start).transpose();
         let own = own.map_err(|error| format!("the controller can't be started: {error}"));
         let own = own.map_err(RegistrationError::Other)?;
-        let said = own.as_ref().map(|own| own.said().clone());
+        let said = own.as_ref().map(|own| own.log().clone());
         let setup_queue = SetupQueue::new(OPENING);
         let stage = Stage {
             name,
@@ -476,9 +478,9 @@ impl Cluster {
     /// What could not be removed, and how it can be.
     pub(crate) async fn leave(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
-        let left = existing::leave(&self.stage.client).await;
+        let left = existing::clean_up(&self.stage.client).await;
         left.map_err(|left| self.stage.broken(existing::not_removed(given, &left)))?;
-        dismiss(self.guard.take()).await;
+        disarm(self.guard.take()).await;
         Ok(())
     }
 

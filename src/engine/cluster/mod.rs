@@ -24,6 +24,7 @@ mod observe;
 pub(crate) mod provision;
 pub(crate) mod session;
 pub(crate) mod settings;
+mod timeouts;
 mod workload;
 
 pub(crate) use lifecycle::Cluster;

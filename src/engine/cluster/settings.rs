@@ -1,44 +1,43 @@
-//! What a control plane is to be like.
+//! The configuration of a control plane.
 
-use crate::model::flags::Flag;
-use crate::model::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::cluster::workload::CustomKind;
 use crate::engine::custom::Controller;
-use crate::model::flags::{Flags, gate_list};
+use crate::model::flags::{Flag, Flags, gate_list};
+use crate::model::time::Span;
 
 /// The user as which upstream's own HPA controller sends its requests.
 pub(crate) const UPSTREAM_USER: &str =
     "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
 
-/// How many HPAs, Deployments and ReplicaSets are looked after at a time, each: with fewer workers,
-/// they would wait for each other where nothing else does.
+/// The number of workers of each controller: with fewer workers, concurrent scenarios would wait for
+/// each other.
 pub(crate) const WORKERS: &str = "100";
 
-/// What a control plane is to be like.
+/// The configuration of a control plane.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Settings {
     /// Flags of the kube-controller-manager.
     pub(crate) flags: Flags,
-    /// Feature gates of both, by name.
+    /// Feature gates of the API server and the kube-controller-manager, by name.
     pub(crate) gates: BTreeMap<String, bool>,
-    /// Whether upstream's own controller of HPAs runs.
+    /// Whether upstream's HPA controller runs.
     pub(crate) hpa_controller: bool,
-    /// More arguments of the API server, without their dashes.
+    /// Additional arguments of the API server, without dashes.
     pub(crate) api_server: Vec<String>,
-    /// Whose requests are told of, by user name; nobody's: none are.
+    /// The names of the users whose requests are in the audit log. If empty, there is no audit log.
     pub(crate) observed: Vec<String>,
-    /// Kinds of custom resources that there are.
+    /// Custom resources to define.
     pub(crate) custom_kinds: BTreeSet<CustomKind>,
-    /// Whether few scenarios are played there, beside others: it has half of the cores.
+    /// Whether it only runs few scenarios, beside other clusters: it uses half of the cores.
     pub(crate) small: bool,
-    /// Whose controller of HPAs is started beside it.
+    /// The custom HPA controller to start.
     pub(crate) controller: Option<Controller>,
 }
 
 impl Settings {
-    /// Upstream's own, with these flags, and nothing else.
+    /// Upstream's HPA controller with these flags.
     pub(crate) fn of(flags: Flags) -> Settings {
         Settings {
             flags,
@@ -52,8 +51,7 @@ impl Settings {
         }
     }
 
-    /// Whether a control plane that is like this becomes like another one by other flags of its
-    /// kube-controller-manager.
+    /// Whether new flags of the kube-controller-manager are enough to reach another configuration.
     pub(crate) fn can_become(&self, other: &Settings) -> bool {
         let (observed, small) = (self.observed.clone(), self.small);
         self.controller.is_none()
@@ -61,15 +59,16 @@ impl Settings {
             && self.agrees(&Settings { flags: self.flags, observed, small, ..other.clone() })
     }
 
-    /// Whether scenarios of both can be played on one: kinds of custom resources only add up.
+    /// Whether scenarios of both can share a control plane, which defines the custom resources of
+    /// both.
     pub(crate) fn agrees(&self, other: &Settings) -> bool {
         let custom_kinds = self.custom_kinds.clone();
         *self == Settings { custom_kinds, ..other.clone() }
     }
 }
 
-/// The flags of the HPA controller. The number of its workers is not the scenario's: it has to be
-/// enough for all scenarios that run side by side, and of one HPA nobody can tell.
+/// The flags of the HPA controller. The number of workers does not come from the scenario, because
+/// it must be enough for all concurrent scenarios; a single HPA is not affected.
 pub(crate) fn flags(flags: &Flags) -> Vec<String> {
     let duration = |span: Span| format!("{}ns", span.0);
     let values = [
@@ -83,7 +82,7 @@ pub(crate) fn flags(flags: &Flags) -> Vec<String> {
     values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
 }
 
-/// The flag of feature gates, if there are any.
+/// The flag of the feature gates, if any.
 pub(crate) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
     (!gates.is_empty()).then(|| format!("--feature-gates={}", gate_list(gates)))
 }
@@ -96,7 +95,7 @@ mod tests {
     #[test]
     fn only_flags_can_be_changed() {
         let usual = Settings::of(Flags::default());
-        let observed = vec!["somebody".to_owned()];
+        let observed = vec!["user".to_owned()];
         let started = Settings { observed, small: true, ..usual.clone() };
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         assert!(started.can_become(&usual));

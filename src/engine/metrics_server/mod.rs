@@ -89,7 +89,7 @@ pub fn serve(
     let runtime = runtime()?;
     let cluster = runtime.block_on(wanted.which.reach())?;
     let guard = match wanted.registers {
-        true => runtime.block_on(async { Guard::with(&wanted.cleans) }),
+        true => runtime.block_on(async { Guard::running(&wanted.cleans) }),
         false => Ok(None),
     };
     let guard = guard.map_err(|error| Trouble::new(format!("no guard can be started: {error}")))?;
@@ -120,7 +120,7 @@ pub fn serve(
         match (&ended, removed) {
             (_, Ok(removed)) => {
                 if let Some(guard) = guard {
-                    runtime.block_on(guard.dismiss());
+                    runtime.block_on(guard.disarm());
                 }
                 if !removed.is_empty() {
                     tell(Told::Removed(removed));
@@ -156,7 +156,7 @@ pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> 
         let removed = register::remove_leftovers(&cluster.client).await.map_err(Trouble::new)?;
         tell(Told::Removed(removed));
         for left in register::leftovers(&cluster.client).await.map_err(Trouble::new)? {
-            let (what, owner) = (left.what.join(", "), left.owner.told());
+            let (what, owner) = (left.what.join(", "), left.owner.describe());
             tell(Told::Note(format!("{what}: in use by {owner}, which is running")));
         }
         Ok(())
@@ -200,7 +200,7 @@ async fn serving(
         }
         tell(Told::Note(format!("{}: {}", part.namespace, pods.told())));
     }
-    let (server, registered) = start(wanted, cluster, (&metrics, &groups)).await?;
+    let (server, registered) = start(wanted, cluster, &metrics, &groups).await?;
     let since = Timestamp::now();
     for (part, pods, _) in &all {
         let mirror = Mirror::new(&part.scenario, wanted.speed).map_err(Trouble::new)?;
@@ -279,7 +279,8 @@ async fn plan(
 async fn start(
     wanted: &Wanted,
     cluster: &Reached,
-    (metrics, groups): (&Arc<Metrics>, &[&'static str]),
+    metrics: &Arc<Metrics>,
+    groups: &[&'static str],
 ) -> Result<(Server, Option<Registration>), Trouble> {
     if !wanted.registers {
         let way = wanted.place.as_ref().map_or_else(ListenRoute::loopback, ListenRoute::to);

@@ -1,9 +1,7 @@
-//! How far a cluster's clock is from this machine's.
+//! The difference between the clocks of a cluster and this machine.
 //!
-//! An API server dates its answers in whole seconds. Where one second becomes the next, its clock
-//! is known as exactly as the two answers are apart.
-
-use std::time::Duration;
+//! The API server dates its answers in whole seconds. When the second changes between two answers,
+//! its clock is known as precisely as the time between these answers.
 
 use axum::http::Request;
 use jiff::{SignedDuration, Timestamp};
@@ -11,57 +9,56 @@ use kube::Client;
 use kube::client::Body;
 use tokio::time::sleep;
 
-/// The next answer is asked for so much later.
-const STEP: Duration = Duration::from_millis(20);
+use crate::engine::cluster::timeouts::CLOCK_POLL_INTERVAL;
 
-/// A second comes to its end within so many steps, also if answers take their time.
-const STEPS: usize = 200;
+/// The maximum number of answers: the second changes within them, even if answers are slow.
+const MAX_ANSWERS: usize = 200;
 
-/// What an answer shows: when it was asked for, when it came, and its date.
+/// The times of an answer: request, arrival, and its date.
 #[derive(Clone, Copy)]
 struct Answer {
     sent: Timestamp,
-    came: Timestamp,
+    arrived: Timestamp,
     date: Timestamp,
 }
 
-/// How far the clocks may be apart: ours and the cluster's.
+/// The largest possible difference between the clocks.
 ///
 /// # Errors
 /// If the API server does not answer, or does not date its answers.
-pub(crate) async fn apart(client: &Client) -> Result<SignedDuration, String> {
+pub(crate) async fn measure(client: &Client) -> Result<SignedDuration, String> {
     let mut before: Option<Answer> = None;
-    for _ in 0..STEPS {
+    for _ in 0..MAX_ANSWERS {
         let answer = ask(client).await?;
-        if let Some(apart) = before.and_then(|before| between(before, answer)) {
-            return Ok(apart);
+        if let Some(skew) = before.and_then(|before| between(before, answer)) {
+            return Ok(skew);
         }
         before = Some(answer);
-        sleep(STEP).await;
+        sleep(CLOCK_POLL_INTERVAL).await;
     }
-    Err("the API server's clock stands still".to_owned())
+    Err("the API server's clock does not advance".to_owned())
 }
 
 async fn ask(client: &Client) -> Result<Answer, String> {
     let request = Request::get("/version").body(Body::empty()).map_err(|it| it.to_string())?;
     let sent = Timestamp::now();
     let answer = client.send(request).await.map_err(|error| error.to_string())?;
-    let came = Timestamp::now();
+    let arrived = Timestamp::now();
     let date = answer.headers().get("date").and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let date = date.ok_or("the API server does not date its answers")?.timestamp();
-    Ok(Answer { sent, came, date })
+    Ok(Answer { sent, arrived, date })
 }
 
-/// The most that they can be apart, if a second came to its end between two answers.
+/// The largest possible difference, if the second changed between two answers.
 fn between(before: Answer, after: Answer) -> Option<SignedDuration> {
     if before.date >= after.date {
         return None;
     }
-    // Its clock came to this between the two.
+    // The API server's clock reached this second between the two.
     let then = after.date;
     let ahead = then.duration_since(before.sent).abs();
-    let behind = then.duration_since(after.came).abs();
+    let behind = then.duration_since(after.arrived).abs();
     Some(ahead.max(behind))
 }
 
@@ -72,9 +69,9 @@ mod tests {
     #[test]
     fn the_clock_skew_is_measured_when_a_second_begins() {
         let at = |millis: i64| Timestamp::from_millisecond(1_000_000 + millis).expect("a time");
-        let answer = |sent: i64, came: i64, date: i64| Answer {
+        let answer = |sent: i64, arrived: i64, date: i64| Answer {
             sent: at(sent),
-            came: at(came),
+            arrived: at(arrived),
             date: at(date),
         };
         assert_eq!(between(answer(100, 110, 0), answer(130, 140, 0)), None);

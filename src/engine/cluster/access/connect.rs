@@ -1,17 +1,17 @@
-//! Clusters by their kubeconfigs, and where their API servers find this machine.
+//! Connections to clusters by their kubeconfigs.
 
-use crate::engine::cluster::access::error::chain;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use axum::http::Uri;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
+use kube::config::Kubeconfig;
 use tokio::net::lookup_host;
 
 use crate::engine::cluster::access::client;
+use crate::engine::cluster::access::error::chain;
 
-/// A kubeconfig: a file; else those that `KUBECONFIG` names, or the usual one.
+/// Reads a kubeconfig; by default, the files that `KUBECONFIG` names, or kubectl's default.
 pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
     let read = match kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
@@ -20,34 +20,31 @@ pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
     read.map_err(|error| chain(&error))
 }
 
-/// A cluster that can be asked.
+/// A cluster with a client.
 pub(crate) struct Reached {
     pub(crate) client: Client,
-    /// Where its API server is.
+    /// The URL of the API server.
     server: Uri,
 }
 
 impl Reached {
-    /// By a context; without one, by the current one.
+    /// Connects to the cluster of a context, by default of the current context.
     pub(crate) async fn by(config: Kubeconfig, context: Option<&str>) -> Result<Reached, String> {
-        let context = context.map(str::to_owned);
-        let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-        let config = Config::from_custom_kubeconfig(config, &options).await;
-        let config = config.map_err(|error| chain(&error))?;
+        let config = client::config_of(config, context).await?;
         let server = config.cluster_url.clone();
         Ok(Reached { client: client::of(config)?, server })
     }
 
-    /// Where its API server is, for people.
+    /// The URL of the API server.
     pub(crate) fn server(&self) -> String {
         self.server.to_string().trim_end_matches('/').to_owned()
     }
 
-    /// Where its API server is, as an address.
+    /// The IP address of the API server.
     pub(crate) async fn address(&self) -> Result<Option<IpAddr>, String> {
         let host = self.server.host().unwrap_or_default().trim_matches(['[', ']']);
         let found = lookup_host((host, self.server.port_u16().unwrap_or(443))).await;
-        let mut found = found.map_err(|error| format!("{host} is not found: {error}"))?;
+        let mut found = found.map_err(|error| format!("the host {host} is not found: {error}"))?;
         Ok(found.next().map(|it| it.ip()))
     }
 }

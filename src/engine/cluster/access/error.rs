@@ -1,8 +1,8 @@
-//! Errors of clusters, as text for people.
+//! The text of errors.
 
 use kube::Error;
 
-/// An error with what it comes from.
+/// An error with its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -16,8 +16,8 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What an API server says, without all that its client knows of it; or why it can't be asked.
-pub(crate) fn told(error: &Error) -> String {
+/// The message of the API server, or the reason why there is none.
+pub(crate) fn message(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
         other => chain(other),

@@ -1,11 +1,11 @@
-//! Files by which clients know a cluster and themselves.
+//! Writes kubeconfigs.
 
 use serde_json::{Value, json};
 
 use crate::engine::cluster::access::pki::Identity;
 
-/// Of a cluster with an authority of its own. The format is YAML's subset JSON, with the PEM texts
-/// inside, so that the file can be taken elsewhere.
+/// The kubeconfig of a user, in JSON, which is a subset of YAML. It contains the certificates, so
+/// that the file can be moved.
 pub(crate) fn kubeconfig(name: &str, server: &str, authority: &str, user: &Identity) -> String {
     let data = |pem: &str| Value::from(base64(pem.as_bytes()));
     let config = json!({

@@ -1,16 +1,16 @@
-//! Addresses of this machine, as clusters see it.
+//! Addresses of this machine as seen from clusters.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
-/// Whether an address is one of this machine's, to listen at.
+/// Whether this machine can listen at an address.
 pub(crate) fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// This machine's address as seen from the one where a server is, or from anywhere. Nothing is sent
-/// for that: the kernel says by which address it would be.
+/// The address of this machine on the route to a server, or to anywhere. Sends nothing: the kernel
+/// chooses the address.
 pub(crate) fn own_address(server: Option<IpAddr>) -> Option<IpAddr> {
-    // One that is for documents only, and that nobody has.
+    // An address that is reserved for documentation.
     let anywhere = IpAddr::from(Ipv4Addr::new(192, 0, 2, 1));
     let server = server.filter(|it| !it.is_loopback() && !it.is_unspecified());
     let mut to = server.into_iter().chain([anywhere]);

@@ -1,35 +1,34 @@
-//! Who made an object of a cluster: a process, so that a later one can tell whether it still lives.
+//! The owner of an object in a cluster: a process. A later process can determine whether it is alive.
 
 use std::fs;
 use std::path::Path;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, test_kill_process};
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
 
-/// Which start of the machine this is: as long as it is the same, so is the machine.
+/// The id of the current boot of this machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Which process ids are seen here.
+/// The namespace of process ids.
 const PIDS: &str = "/proc/self/ns/pid";
 
-/// A process of some machine.
+/// A process on a machine.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// The machine's name, which others may have, too: containers, or each `localhost`.
+    /// The host name, which is not unique: containers and other machines may have the same.
     pub(crate) host: String,
-    /// Since when the machine runs, as the kernel calls that. Empty where it does not, and in what
-    /// older versions have written; so is the next one.
+    /// The boot id. Like `pids`, it is empty if the kernel has none, and in annotations of older
+    /// versions.
     #[serde(default)]
     pub(crate) boot: String,
-    /// Of what its process ids are: a container has its own.
+    /// The namespace of process ids, which is different for each container.
     #[serde(default)]
     pub(crate) pids: String,
-    /// The process.
+    /// The process id.
     pub(crate) pid: u32,
-    /// When it was started, in the kernel's terms: process ids come again. Empty where the kernel
-    /// does not tell.
+    /// The start time, because process ids are reused. Empty if the kernel does not provide it.
     pub(crate) started: String,
 }
 
@@ -54,8 +53,7 @@ impl Owner {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether it lives; nothing if that can't be told from here: its process ids are not ours, or
-    /// nobody knows.
+    /// Whether it is alive; `None` if that is unknown, because it has other process ids.
     pub(crate) fn lives(&self) -> Option<bool> {
         let here = Owner::here();
         if *self == here {
@@ -75,8 +73,8 @@ impl Owner {
         Some(pid.is_some_and(|pid| test_kill_process(pid).is_ok()))
     }
 
-    /// In words.
-    pub(crate) fn told(&self) -> String {
+    /// A description for messages.
+    pub(crate) fn describe(&self) -> String {
         format!("process {} on {}", self.pid, self.host)
     }
 }
@@ -85,13 +83,13 @@ struct Process {
     started: String,
 }
 
-/// What the kernel says of a process; one that has ended and is only still listed is none.
+/// The kernel's entry of a process, unless it is a zombie.
 fn process(pid: u32) -> Option<Process> {
     of_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Fields 3 (state) and 22 (start time) of proc(5). The second one, the program's name, may hold
-/// anything but ends with the last parenthesis.
+/// Fields 3 (state) and 22 (start time) of proc(5). Field 2, the name of the program, may contain any
+/// character, but ends with the last parenthesis.
 fn of_stat(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
@@ -100,9 +98,9 @@ fn of_stat(stat: &str) -> Option<Process> {
     (!matches!(state, "Z" | "X")).then_some(Process { started })
 }
 
-/// When something was made, in seconds before now.
-pub(crate) fn age(created: Option<Timestamp>) -> i64 {
-    created.map_or(i64::MAX, |created| Timestamp::now().as_second() - created.as_second())
+/// The time since the creation of an object.
+pub(crate) fn age(created: Option<Timestamp>) -> SignedDuration {
+    created.map_or(SignedDuration::MAX, |created| Timestamp::now().duration_since(created))
 }
 
 #[cfg(test)]
@@ -117,12 +115,16 @@ mod tests {
         let elsewhere = Owner { host: format!("{}-not", here.host), ..here.clone() };
         assert_eq!(elsewhere.lives(), None);
         let started_again = Owner { boot: "before".to_owned(), ..here.clone() };
-        assert_eq!(started_again.lives(), None, "of a machine of that name, or of this one before");
+        assert_eq!(
+            started_again.lives(),
+            None,
+            "another machine with that name, or an earlier boot"
+        );
         let contained = Owner { pids: "pid:[1]".to_owned(), pid: 1, ..here.clone() };
-        assert_eq!(contained.lives(), None, "of a container of that name");
+        assert_eq!(contained.lives(), None, "a container with that name");
         if !here.started.is_empty() {
             let before = Owner { started: "1".to_owned(), ..here };
-            assert_eq!(before.lives(), Some(false), "the same id, another process");
+            assert_eq!(before.lives(), Some(false), "another process with the same id");
         }
     }
 
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_have_any_name() {
+    fn the_name_of_a_program_may_contain_any_character() {
         let stat = |name: &str, state: &str| {
             let rest: Vec<String> = (4..30).map(|field| field.to_string()).collect();
             format!("17 ({name}) {state} {}\n", rest.join(" "))

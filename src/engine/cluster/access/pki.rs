@@ -1,5 +1,5 @@
-//! Certificates of a control plane that lives for minutes: an authority of its own, and what it
-//! signs. Nobody else's authority is ever involved, and nothing of it outlives the cluster.
+//! Certificates of a control plane that runs for minutes: its certificate authority, which exists as
+//! long as the cluster, and the certificates that it signs.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, Error, ExtendedKeyUsagePurpose,
@@ -7,11 +7,11 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// How far clocks may be apart, and how long a cluster may live.
+/// The validity of certificates: the tolerated clock difference, and the longest life of a cluster.
 const BEFORE: Duration = Duration::HOUR;
 const AFTER: Duration = Duration::days(30);
 
-/// Whose signature the members of a cluster believe.
+/// The certificate authority of a cluster.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Identity {
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub(crate) fn new() -> Result<Authority, Error> {
         let mut params = params("kube-lockstep", Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -37,13 +37,13 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// Who answers under these names and addresses.
+    /// The certificate of a server with these names and addresses.
     pub(crate) fn server(&self, name: &str, names: &[&str]) -> Result<Identity, Error> {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         self.sign(params(name, names)?, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// A user of the API, and the group of which it is.
+    /// The certificate of an API user and its group.
     pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<Identity, Error> {
         let mut params = params(user, Vec::new())?;
         if let Some(group) = group {
@@ -65,7 +65,7 @@ impl Authority {
     }
 }
 
-/// A key with which service accounts' tokens are signed, and what they are checked with.
+/// The keys that sign and verify the tokens of service accounts.
 pub(crate) fn signing_key() -> Result<(String, String), Error> {
     let key = KeyPair::generate()?;
     Ok((key.serialize_pem(), key.public_key_pem()))

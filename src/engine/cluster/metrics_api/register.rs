@@ -27,6 +27,7 @@ use crate::engine::cluster::metrics_api::groups::{NAMESPACE, PROBE, SERVER_HEADE
 use crate::engine::cluster::metrics_api::route;
 use crate::engine::cluster::metrics_api::route::ServiceRoute;
 use crate::engine::cluster::metrics_api::server::Server;
+use crate::engine::cluster::timeouts::STARTING;
 
 /// Of an object that the API server has to ask etcd for.
 pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
@@ -45,9 +46,6 @@ const GOING: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const GLANCE: Duration = Duration::from_millis(20);
-
-/// Of a process elsewhere that serves nothing: younger than so many seconds, it may be starting.
-const YOUNG: i64 = 60;
 
 /// How often a change is tried that the API server's own changes come in the way of.
 const ATTEMPTS: usize = 20;
@@ -70,7 +68,7 @@ pub(crate) enum RegistrationError {
     #[error("the cluster has {} already", told(.0))]
     Taken(Vec<ForeignApiService>),
     /// Another kube-lockstep does.
-    #[error("{0} is served by another kube-lockstep: {told}", told = .1.told())]
+    #[error("{0} is served by another kube-lockstep: {told}", told = .1.describe())]
     OtherInstance(String, Owner),
     /// The API server reaches it by none of the ways.
     #[error("the API server does not reach the metrics API: {0}")]
@@ -461,7 +459,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
         let replaced = metadata.annotations.iter().any(|it| it.contains_key(REPLACED));
         // What was replaced is as old as it was before.
         let created = metadata.creation_timestamp.map(|created| created.0);
-        let seems_alive = serves || !replaced && age(created) < YOUNG;
+        let seems_alive = serves || !replaced && age(created) < STARTING;
         match left.iter_mut().find(|(left, _)| left.owner == owner) {
             Some((left, alive)) => {
                 left.what.push(name);

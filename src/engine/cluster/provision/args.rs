@@ -1,7 +1,8 @@
-//! Arguments and files of the programs of a control plane.
+//! Arguments and files of the components of a control plane.
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -9,9 +10,9 @@ use crate::engine::cluster::access::kubeconfig::kubeconfig;
 use crate::engine::cluster::access::pki::{Authority, signing_key};
 use crate::engine::cluster::settings::{Settings, WORKERS, flags, gates};
 
-/// The controllers that run beside that of HPAs: those that make pods of workloads, and those that
-/// remove what belongs to something that is gone.
-pub(crate) const CONTROLLERS: [&str; 6] = [
+/// The controllers beside the HPA controller: they create the pods of workloads, and remove the
+/// dependents of deleted objects.
+const CONTROLLERS: [&str; 6] = [
     "deployment-controller",
     "replicaset-controller",
     "replicationcontroller-controller",
@@ -20,37 +21,57 @@ pub(crate) const CONTROLLERS: [&str; 6] = [
     "namespace-controller",
 ];
 
-/// The controller of HPAs.
-pub(crate) const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
+/// The HPA controller.
+const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
 
-/// Where the programs listen.
-pub(crate) const LOOPBACK: &str = "127.0.0.1";
+/// The listen address of components that run as processes of this machine.
+pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// The sockets at which etcd listens.
-pub(crate) const CLIENTS: &str = "etcd.sock";
+/// The sockets of etcd, for clients and for peers.
+pub(crate) const CLIENT_SOCKET: &str = "etcd.sock";
+pub(crate) const PEER_SOCKET: &str = "peer.sock";
 
-pub(crate) const PEERS: &str = "peer.sock";
+/// The cluster IPs of Services, which get no traffic.
+const SERVICE_IPS: &str = "10.43.0.0/16";
 
-/// The API server's addresses of Services. No traffic ever goes there.
-pub(crate) const SERVICES: &str = "10.43.0.0/16";
+/// A user of the API server, and of the health endpoints of components.
+#[derive(Clone, Copy)]
+pub(crate) struct User {
+    pub(crate) name: &'static str,
+    pub(crate) group: Option<&'static str>,
+}
 
-/// The files that the programs read.
+/// The administrator.
+pub(crate) const ADMIN: User = User { name: "admin", group: Some("system:masters") };
+
+/// The user that runs scenarios, with only the permissions that this requires.
+pub(crate) const DRIVER: User = User { name: "kube-lockstep", group: None };
+
+const CONTROLLER_MANAGER: User = User { name: "system:kube-controller-manager", group: None };
+
+/// The files of the components.
 pub(crate) struct Files<'a> {
     pub(crate) folder: &'a Path,
-    /// Where clients find the API server.
+    /// The URL of the server that the kubeconfigs name.
     pub(crate) server: &'a str,
     pub(crate) authority: &'a Authority,
 }
 
 impl Files<'_> {
     pub(crate) fn write(&self, settings: &Settings) -> io::Result<()> {
-        self.texts(settings)?.iter().try_for_each(|(name, text)| self.file(name, text))
+        for (name, text) in self.texts(settings)? {
+            let path = self.folder.join(name);
+            fs::write(&path, text)?;
+            // Like the folder, private keys are readable for this user only.
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        }
+        Ok(())
     }
 
-    /// Their names, and what is in them.
+    /// Their names and contents.
     pub(crate) fn texts(&self, settings: &Settings) -> io::Result<Vec<(&'static str, String)>> {
         let authority = self.authority;
-        let names = [LOOPBACK, "localhost", "kubernetes", "kubernetes.default.svc"];
+        let names = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
         let server = authority.server("kube-apiserver", &names).map_err(io::Error::other)?;
         let proxy = authority.client("kube-lockstep:proxy", None).map_err(io::Error::other)?;
         let (private, public) = signing_key().map_err(io::Error::other)?;
@@ -62,22 +83,15 @@ impl Files<'_> {
             ("ca.crt", authority.pem()),
             ("accounts.key", private),
             ("accounts.pub", public),
-            ("controller-manager.kubeconfig", self.client("system:kube-controller-manager", None)?),
+            ("controller-manager.kubeconfig", self.kubeconfig(CONTROLLER_MANAGER)?),
             ("audit-policy.yaml", audit_policy(settings)),
         ])
     }
 
     /// A kubeconfig with a new certificate.
-    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> io::Result<String> {
-        let identity = self.authority.client(user, group).map_err(io::Error::other)?;
+    pub(crate) fn kubeconfig(&self, user: User) -> io::Result<String> {
+        let identity = self.authority.client(user.name, user.group).map_err(io::Error::other)?;
         Ok(kubeconfig("kube-lockstep", self.server, &self.authority.pem(), &identity))
-    }
-
-    fn file(&self, name: &str, text: &str) -> io::Result<()> {
-        let path = self.folder.join(name);
-        fs::write(&path, text)?;
-        // Keys are for nobody else's eyes; the folder is not either.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))
     }
 }
 
@@ -85,11 +99,11 @@ pub(crate) fn etcd_args(folder: &Path) -> Vec<String> {
     let socket = |name: &str| format!("unix://{}", folder.join(name).display());
     vec![
         format!("--data-dir={}", folder.join("etcd").display()),
-        format!("--listen-client-urls={}", socket(CLIENTS)),
-        format!("--listen-peer-urls={}", socket(PEERS)),
-        // Told to members of a cluster of etcds; there are none, and nobody listens there.
+        format!("--listen-client-urls={}", socket(CLIENT_SOCKET)),
+        format!("--listen-peer-urls={}", socket(PEER_SOCKET)),
+        // Required, but only used by other etcd members, of which there are none.
         "--advertise-client-urls=http://localhost:2379".to_owned(),
-        // The folder does not outlive the processes: nothing is to survive a loss of power.
+        // The data does not outlive the processes.
         "--unsafe-no-fsync".to_owned(),
         "--log-level=error".to_owned(),
     ]
@@ -97,15 +111,15 @@ pub(crate) fn etcd_args(folder: &Path) -> Vec<String> {
 
 pub(crate) fn api_server_args(
     folder: &Path,
-    (address, port): (&str, u16),
+    listen: SocketAddr,
     settings: &Settings,
 ) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut args = vec![
-        format!("--etcd-servers=unix://{}", file(CLIENTS)),
-        format!("--bind-address={address}"),
+        format!("--etcd-servers=unix://{}", file(CLIENT_SOCKET)),
+        format!("--bind-address={}", listen.ip()),
         format!("--advertise-address={LOOPBACK}"),
-        format!("--secure-port={port}"),
+        format!("--secure-port={}", listen.port()),
         format!("--tls-cert-file={}", file("server.crt")),
         format!("--tls-private-key-file={}", file("server.key")),
         format!("--client-ca-file={}", file("ca.crt")),
@@ -114,10 +128,10 @@ pub(crate) fn api_server_args(
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", file("accounts.pub")),
         format!("--service-account-signing-key-file={}", file("accounts.key")),
-        // No controller gives each namespace its account, and no pod ever runs.
+        // No controller creates service accounts, and no pod ever runs.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
-        format!("--service-cluster-ip-range={SERVICES}"),
-        // It would refuse to be an endpoint at loopback.
+        format!("--service-cluster-ip-range={SERVICE_IPS}"),
+        // The reconciler rejects loopback addresses.
         "--endpoint-reconciler-type=none".to_owned(),
         format!("--requestheader-client-ca-file={}", file("ca.crt")),
         "--requestheader-allowed-names=kube-lockstep:proxy".to_owned(),
@@ -126,7 +140,7 @@ pub(crate) fn api_server_args(
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
         format!("--proxy-client-cert-file={}", file("proxy.crt")),
         format!("--proxy-client-key-file={}", file("proxy.key")),
-        // Scenarios side by side must not wait for each other.
+        // Concurrent scenarios must not wait for each other.
         "--enable-priority-and-fairness=false".to_owned(),
         "--max-requests-inflight=0".to_owned(),
         "--max-mutating-requests-inflight=0".to_owned(),
@@ -144,7 +158,7 @@ pub(crate) fn api_server_args(
 
 pub(crate) fn controller_manager_args(
     folder: &Path,
-    (address, port): (&str, u16),
+    listen: SocketAddr,
     settings: &Settings,
 ) -> Vec<String> {
     let config = folder.join("controller-manager.kubeconfig").display().to_string();
@@ -154,16 +168,16 @@ pub(crate) fn controller_manager_args(
         format!("--kubeconfig={config}"),
         format!("--authentication-kubeconfig={config}"),
         format!("--authorization-kubeconfig={config}"),
-        format!("--bind-address={address}"),
-        format!("--secure-port={port}"),
+        format!("--bind-address={}", listen.ip()),
+        format!("--secure-port={}", listen.port()),
         format!("--tls-cert-file={}", folder.join("server.crt").display()),
         format!("--tls-private-key-file={}", folder.join("server.key").display()),
         format!("--controllers={}", controllers.join(",")),
         "--use-service-account-credentials=true".to_owned(),
         "--leader-elect=false".to_owned(),
-        // Its health is no exception from who may ask for what.
+        // Its health endpoint requires authorization, too.
         "--authorization-always-allow-paths=".to_owned(),
-        // Pods of many scenarios come and go at once.
+        // Pods of many scenarios are created and deleted at a time.
         "--kube-api-qps=2000".to_owned(),
         "--kube-api-burst=4000".to_owned(),
         format!("--concurrent-deployment-syncs={WORKERS}"),
@@ -174,9 +188,9 @@ pub(crate) fn controller_manager_args(
     args
 }
 
-/// What the API server tells of: what the observed users read one by one, and write. Lists and
-/// watches are not of a reconcile, and told of only where they may be refused; the answers of the
-/// metrics APIs are known to who gives them.
+/// The audit policy: it records the writes of the observed users, and their reads of single objects.
+/// Lists and watches do not belong to a reconcile; they are only recorded for a custom controller,
+/// whose requests may be rejected. The harness itself records the queries of the metrics APIs.
 pub(crate) fn audit_policy(settings: &Settings) -> String {
     let users = &settings.observed;
     let lists = if settings.controller.is_some() { "Metadata" } else { "None" };

@@ -1,15 +1,15 @@
-//! A container that lives as long as this process holds it.
+//! A container that runs as long as this process holds it.
 //!
-//! Its first process waits until somebody holds it, and ends when that one's connection does:
-//! Docker closes the input of what is executed over it, whatever became of the other end, and
-//! removes the container. One that was made but not started yet is removed by a guard.
+//! Its first process waits for a command that this process executes in the container, and exits with
+//! it: when the connection ends, for whatever reason, Docker closes the input of that command. Docker
+//! then removes the container. A guard removes a container that was created but not started.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::{Stream, StreamExt};
 use testcontainers::bollard::Docker;
@@ -30,60 +30,48 @@ use tokio::time::sleep;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
+use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::docker::{chain, connect, said, split};
 use crate::engine::cluster::provision::guard::Guard;
+use crate::engine::cluster::timeouts::{HEALTH_POLL_INTERVAL, REMOVE_TIMEOUT};
 
-/// The label of containers of this program.
+/// The label of the containers.
 pub(crate) const LABEL: &str = "dev.kube-lockstep";
 
-/// The file by which a container's first process sees that it is held.
+/// The file that tells the first process of a container that it is held.
 pub(crate) const HELD: &str = "/held";
 
-/// How much of what a program writes is kept for messages.
+/// The number of bytes of a log that error messages show.
 const TAIL: usize = 4096;
 
-/// How much of the audit log may wait for its reader.
-const BUFFER: usize = 1 << 20;
+/// The size of the buffer of the audit log, in bytes.
+const AUDIT_LOG_BUFFER: usize = 1 << 20;
 
-/// How long a container may take to be removed.
-const REMOVE_LIMIT: Duration = Duration::from_secs(20);
-
-/// Removes the container that it is told, also one that Docker is only making.
-const GUARD: &str = r#"
-cat >/dev/null
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  docker rm -f -v "$1" >/dev/null 2>&1
-  sleep 0.3
-  docker container inspect "$1" >/dev/null 2>&1 || exit 0
-done
-"#;
-
-/// What a container is to be like.
+/// The configuration of a container.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spec {
     /// The image with its tag.
     pub(crate) image: String,
-    /// In place of the image's own.
+    /// Replaces the image's entrypoint.
     pub(crate) entrypoint: Option<&'static str>,
     pub(crate) args: Vec<String>,
-    /// Files that it has from the start, by path.
+    /// Files to create before the start: paths and contents.
     pub(crate) files: Vec<(String, String)>,
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// What it listens to. Each port is mapped to one of this machine's loopback.
+    /// The ports to publish on the loopback address.
     pub(crate) ports: Vec<u16>,
-    /// The command that holds it as long as its input lasts: it writes [`HELD`] first.
+    /// The command that holds the container until its input ends. It creates [`HELD`] first.
     pub(crate) hold: Vec<String>,
 }
 
-/// A container that runs. Dropped, it is removed.
+/// A running container, which is removed when this is dropped.
 pub(crate) struct Container {
     name: Arc<str>,
     docker: Docker,
     inner: Option<ContainerAsync<GenericImage>>,
-    /// Removing takes it, wherever this is dropped.
+    /// Required for the removal, wherever this is dropped.
     runtime: Handle,
     hold: Option<Program>,
-    /// What it writes.
     output: Arc<Output>,
     tasks: Vec<JoinHandle<()>>,
     ports: HashMap<u16, u16>,
@@ -91,7 +79,7 @@ pub(crate) struct Container {
     guard: Option<Guard>,
 }
 
-/// What a program has written, and why it writes no more.
+/// The output of a program, and the reason for its end.
 #[derive(Debug, Default)]
 struct Output {
     tail: Mutex<Vec<u8>>,
@@ -120,7 +108,7 @@ impl Output {
     }
 }
 
-/// A program that was started in a container. It ends when this is dropped.
+/// A program that was started in a container. It is stopped when this is dropped.
 pub(crate) struct Program {
     name: String,
     output: Arc<Output>,
@@ -135,34 +123,34 @@ impl Drop for Program {
 }
 
 impl Program {
-    /// Why it has ended, if it has, and what it wrote last.
+    /// The reason for its end and its last output, if it has exited.
     pub(crate) fn ended(&self) -> Option<(String, String)> {
         let why = self.output.ended()?;
         Some((format!("{} {why}", self.name), self.output.tail()))
     }
 
-    /// What it wrote last.
+    /// The last lines of its log.
     pub(crate) fn tail(&self) -> String {
         self.output.tail()
     }
 }
 
 impl Container {
-    /// Starts one. Gives what it writes to its standard output, too.
+    /// Starts a container. Returns also its standard output.
     ///
     /// # Errors
-    /// If Docker can't be reached, has no such image, or refuses.
+    /// If Docker can't be reached, lacks the image, or rejects the request.
     pub(crate) async fn start(
         name: &Arc<str>,
         spec: &Spec,
     ) -> Result<(Container, DuplexStream), EngineError> {
         let docker = connect(name).await?;
-        let called = called();
-        let broken = |why: String| broken(name, why, String::new());
-        // First the one who removes it. Where there is no `docker`, it does nothing.
-        let guard = Guard::new(GUARD, &[&called]);
+        let unique_name = unique_name();
+        let broken = |why: String| broken(name, &why, "");
+        // The guard first, so that the container is removed in any case.
+        let guard = Guard::of_container(&unique_name);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
-        let inner = request(spec, &called).start().await;
+        let inner = request(spec, &unique_name).start().await;
         let inner = inner.map_err(|error| broken(format!("Docker: {}", said(&error))))?;
         let mut container = Container {
             name: name.clone(),
@@ -176,29 +164,30 @@ impl Container {
             gateway: None,
             guard: Some(guard),
         };
-        let log = container.take(spec).await?;
+        let log = container.connect(spec).await?;
         Ok((container, log))
     }
 
-    /// What has to be known of it before it is let begin.
-    async fn take(&mut self, spec: &Spec) -> Result<DuplexStream, EngineError> {
+    /// Inspects the container, connects to its output, and lets its first process begin.
+    async fn connect(&mut self, spec: &Spec) -> Result<DuplexStream, EngineError> {
         let failed = |what: &str, error: &(dyn std::error::Error + 'static)| {
             let why = format!("{what} of the container: {}", chain(error));
-            broken(&self.name, why, self.output.tail())
+            broken(&self.name, &why, &self.output.tail())
         };
         let Some(inner) = &self.inner else {
-            return Err(broken(&self.name, "gone".into(), "".into()));
+            return Err(broken(&self.name, "the container was removed", ""));
         };
         let id = inner.id().to_owned();
         let host = inner.get_host().await.map_err(|error| failed("the address", &error))?;
-        // In a container, testcontainers takes the address of Docker's bridge, which may be ours.
+        // In a container, testcontainers uses the address of Docker's bridge, which may be local.
         let address = host.to_string().parse::<IpAddr>().ok();
         let is_own = address.is_some_and(is_own);
         if host.to_string() != "localhost" && !is_own {
             return Err(EngineError::Unavailable {
                 engine: self.name.clone(),
                 why: format!("the Docker engine is not on this machine, but at {host}"),
-                hint: "what runs there could not reach the metrics APIs here; run it there".into(),
+                hint: "its containers can't reach the metrics APIs here; run this command there"
+                    .into(),
             });
         }
         for port in &spec.ports {
@@ -214,12 +203,11 @@ impl Container {
             AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         let attached = self.docker.attach_container(&id, Some(attach)).await;
         let attached = attached.map_err(|error| failed("the output", &error))?;
-        let (to, log) = duplex(BUFFER);
+        let (to, log) = duplex(AUDIT_LOG_BUFFER);
         let output = self.output.clone();
         self.tasks.push(tokio::spawn(async move { drain(attached.output, to, &output).await }));
         let (docker, output) = (self.docker.clone(), self.output.clone());
-        let of = id.clone();
-        self.tasks.push(tokio::spawn(async move { output.end(wait(&docker, &of).await) }));
+        self.tasks.push(tokio::spawn(async move { output.end(wait(&docker, &id).await) }));
         self.hold = Some(self.execute("the holder", &spec.hold).await?);
         Ok(log)
     }
@@ -227,7 +215,7 @@ impl Container {
     /// Starts a program in it.
     ///
     /// # Errors
-    /// If Docker refuses.
+    /// If Docker rejects the request.
     pub(crate) async fn execute(
         &self,
         name: &str,
@@ -235,7 +223,7 @@ impl Container {
     ) -> Result<Program, EngineError> {
         let failed = |error: Error| {
             let why = format!("{name} can't be started in the container: {}", chain(&error));
-            broken(&self.name, why, self.output.tail())
+            broken(&self.name, &why, &self.output.tail())
         };
         let options = CreateExecOptions {
             attach_stdin: Some(true),
@@ -248,69 +236,69 @@ impl Container {
         let created = self.docker.create_exec(id, options).await.map_err(failed)?.id;
         let started = self.docker.start_exec(&created, None::<StartExecOptions>).await;
         let StartExecResults::Attached { output: from, input } = started.map_err(failed)? else {
-            return Err(broken(&self.name, format!("{name} is not attached"), String::new()));
+            return Err(broken(&self.name, &format!("{name} is not attached"), ""));
         };
         let output = Arc::new(Output::default());
-        let (docker, told) = (self.docker.clone(), output.clone());
+        let (docker, log) = (self.docker.clone(), output.clone());
         let task = tokio::spawn(async move {
             let (to, _) = duplex(1);
-            drain(from, to, &told).await;
+            drain(from, to, &log).await;
             let code = docker.inspect_exec(&created).await.ok().and_then(|it| it.exit_code);
-            told.end(match code {
-                Some(code) => format!("has ended (exit code {code})"),
+            log.end(match code {
+                Some(code) => format!("has exited (exit code {code})"),
                 None => "is no longer connected".to_owned(),
             });
         });
         Ok(Program { name: name.to_owned(), output, task, _input: input })
     }
 
-    /// The port of loopback that one of its ports is mapped to.
+    /// The loopback port that a port is published on.
     pub(crate) fn port(&self, port: u16) -> u16 {
         self.ports.get(&port).copied().unwrap_or_default()
     }
 
-    /// This machine, as it is seen from inside.
+    /// The address of this machine as seen from the container.
     pub(crate) fn gateway(&self) -> Option<IpAddr> {
         self.gateway
     }
 
-    /// The text of a file in it; nothing if there is none.
+    /// The content of a file in the container.
     pub(crate) async fn read(&self, path: &str) -> Option<String> {
         let text: Vec<u8> = self.inner.as_ref()?.copy_file_from(path, Vec::new()).await.ok()?;
         String::from_utf8(text).ok()
     }
 
-    /// What it wrote last.
+    /// The last lines of its log.
     pub(crate) fn tail(&self) -> String {
         self.output.tail()
     }
 
-    /// Whether it still runs.
+    /// Checks that it is running.
     ///
     /// # Errors
-    /// If not, with what it wrote last.
+    /// If it has exited, with the last lines of its log.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         match self.output.ended() {
-            Some(why) => Err(broken(&self.name, why, self.output.tail())),
+            Some(why) => Err(broken(&self.name, &why, &self.output.tail())),
             None => Ok(()),
         }
     }
 
-    /// Ends it, and waits until it is gone.
+    /// Stops it, and waits until it is removed.
     pub(crate) async fn stop(mut self) {
         if let Some(inner) = self.inner.take() {
             let id = inner.id().to_owned();
-            // Docker removes it itself, too: only that it is gone matters.
+            // An error does not matter, because Docker also removes it when it exits.
             let _ = inner.rm().await;
             let begin = Instant::now();
-            while begin.elapsed() < REMOVE_LIMIT
+            while begin.elapsed() < REMOVE_TIMEOUT
                 && self.docker.inspect_container(&id, None::<InspectContainerOptions>).await.is_ok()
             {
-                sleep(Duration::from_millis(20)).await;
+                sleep(HEALTH_POLL_INTERVAL).await;
             }
         }
         if let Some(guard) = self.guard.take() {
-            guard.dismiss().await;
+            guard.disarm().await;
         }
     }
 }
@@ -324,16 +312,16 @@ impl Drop for Container {
     }
 }
 
-/// How a container or a cluster is called: as no other one.
-pub(crate) fn called() -> String {
+/// A unique name for a container or a cluster.
+pub(crate) fn unique_name() -> String {
     use std::hash::{BuildHasher, Hasher};
-    static MADE: AtomicU32 = AtomicU32::new(0);
+    static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut hash = std::collections::hash_map::RandomState::new().build_hasher();
-    hash.write_u32(MADE.fetch_add(1, Ordering::Relaxed));
+    hash.write_u32(COUNT.fetch_add(1, Ordering::Relaxed));
     format!("kube-lockstep-{}-{:08x}", std::process::id(), hash.finish() as u32)
 }
 
-fn request(spec: &Spec, called: &str) -> testcontainers::ContainerRequest<GenericImage> {
+fn request(spec: &Spec, name: &str) -> testcontainers::ContainerRequest<GenericImage> {
     let (repository, tag) = split(&spec.image);
     let mut image = GenericImage::new(repository, tag);
     if let Some(entrypoint) = spec.entrypoint {
@@ -345,7 +333,7 @@ fn request(spec: &Spec, called: &str) -> testcontainers::ContainerRequest<Generi
     }
     let mut request = image
         .with_cmd(spec.args.iter().cloned())
-        .with_container_name(called)
+        .with_container_name(name)
         .with_label(LABEL, std::process::id().to_string())
         .with_host_config_modifier(move |host| private(host, &ports));
     for (name, value) in &spec.environment {
@@ -357,37 +345,37 @@ fn request(spec: &Spec, called: &str) -> testcontainers::ContainerRequest<Generi
     request
 }
 
-/// It is removed when it ends, keeps no log, and can be reached by loopback only.
+/// Lets Docker remove the container on exit, keep no log, and publish ports on loopback only.
 fn private(host: &mut HostConfig, ports: &[u16]) {
     host.auto_remove = Some(true);
     host.log_config = Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None });
     host.publish_all_ports = Some(false);
     let binding = PortBinding {
         host_ip: Some("127.0.0.1".to_owned()),
-        // One that is free.
+        // Any free port.
         host_port: Some(String::new()),
     };
     let bindings = ports.iter().map(|port| (format!("{port}/tcp"), Some(vec![binding.clone()])));
     host.port_bindings = Some(bindings.collect());
 }
 
-/// Reads what a program writes to its end.
+/// Reads the output of a program to its end.
 async fn drain(
     mut from: Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>,
     mut to: DuplexStream,
-    output: &Output,
+    log: &Output,
 ) {
-    while let Some(Ok(said)) = from.next().await {
-        match said {
-            // Nobody may be listening.
+    while let Some(Ok(output)) = from.next().await {
+        match output {
+            // The reader may be gone.
             LogOutput::StdOut { message } => drop(to.write_all(&message).await),
-            LogOutput::StdErr { message } => output.add(&message),
+            LogOutput::StdErr { message } => log.add(&message),
             LogOutput::StdIn { .. } | LogOutput::Console { .. } => {}
         }
     }
 }
 
-/// Waits until a container has ended. Says how.
+/// Waits until a container has exited. Returns the reason.
 async fn wait(docker: &Docker, id: &str) -> String {
     let mut waiting = Box::pin(docker.wait_container(id, None::<WaitContainerOptions>));
     let code = match waiting.next().await {
@@ -396,9 +384,5 @@ async fn wait(docker: &Docker, id: &str) -> String {
         Some(Err(error)) => return format!("Docker can no longer be reached: {}", chain(&error)),
         None => return "Docker can no longer be reached".to_owned(),
     };
-    format!("the container has ended (exit code {code})")
-}
-
-fn broken(name: &Arc<str>, why: String, output: String) -> EngineError {
-    EngineError::Broken { engine: name.clone(), why, output }
+    format!("the container has exited (exit code {code})")
 }

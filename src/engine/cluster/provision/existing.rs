@@ -1,5 +1,4 @@
-//! A cluster that is somebody's: what is known of it before anything is made there, and what is
-//! removed afterwards.
+//! An existing cluster: its inspection before the run, and the removal of created objects.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,37 +18,35 @@ use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{ForeignApiService, RegistrationError};
+use crate::engine::cluster::timeouts::LONGEST_CLOCK_SKEW;
 use crate::engine::options::{ClusterInfo, ExistingCluster, HostPort};
 use crate::model::rules::Release;
 use crate::model::time::Span;
 
-/// Farther from ours a cluster's clock must not be.
-const FARTHEST: SignedDuration = SignedDuration::from_millis(500);
-
-/// What to do about it that nobody can listen where it was wanted.
+/// The hint for "address already in use".
 pub(crate) fn port_hint(why: &str) -> Option<&'static str> {
     let taken = why.contains("can't listen") && why.contains("in use");
     taken.then_some(
-        "another process has it: --metrics-address HOST without a port takes one that is free",
+        "another process uses the port: --metrics-address HOST without a port uses a free one",
     )
 }
 
-/// The contexts that there are, by name.
+/// The names of the contexts.
 pub(crate) fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, String> {
     let contexts = connect::read(kubeconfig)?.contexts;
     Ok(contexts.into_iter().map(|context| context.name).collect())
 }
 
-/// Makes a client of a context.
+/// Connects to the cluster of a context.
 pub(crate) async fn reach(given: &ExistingCluster) -> Result<Reached, String> {
     let config = connect::read(given.kubeconfig.as_ref())?;
     Reached::by(config, Some(&given.context)).await
 }
 
-/// Asks a cluster what it is and has, after removing what dead runs have left there.
+/// Inspects a cluster, after removing the leftovers of dead runs.
 pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, RegistrationError> {
     let client = &reached.client;
-    // Also of what a dead run has replaced it is then known whose it is.
+    // First, because it restores APIServices that a dead run has replaced.
     let cleaned = clean(client).await.map_err(RegistrationError::Other)?;
     let other = |error: kube::Error| RegistrationError::Other(chain(&error));
     let info = client.apiserver_version().await.map_err(other)?;
@@ -74,19 +71,19 @@ pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, RegistrationE
     })
 }
 
-/// The release of what an API server says that it is: `v1.33.1-eks-1de2ab1`, `v1.31.4+k3s1`.
+/// The release of an API server's version, for example `v1.33.1-eks-1de2ab1` or `v1.31.4+k3s1`.
 fn release(version: &str) -> Result<Release, String> {
     let end = version.find(['-', '+']).unwrap_or(version.len());
     let plain = version.get(..end).unwrap_or(version);
-    Release::known(plain).map_err(|why| format!("the cluster says that it is {version}: {why}"))
+    Release::known(plain).map_err(|why| format!("the cluster has version {version}: {why}"))
 }
 
-/// This machine as containers on it see it, whose loopback is another one.
+/// The address of this machine for containers, which have their own loopback.
 pub(crate) fn beside_containers() -> Option<HostPort> {
     own_address(None).map(|address| HostPort { host: address.to_string(), port: 0 })
 }
 
-/// How the API server is to find the metrics APIs.
+/// The ways to expose the metrics APIs to the API server.
 pub(crate) async fn ways(
     given: &ExistingCluster,
     reached: &Reached,
@@ -97,19 +94,19 @@ pub(crate) async fn ways(
     Ok(Exposure { ways, groups: groups.to_vec(), replace: given.replaces })
 }
 
-/// How much later than here something may seem to be there: as far as the clocks are apart.
-pub(crate) fn late(apart: SignedDuration) -> Result<Span, String> {
-    if apart > FARTHEST {
+/// The uncertainty of observed times: the difference between the clocks.
+pub(crate) fn clock_uncertainty(skew: SignedDuration) -> Result<Span, String> {
+    if skew > LONGEST_CLOCK_SKEW {
         return Err(format!(
-            "the cluster's clock and this machine's are {:.1} s apart: what is seen there at a \
-             time can't be told; set them right",
-            apart.as_secs_f64()
+            "the clocks of the cluster and this machine differ by {:.1} s, so that observed times \
+             can't be compared; synchronize them",
+            skew.as_secs_f64()
         ));
     }
-    Ok(Span(i64::try_from(apart.as_nanos()).unwrap_or(i64::MAX)))
+    Ok(Span(i64::try_from(skew.as_nanos()).unwrap_or(i64::MAX)))
 }
 
-/// Why a cluster can't be used, and what to do about it.
+/// The error for a cluster that can't be used, with a hint.
 pub(crate) fn explain(
     name: &Arc<str>,
     given: &ExistingCluster,
@@ -117,17 +114,17 @@ pub(crate) fn explain(
 ) -> EngineError {
     let hint = match &refusal {
         RegistrationError::Taken(_) => {
-            "--replace-metrics-api puts this one in its place meanwhile, and restores it at the end"
+            "--replace-metrics-api replaces it during the run, and restores it at the end"
                 .to_owned()
         }
         RegistrationError::OtherInstance(..) => format!(
-            "wait until that run has ended; if its machine is gone, `{}` removes what it left",
+            "wait until that run has ended; if its machine is lost, `{}` removes its leftovers",
             given.cleaning()
         ),
         RegistrationError::Unreachable(_) => {
-            "the API server must be able to connect to this machine: --metrics-address HOST[:PORT] \
-             says where, for instance the gateway of the network of a cluster in containers; or \
-             run it on a machine that the API server reaches"
+            "the API server must be able to connect to this machine: set --metrics-address \
+             HOST[:PORT], for example to the gateway of a container network, or run the command on \
+             a machine that the API server can reach"
                 .to_owned()
         }
         RegistrationError::Other(why) => match port_hint(why) {
@@ -141,14 +138,14 @@ pub(crate) fn explain(
     EngineError::Unavailable { engine: name.clone(), why: refusal.to_string(), hint }
 }
 
-/// What is still there, and what to do about it.
+/// The error for objects that could not be removed.
 pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
-    format!("not all of it could be removed: {left}; `{}` tries again", given.cleaning())
+    format!("some objects could not be removed: {left}; `{}` tries again", given.cleaning())
 }
 
-/// Removes the leftovers of dead runs. Says what was done.
+/// Removes the leftovers of dead runs. Returns a description of each.
 pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
-    // Before the registrations are removed: they show which processes are alive.
+    // First, because the registrations show which processes are alive.
     let served = register::leftovers(client).await?;
     let serves = |owner: &Owner| served.iter().any(|it| it.lives && it.owner == *owner);
     let left = namespaces::left(client, serves).await?;
@@ -158,8 +155,8 @@ pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
     Ok(done)
 }
 
-/// Removes all that this process has made: first what others may miss.
-pub(crate) async fn leave(client: &Client) -> Result<(), String> {
+/// Removes all objects of this process, beginning with replaced APIServices, which others need.
+pub(crate) async fn clean_up(client: &Client) -> Result<(), String> {
     let restored = register::remove_own(client).await.map(|_| ());
     let removed = match namespaces::own(client).await {
         Ok(own) => namespaces::remove(client, &own).await,
@@ -175,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_name_the_cluster_with_its_kubeconfig() {
+    fn hints_name_the_context_and_the_kubeconfig() {
         let words = ["/bin/kl", "cluster", "clean", "--context", "a b", "--kubeconfig", "it's/x"];
         let given = ExistingCluster {
             cleans: words.map(OsString::from).to_vec(),
@@ -204,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn a_release_may_have_a_vendors_suffix() {
+    fn a_version_may_have_a_vendors_suffix() {
         for version in ["v1.33.1-eks-1de2ab1", "v1.33.4+k3s1", "v1.33.0", "v1.33.2-gke.1240000"] {
             assert_eq!(release(version), Ok(Release { minor: 33 }), "{version}");
         }
-        let error = release("v1.99.0").expect_err("nobody knows it");
+        let error = release("v1.99.0").expect_err("it is unknown");
         assert!(error.contains("v1.99.0: the model does not know 1.99"), "{error}");
         assert!(release("v0.0.0-master").is_err());
     }

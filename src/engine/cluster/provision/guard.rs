@@ -2,49 +2,130 @@
 //! which this process holds, and then runs a script.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
 
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
-/// Runs a command when its input ends, and a little later, since a request may be under way.
-const COMMAND: &str = r#"cat >/dev/null; sleep 1; exec "$@""#;
+use crate::engine::cluster::timeouts::STOP_TIMEOUT;
 
-/// What is done when this process is gone, however that came about.
+/// Removes a folder, repeatedly, because processes that are about to exit may still write to it.
+const REMOVE_FOLDER: &str = r#"
+cat >/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  rm -rf -- "$1" 2>/dev/null
+  sleep 0.3
+  [ -e "$1" ] || exit 0
+done
+"#;
+
+/// Removes a container, repeatedly, because Docker may still be creating it.
+const REMOVE_CONTAINER: &str = r#"
+cat >/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  docker rm -f -v "$1" >/dev/null 2>&1
+  sleep 0.3
+  docker container inspect "$1" >/dev/null 2>&1 || exit 0
+done
+"#;
+
+/// Deletes a kind cluster, repeatedly, because kind may still be creating it.
+const DELETE_KIND_CLUSTER: &str = r#"
+cat >/dev/null
+for pause in 0 5 15 60 180; do
+  sleep "$pause"
+  "$1" delete cluster --name "$2"
+done
+"#;
+
+/// Runs a command, after a pause for requests that are still in flight.
+const RUN_COMMAND: &str = r#"cat >/dev/null; sleep 1; exec "$@""#;
+
+/// Runs a command, and exits as it exits. At the end of the input, it asks the command to stop, and
+/// then kills what remains of the process group.
+const HOLD_COMMAND: &str = r#"
+exec 3<&0 </dev/null
+sh -c "$1" 3<&- &
+command=$!
+(
+  cat <&3 >/dev/null
+  kill -TERM "$command" 2>/dev/null
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    kill -0 "$command" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -KILL 0
+) &
+exec 3<&-
+wait "$command"
+"#;
+
+/// A shell that cleans up when this process exits, for whatever reason, or drops the guard.
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Child,
 }
 
 impl Guard {
-    /// Runs a script as soon as its input ends, which is when this is dropped or this process ends.
-    pub(crate) fn new<A: AsRef<OsStr>>(script: &str, args: &[A]) -> io::Result<Guard> {
-        let child = Command::new("sh")
-            .args(["-c", script, "guard"])
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Ctrl-C in a terminal is not for it.
-            .process_group(0)
-            .spawn()?;
-        Ok(Guard { child })
+    /// Removes a folder.
+    pub(crate) fn of_folder(path: &Path) -> io::Result<Guard> {
+        Guard::start(REMOVE_FOLDER, &[path])
     }
 
-    /// Runs a command then; none is no guard.
-    pub(crate) fn with(command: &[OsString]) -> io::Result<Option<Guard>> {
-        let wanted = !command.is_empty();
-        wanted.then(|| Guard::new(COMMAND, command)).transpose()
+    /// Removes a container. Without the program `docker`, it does nothing.
+    pub(crate) fn of_container(name: &str) -> io::Result<Guard> {
+        Guard::start(REMOVE_CONTAINER, &[name])
     }
 
-    /// Lets it do so, and waits until it has.
+    /// Deletes a cluster of kind.
+    pub(crate) fn of_kind_cluster(program: &str, name: &str) -> io::Result<Guard> {
+        Guard::start(DELETE_KIND_CLUSTER, &[program, name])
+    }
+
+    /// Runs a command. `None` if the command is empty.
+    pub(crate) fn running(command: &[OsString]) -> io::Result<Option<Guard>> {
+        (!command.is_empty()).then(|| Guard::start(RUN_COMMAND, command)).transpose()
+    }
+
+    /// Starts a command line, and stops it. The output of the command goes to the log.
+    pub(crate) fn holding(
+        command: &str,
+        environment: Vec<(String, String)>,
+        log: File,
+    ) -> io::Result<Guard> {
+        let mut shell = shell(HOLD_COMMAND, &[command]);
+        shell.envs(environment).stdout(log.try_clone()?).stderr(log);
+        Ok(Guard { child: shell.spawn()? })
+    }
+
+    fn start<A: AsRef<OsStr>>(script: &str, args: &[A]) -> io::Result<Guard> {
+        Ok(Guard { child: shell(script, args).spawn()? })
+    }
+
+    /// The exit status, if it has exited.
+    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Cleans up now, and waits for the end.
     pub(crate) async fn close(mut self) {
         drop(self.child.stdin.take());
-        let _ = self.child.wait().await;
+        let _ = timeout(STOP_TIMEOUT, self.child.wait()).await;
     }
 
-    /// There is nothing left to do.
-    pub(crate) async fn dismiss(mut self) {
+    /// Ends without cleaning up.
+    pub(crate) async fn disarm(mut self) {
         let _ = self.child.kill().await;
     }
+}
+
+/// A shell in a process group of its own, which does not get Ctrl-C.
+fn shell<A: AsRef<OsStr>>(script: &str, args: &[A]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "guard"]).args(args).process_group(0);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell
 }

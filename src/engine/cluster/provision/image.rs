@@ -1,10 +1,9 @@
-//! The control plane in a container: the program of a release in an image of nothing else, under
-//! the same certificates and flags as where it runs on this machine itself.
+//! The control plane in a container: an image that only contains the program of a release, with the
+//! same certificates and flags as the embedded control plane.
 
-use crate::engine::cluster::access::custom_resources;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kube::Client;
 use sha2::{Digest, Sha256};
@@ -12,41 +11,35 @@ use testcontainers::GenericBuildableImage;
 use testcontainers::core::BuildImageOptions;
 use testcontainers::runners::AsyncBuilder;
 use tokio::io::DuplexStream;
-use tokio::time::sleep;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client;
 use crate::engine::cluster::access::pki::Authority;
-use crate::engine::cluster::access::rbac::{revoke, silence};
 use crate::engine::cluster::provision::args::{
-    Files, api_server_args, controller_manager_args, etcd_args,
+    ADMIN, DRIVER, Files, User, api_server_args, controller_manager_args, etcd_args,
 };
+use crate::engine::cluster::provision::bootstrap::{Bootstrap, StartError, broken, last_lines};
 use crate::engine::cluster::provision::container::{Container, HELD, Program, Spec};
-use crate::engine::cluster::provision::docker::{chain, connect, has_image, said};
-use crate::engine::cluster::provision::embedded::{
-    DRIVER, GLANCE, READY_LIMIT, broken, last_lines,
-};
-use crate::engine::cluster::provision::process::GARBAGE;
+use crate::engine::cluster::provision::docker::{chain, connect, has_image, said, split};
+use crate::engine::cluster::provision::process::GO_ENVIRONMENT;
 use crate::engine::cluster::settings::Settings;
-use crate::engine::cluster::workload::CustomKind;
 use crate::engine::upstream::build::{self, Artifact};
 use crate::model::rules::Release;
 
-/// What images of control planes are called, up to the tag.
+/// The repository of the images.
 pub(crate) const REPOSITORY: &str = "kube-lockstep/control-plane";
 
-/// How they are built.
 const DOCKERFILE: &str = include_str!("../../../../ci/image/Dockerfile");
 
-/// Where its files are inside.
+/// The folder of the files in the container.
 const FOLDER: &str = "/cluster";
 
-/// Where it listens inside.
-const ANYWHERE: &str = "0.0.0.0";
+/// The listen addresses in the container.
+const ANY_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const PORT: u16 = 6443;
-const HEALTHZ: u16 = 10257;
+const HEALTH_PORT: u16 = 10257;
 
-/// The name of the image of a program: another program has another one.
+/// The name of the image of a program, which is different for each program.
 fn image_of(program: &Path, release: Release) -> String {
     let mut hash = Sha256::new();
     hash.update(program.file_name().unwrap_or_default().to_string_lossy().as_bytes());
@@ -56,10 +49,10 @@ fn image_of(program: &Path, release: Release) -> String {
     format!("{REPOSITORY}:{}-{hash}", version.trim_start_matches('v'))
 }
 
-/// Puts a program into an image, unless Docker has that already. Gives the image's name.
+/// Builds the image of a program, unless Docker already has it. Returns the name of the image.
 ///
 /// # Errors
-/// If Docker can't be reached, or fails to build it.
+/// If Docker can't be reached, or the build fails.
 pub(crate) async fn ensure(
     name: &Arc<str>,
     program: &Path,
@@ -69,8 +62,8 @@ pub(crate) async fn ensure(
     if !cfg!(target_os = "linux") {
         return Err(EngineError::Unavailable {
             engine: name.clone(),
-            why: "the image holds a program for Linux, and this machine builds another one".into(),
-            hint: "`--engine k3s` and `--engine kind` take images that others have built".into(),
+            why: "the image requires a program for Linux, which this machine does not build".into(),
+            hint: "use `--engine k3s` or `--engine kind`, which pull images".into(),
         });
     }
     let image = image_of(program, release);
@@ -80,7 +73,7 @@ pub(crate) async fn ensure(
         return Ok(image);
     }
     progress(&format!("building the image {image}"));
-    let (repository, tag) = crate::engine::cluster::provision::docker::split(&image);
+    let (repository, tag) = split(&image);
     let built = GenericBuildableImage::new(repository, tag)
         .with_dockerfile_string(DOCKERFILE)
         .with_file(program, "controlplane")
@@ -88,34 +81,34 @@ pub(crate) async fn ensure(
         .await;
     let why = |error| format!("the image {image} can't be built: {}", said(&error));
     drop(built.map_err(|error| broken(name, &why(error), ""))?);
-    // A build that Docker says has gone well may still have failed.
+    // Docker may report success for a build that has failed.
     let there = has_image(&docker, &image).await;
     match there.map_err(|why| broken(name, &format!("the image {image}: {why}"), ""))? {
         true => Ok(image),
-        false => Err(broken(name, &format!("the image {image} is not there after its build"), "")),
+        false => Err(broken(name, &format!("the image {image} is missing after its build"), "")),
     }
 }
 
 /// A control plane in a container.
-pub(crate) struct Boxed {
+pub(crate) struct ImageControlPlane {
     name: Arc<str>,
-    /// The kube-controller-manager's own server.
+    /// A client of the health endpoint of the kube-controller-manager.
     controllers: Client,
-    controller_manager: Program,
+    controller_manager: Option<Program>,
     container: Container,
 }
 
-impl Boxed {
-    /// Starts one. Gives a client of who plays scenarios, and the API server's audit log.
+impl ImageControlPlane {
+    /// Starts a control plane. Returns also a client of the user that runs scenarios, and the API
+    /// server's audit log.
     ///
     /// # Errors
-    /// If one of its programs ends or does not answer in time, with the tail of what it wrote.
+    /// If a component exits or is not ready in time, with the last lines of its log.
     pub(crate) async fn start(
         name: &Arc<str>,
         image: &str,
         settings: &Settings,
-    ) -> Result<(Boxed, Client, DuplexStream), EngineError> {
-        let begin = Instant::now();
+    ) -> Result<(ImageControlPlane, Client, DuplexStream), EngineError> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             broken(name, &format!("{what}: {error}"), "")
         };
@@ -125,57 +118,28 @@ impl Boxed {
         let spec = spec(image, &files, settings);
         let spec = spec.map_err(|error| failed("no certificates", &error))?;
         let (container, log) = Container::start(name, &spec).await?;
-        let outside = format!("https://127.0.0.1:{}", container.port(PORT));
-        let files = Files { server: &outside, ..files };
-        let client = async |user: &str, group| {
-            let config = files.client(user, group).map_err(|error| error.to_string())?;
-            client::of_text(&config).await
+        let client = async |port: u16, user: User| {
+            let server = format!("https://127.0.0.1:{}", container.port(port));
+            let config = Files { server: &server, ..files }.kubeconfig(user);
+            client::of_text(&config.map_err(|error| error.to_string())?).await
         };
-        let admin = client("admin", Some("system:masters")).await;
-        let admin = admin.map_err(|why| failed("no client", &why))?;
-        while !client::get(&admin, "/readyz").await.is_ok_and(|answer| answer == "ok") {
-            container.check()?;
-            if begin.elapsed() > READY_LIMIT {
-                let why = format!("it was not ready within {} s", READY_LIMIT.as_secs());
-                return Err(broken(name, &why, &container.tail()));
-            }
-            sleep(GLANCE).await;
-        }
-        let kinds = &settings.custom_kinds;
-        client::grant(&admin, DRIVER, kinds.iter().map(CustomKind::rule).collect())
-            .await
-            .map_err(|error| failed("rights can't be granted", &error))?;
-        let revoked = revoke(&admin).await;
-        revoked.map_err(|error| failed("rights can't be revoked", &error))?;
-        let silenced = silence(&admin).await;
-        silenced.map_err(|error| failed("rights can't be revoked", &error))?;
-        let installed = custom_resources::install(&admin, kinds).await;
-        installed.map_err(|why| failed("custom resources", &why))?;
-        let args = controller_manager_args(files.folder, (ANYWHERE, HEALTHZ), settings);
-        let command = ["/controlplane", "kube-controller-manager"].map(str::to_owned);
-        let command: Vec<String> = command.into_iter().chain(args).collect();
-        let controller_manager = container.execute("kube-controller-manager", &command).await?;
-        let health = format!("https://127.0.0.1:{}", container.port(HEALTHZ));
-        let health = Files { server: &health, ..files };
-        let health = health.client("admin", Some("system:masters"));
-        let health = health.map_err(|error| failed("no certificates", &error))?;
-        let health = client::of_text(&health).await.map_err(|why| failed("no client", &why))?;
-        let name = name.clone();
-        let boxed = Boxed { name, controllers: health, controller_manager, container };
-        while !client::get(&boxed.controllers, "/healthz").await.is_ok_and(|answer| answer == "ok")
-        {
-            boxed.check()?;
-            if begin.elapsed() > READY_LIMIT {
-                let why = "the kube-controller-manager was not healthy in time";
-                return Err(broken(&boxed.name, why, &boxed.controller_manager.tail()));
-            }
-            sleep(GLANCE).await;
-        }
-        let driver = client(DRIVER, None).await.map_err(|why| failed("no client", &why))?;
-        Ok((boxed, driver, log))
+        let client =
+            async |port, user| client(port, user).await.map_err(|why| failed("no client", &why));
+        let admin = client(PORT, ADMIN).await?;
+        let controllers = client(HEALTH_PORT, ADMIN).await?;
+        let driver = client(PORT, DRIVER).await?;
+        let mut control_plane = ImageControlPlane {
+            name: name.clone(),
+            controllers: controllers.clone(),
+            controller_manager: None,
+            container,
+        };
+        let started = control_plane.bootstrap(&admin, &controllers, settings).await;
+        started.map_err(|failed| failed.error)?;
+        Ok((control_plane, driver, log))
     }
 
-    /// A client of the kube-controller-manager's own server, which tells of its health.
+    /// A client of the health endpoint of the kube-controller-manager.
     pub(crate) fn controllers(&self) -> Client {
         self.controllers.clone()
     }
@@ -185,41 +149,69 @@ impl Boxed {
         &self.container
     }
 
-    /// Whether all of it still runs.
+    /// Checks that all components are running.
     ///
     /// # Errors
-    /// If not, with the tail of what the one wrote that does not.
+    /// If a component has exited, with the last lines of its log.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         self.container.check()?;
-        match self.controller_manager.ended() {
+        match self.controller_manager.as_ref().and_then(Program::ended) {
             Some((why, output)) => Err(broken(&self.name, &why, &output)),
             None => Ok(()),
         }
     }
 
-    /// The last lines that its parts wrote.
+    /// The last lines of the logs.
     pub(crate) fn tail(&self) -> String {
-        last_lines(&[
-            ("etcd and kube-apiserver", self.container.tail()),
-            ("kube-controller-manager", self.controller_manager.tail()),
-        ])
+        Bootstrap::tail(self)
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Stops it, and waits until everything is removed.
     pub(crate) async fn stop(self) {
         self.container.stop().await;
     }
 }
 
-/// The container of etcd and the API server. The controller manager is started when that answers:
-/// by itself, it would not wait for long.
+impl Bootstrap for ImageControlPlane {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn check_components(&mut self) -> Result<(), StartError> {
+        Ok(self.check()?)
+    }
+
+    fn tail(&self) -> String {
+        let controller_manager = self.controller_manager.as_ref().map(Program::tail);
+        last_lines(&[
+            ("etcd and kube-apiserver", self.container.tail()),
+            ("kube-controller-manager", controller_manager.unwrap_or_default()),
+        ])
+    }
+
+    async fn start_controller_manager(&mut self, settings: &Settings) -> Result<(), StartError> {
+        let name = "kube-controller-manager";
+        let listen = SocketAddr::new(ANY_ADDRESS, HEALTH_PORT);
+        let args = controller_manager_args(Path::new(FOLDER), listen, settings);
+        let command = ["/controlplane", name].map(str::to_owned);
+        let command: Vec<String> = command.into_iter().chain(args).collect();
+        self.controller_manager = Some(self.container.execute(name, &command).await?);
+        Ok(())
+    }
+}
+
+/// The container of etcd and the API server. The kube-controller-manager is started once the API
+/// server is ready, because it does not wait for long.
 fn spec(image: &str, files: &Files<'_>, settings: &Settings) -> std::io::Result<Spec> {
     let command = |name: &str, args: Vec<String>| {
         [name.to_owned()].into_iter().chain(args).collect::<Vec<String>>()
     };
     let all = vec![
         command("etcd", etcd_args(files.folder)),
-        command("kube-apiserver", api_server_args(files.folder, (ANYWHERE, PORT), settings)),
+        command(
+            "kube-apiserver",
+            api_server_args(files.folder, SocketAddr::new(ANY_ADDRESS, PORT), settings),
+        ),
     ];
     let list = format!("{FOLDER}/all.json");
     let texts = files.texts(settings)?;
@@ -230,13 +222,13 @@ fn spec(image: &str, files: &Files<'_>, settings: &Settings) -> std::io::Result<
         entrypoint: None,
         args: vec!["all".to_owned(), list, HELD.to_owned()],
         files: texts.chain([all]).collect(),
-        // There is no other folder.
+        // The only folder in the image.
         environment: [("TMPDIR", FOLDER)]
             .into_iter()
-            .chain(GARBAGE)
+            .chain(GO_ENVIRONMENT)
             .map(|(name, value)| (name, value.to_owned()))
             .collect(),
-        ports: vec![PORT, HEALTHZ],
+        ports: vec![PORT, HEALTH_PORT],
         hold: ["/controlplane", "hold", HELD].map(str::to_owned).to_vec(),
     })
 }
@@ -244,7 +236,7 @@ fn spec(image: &str, files: &Files<'_>, settings: &Settings) -> std::io::Result<
 /// The images that this program has built, with their sizes.
 ///
 /// # Errors
-/// If Docker can't be asked.
+/// If Docker can't be reached.
 pub(crate) async fn images(name: &Arc<str>) -> Result<Vec<(String, u64)>, EngineError> {
     use testcontainers::bollard::query_parameters::ListImagesOptionsBuilder;
     let docker = connect(name).await?;
@@ -259,16 +251,16 @@ pub(crate) async fn images(name: &Arc<str>) -> Result<Vec<(String, u64)>, Engine
     Ok(sizes.collect())
 }
 
-/// Removes an image. Says whether it did: one of which a container runs is left.
+/// Removes an image. Returns false if a container uses it.
 ///
 /// # Errors
-/// If Docker can't be reached, or fails at it.
+/// If Docker can't be reached, or can't remove it.
 pub(crate) async fn remove(name: &Arc<str>, image: &str) -> Result<bool, EngineError> {
     use testcontainers::bollard::errors::Error;
     use testcontainers::bollard::query_parameters::RemoveImageOptions;
     let docker = connect(name).await?;
     match docker.remove_image(image, None::<RemoveImageOptions>, None).await {
-        // Somebody else may have been faster.
+        // Another process may have removed it first.
         Ok(_) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(true),
         Err(Error::DockerResponseServerError { status_code: 409, .. }) => Ok(false),
         Err(error) => Err(broken(name, &chain(&error), "")),

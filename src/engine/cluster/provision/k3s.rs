@@ -1,10 +1,11 @@
-//! k3s in a container: its own image, as a control plane without an agent.
+//! k3s in a container, from its own image, as a control plane without an agent.
 //!
-//! Without one there is no kubelet, and so no need of a privileged container. What it shows is what
-//! the embedded control plane shows: it takes the same flags of upstream's programs.
+//! Without an agent there is no kubelet, so the container does not have to be privileged. The
+//! observation is the same as with the embedded control plane, because k3s accepts the flags of
+//! upstream's components.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kube::Client;
 use kube::config::Kubeconfig;
@@ -15,44 +16,41 @@ use crate::engine::EngineError;
 use crate::engine::cluster::access::client;
 use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::provision::args::audit_policy;
+use crate::engine::cluster::provision::bootstrap::{broken, is_ok};
 use crate::engine::cluster::provision::container::{Container, HELD, Spec};
 use crate::engine::cluster::provision::docker;
-use crate::engine::cluster::provision::embedded::{GLANCE, broken};
 use crate::engine::cluster::settings::{Settings, flags, gates};
+use crate::engine::cluster::timeouts::{HEALTH_POLL_INTERVAL, K3S_READY_TIMEOUT};
 
-/// How long it may take until its API server answers.
-const READY_LIMIT: Duration = Duration::from_secs(180);
-
-/// Where k3s listens, and where it writes how it is reached.
+/// The port of k3s, and its kubeconfig.
 const PORT: u16 = 6443;
 const KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 
-/// Where its audit policy is.
+/// The audit policy.
 const POLICY: &str = "/etc/kube-lockstep/audit-policy.yaml";
 
-/// Its first process: waits until it is held, and ends with k3s or when it is told to.
+/// The first process: waits until it is held, and exits with k3s or on a signal.
 const FIRST: &str = r#"
 trap 'exit 0' TERM
 n=0
 until [ -e "$0" ]; do
   n=$((n + 1))
-  [ "$n" -lt 300 ] || { echo "nobody holds this container" >&2; exit 2; }
+  [ "$n" -lt 300 ] || { echo "nothing holds this container" >&2; exit 2; }
   sleep 0.1
 done
 k3s "$@" &
 wait "$!"
 "#;
 
-/// What holds it.
+/// The command that holds the container.
 const HOLD: &str = r#": >"$0"; cat >/dev/null; kill -TERM 1"#;
 
-/// The usual image of a version.
+/// The default image of a version.
 pub(crate) fn usual(version: &str) -> String {
     format!("rancher/k3s:{version}-k3s1")
 }
 
-/// The arguments of k3s. Its API server routes to endpoints, unless there is no address that they
-/// could have.
+/// The arguments of k3s. Its API server routes to endpoints if this machine has an address for them.
 fn args(settings: &Settings, routes: bool) -> Vec<String> {
     let mut args: Vec<String> = [
         "server",
@@ -66,7 +64,7 @@ fn args(settings: &Settings, routes: bool) -> Vec<String> {
         "--egress-selector-mode=disabled",
         "--flannel-backend=none",
         "--tls-san=127.0.0.1",
-        // No pod ever runs, and none needs a token.
+        // No pod ever runs, so none requires a token.
         "--kube-apiserver-arg=disable-admission-plugins=ServiceAccount",
         "--kube-apiserver-arg=enable-priority-and-fairness=false",
         "--kube-apiserver-arg=max-requests-inflight=0",
@@ -108,27 +106,27 @@ pub(crate) struct K3s {
 }
 
 impl K3s {
-    /// Starts one. Gives a client of its administrator, and the API server's audit log.
+    /// Starts k3s. Returns also a client of its administrator, and the API server's audit log.
     ///
     /// # Errors
-    /// If it ends or does not answer in time, with the tail of what it wrote.
+    /// If it exits or is not ready in time, with the last lines of its log.
     pub(crate) async fn start(
         name: &Arc<str>,
         image: &str,
         settings: &Settings,
     ) -> Result<(K3s, Client, DuplexStream), EngineError> {
-        let begin = Instant::now();
-        // Where containers are in a machine of their own, they find this one only by a name.
+        // Where containers run in a virtual machine, they only know this machine by a host name.
         let routes = docker::gateway(name).await?.is_some_and(is_own);
         let spec = spec(image, settings, routes);
         let (container, log) = Container::start(name, &spec).await?;
+        let deadline = Instant::now() + K3S_READY_TIMEOUT;
         let wait = async || {
             container.check()?;
-            if begin.elapsed() > READY_LIMIT {
-                let why = format!("k3s was not ready within {} s", READY_LIMIT.as_secs());
+            if Instant::now() > deadline {
+                let why = format!("k3s was not ready within {} s", K3S_READY_TIMEOUT.as_secs());
                 return Err(broken(name, &why, &container.tail()));
             }
-            sleep(GLANCE).await;
+            sleep(HEALTH_POLL_INTERVAL).await;
             Ok(())
         };
         let config = loop {
@@ -140,10 +138,10 @@ impl K3s {
             }
             wait().await?;
         };
-        let config = moved(config, &format!("https://127.0.0.1:{}", container.port(PORT)));
-        let client = client::of_config(config).await;
+        let server = format!("https://127.0.0.1:{}", container.port(PORT));
+        let client = client::of_config(with_server(config, &server)).await;
         let client = client.map_err(|why| broken(name, &format!("k3s.yaml: {why}"), ""))?;
-        while !client::get(&client, "/readyz").await.is_ok_and(|answer| answer == "ok") {
+        while !is_ok(&client, "/readyz").await {
             wait().await?;
         }
         Ok((K3s { container }, client, log))
@@ -154,14 +152,14 @@ impl K3s {
         &self.container
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Stops it, and waits until it is removed.
     pub(crate) async fn stop(self) {
         self.container.stop().await;
     }
 }
 
 /// The same with the server elsewhere.
-fn moved(mut config: Kubeconfig, server: &str) -> Kubeconfig {
+fn with_server(mut config: Kubeconfig, server: &str) -> Kubeconfig {
     for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         cluster.server = Some(server.to_owned());
     }
@@ -194,8 +192,8 @@ mod tests {
     fn the_kubeconfig_uses_the_mapped_port() {
         let text = "clusters:\n- name: default\n  cluster:\n    server: https://127.0.0.1:6443\n";
         let config = Kubeconfig::from_yaml(text).expect("a kubeconfig");
-        let moved = moved(config, "https://127.0.0.1:33001");
-        let server = moved.clusters[0].cluster.as_ref().and_then(|it| it.server.clone());
+        let config = with_server(config, "https://127.0.0.1:33001");
+        let server = config.clusters[0].cluster.as_ref().and_then(|it| it.server.clone());
         assert_eq!(server.as_deref(), Some("https://127.0.0.1:33001"));
     }
 }

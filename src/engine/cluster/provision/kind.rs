@@ -1,4 +1,4 @@
-//! A new cluster of the program `kind`, which goes with this process.
+//! A new cluster of the program `kind`, which is deleted with this process.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -9,35 +9,23 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use crate::engine::EngineError;
-use crate::engine::cluster::provision::container::called;
-use crate::engine::cluster::provision::embedded::broken;
+use crate::engine::cluster::provision::bootstrap::broken;
+use crate::engine::cluster::provision::container::unique_name;
 use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::provision::process::Folder;
 use crate::engine::cluster::settings::{Settings, flags};
+use crate::engine::cluster::timeouts::KIND_READY_TIMEOUT;
 
-/// The program; another one may take its place.
+/// The program, and the environment variable that replaces it.
 const PROGRAM: &str = "kind";
 const PROGRAM_VARIABLE: &str = "KUBE_LOCKSTEP_KIND";
 
-/// How long a new cluster may take until its node is ready, in kind's words.
-const WAIT: &str = "3m";
-
-/// Deletes a cluster that was made for a process that is gone; again and again, since kind may only
-/// be making it, and goes on with that.
-const GUARD: &str = r#"
-cat >/dev/null
-for pause in 0 5 15 60 180; do
-  sleep "$pause"
-  "$1" delete cluster --name "$2"
-done
-"#;
-
-/// The usual image of a version's nodes.
+/// The default node image of a version.
 pub(crate) fn usual(version: &str) -> String {
     format!("kindest/node:{version}")
 }
 
-/// What kind is told of a new cluster.
+/// The configuration of a new cluster.
 fn config(image: &str, settings: &Settings) -> String {
     let flags: Vec<(String, String)> = flags(&settings.flags)
         .into_iter()
@@ -50,7 +38,7 @@ fn config(image: &str, settings: &Settings) -> String {
         flags.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let listed: Vec<Value> =
         flags.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-    // A patch is of one version of kubeadm's API; kind takes the one of the version that it writes.
+    // kind applies the patch for the version of kubeadm's API that it uses.
     let patch = |version: &str, args: Value| {
         let patch = json!({
             "kind": "ClusterConfiguration",
@@ -69,7 +57,7 @@ fn config(image: &str, settings: &Settings) -> String {
     format!("{config:#}\n")
 }
 
-/// A cluster that was made, and is deleted with this process.
+/// A cluster that is deleted with this process.
 #[derive(Debug)]
 pub(crate) struct Kind {
     name: Arc<str>,
@@ -103,54 +91,52 @@ async fn run(name: &Arc<str>, args: &[&str], input: &str) -> Result<(), EngineEr
     })?;
     let failed = |error: std::io::Error| unavailable(format!("{program}: {error}"), "");
     if let Some(mut stdin) = child.stdin.take() {
-        // One that ends without reading says why.
+        // If it exits without reading, its output says why.
         let _ = stdin.write_all(input.as_bytes()).await;
     }
     let Output { status, stderr, .. } = child.wait_with_output().await.map_err(failed)?;
     if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&stderr);
-    let why = format!("`{program} {}` failed ({status}): {}", args.join(" "), last(&said));
-    Err(unavailable(why, "kind needs Docker, its image, and privileged containers"))
+    let message = error_message(&String::from_utf8_lossy(&stderr));
+    let why = format!("`{program} {}` failed ({status}): {message}", args.join(" "));
+    Err(unavailable(why, "kind requires Docker, its image, and privileged containers"))
 }
 
-/// The lines that say why, of all that kind says.
-fn last(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+/// The error in the output of kind.
+fn error_message(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let errors = lines.iter().position(|line| line.starts_with("ERROR"));
     let from = errors.unwrap_or(lines.len().saturating_sub(3));
     lines.get(from..).unwrap_or_default().iter().take(6).copied().collect::<Vec<_>>().join("\n")
 }
 
-fn folder(name: &Arc<str>) -> Result<Folder, EngineError> {
-    Folder::new().map_err(|error| broken(name, &format!("no folder: {error}"), ""))
-}
-
 impl Kind {
-    /// Makes a new cluster.
+    /// Creates a cluster.
     ///
     /// # Errors
-    /// If there is no kind, or it fails: what it says of that.
+    /// If kind is not installed or fails, with its message.
     pub(crate) async fn create(
         name: &Arc<str>,
         image: &str,
         settings: &Settings,
     ) -> Result<Kind, EngineError> {
-        let (cluster, folder) = (called(), folder(name)?);
-        // First the one who deletes it.
-        let guard = Guard::new(GUARD, &[program(), cluster.clone()]);
-        let guard = guard.map_err(|error| broken(name, &format!("no guard: {error}"), ""))?;
+        let failed = |what: &str, error| broken(name, &format!("{what}: {error}"), "");
+        let folder = Folder::new().map_err(|error| failed("no folder", error))?;
+        let cluster = unique_name();
+        // The guard first, so that the cluster is deleted in any case.
+        let guard = Guard::of_kind_cluster(&program(), &cluster);
+        let guard = guard.map_err(|error| failed("no guard", error))?;
         let kind = Kind { name: name.clone(), cluster, folder, guard };
-        // The user's own kubeconfig is not to know of it.
+        // The user's kubeconfig stays as it is.
         let own = kind.kubeconfig().display().to_string();
         let args = ["create", "cluster", "--name", &kind.cluster, "--config", "-"];
-        let args = [&args[..], &["--kubeconfig", &own, "--wait", WAIT]].concat();
+        let args = [&args[..], &["--kubeconfig", &own, "--wait", KIND_READY_TIMEOUT]].concat();
         match run(name, &args, &config(image, settings)).await {
             Ok(()) => Ok(kind),
             Err(error) => {
-                // kind removes what it has begun.
-                kind.guard.dismiss().await;
+                // kind removes an incomplete cluster.
+                kind.guard.disarm().await;
                 Err(error)
             }
         }
@@ -161,17 +147,17 @@ impl Kind {
         self.folder.path().join("kubeconfig")
     }
 
-    /// The context of it there.
+    /// Its context in the kubeconfig.
     pub(crate) fn context(&self) -> String {
         format!("kind-{}", self.cluster)
     }
 
-    /// Deletes it, and waits until it is gone.
+    /// Deletes the cluster, and waits until it is gone.
     pub(crate) async fn stop(self) {
         let args = ["delete", "cluster", "--name", &self.cluster];
         match run(&self.name, &args, "").await {
-            Ok(()) => self.guard.dismiss().await,
-            // Left to the guard, which tries again, also when this process has ended.
+            Ok(()) => self.guard.disarm().await,
+            // The guard tries again, even after this process has exited.
             Err(_) => drop(self.guard),
         }
         self.folder.close().await;
@@ -196,10 +182,10 @@ mod tests {
 
     #[test]
     fn the_output_of_kind_is_shown_from_its_error_on() {
-        let said = "Creating cluster ...\n \u{2022} Ensuring node image\nERROR: failed to create \
+        let output = "Creating cluster ...\n \u{2022} Ensuring node image\nERROR: failed to create \
                     cluster: command failed\n\nCommand Output: denied\n";
         let why = "ERROR: failed to create cluster: command failed\nCommand Output: denied";
-        assert_eq!(last(said), why);
-        assert_eq!(last("one\ntwo\nthree\nfour\n"), "two\nthree\nfour");
+        assert_eq!(error_message(output), why);
+        assert_eq!(error_message("one\ntwo\nthree\nfour\n"), "two\nthree\nfour");
     }
 }

@@ -2,6 +2,7 @@
 //! existing clusters.
 
 pub(crate) mod args;
+pub(crate) mod bootstrap;
 pub(crate) mod container;
 pub(crate) mod custom_controller;
 pub(crate) mod docker;

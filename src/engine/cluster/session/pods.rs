@@ -17,12 +17,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client::{at_once, object};
-use crate::engine::cluster::access::error::told;
+use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::labels::{HOLD, PLAYED, WRITER};
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::session::pod_cache::RealPod;
+use crate::engine::cluster::timeouts::{CACHE_LAG, CONVERGENCE_TIMEOUT, POLL_INTERVAL};
 use crate::engine::cluster::workload::{Maker, resource_of};
 use crate::model::api::with_group;
 use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
@@ -30,12 +31,6 @@ use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
 use crate::world::{Change, PodState, ScaleTarget};
-
-/// How long the cluster may take to become what the world says.
-const SETTLE_LIMIT: Duration = Duration::from_secs(20);
-
-/// How much later than we a controller may hear of a change.
-const HEARSAY: Duration = Duration::from_millis(40);
 
 /// Fewer pods than this are made before anybody could hinder it.
 const MANY: usize = 50;
@@ -236,7 +231,7 @@ impl PodDriver {
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
-        self.stage.broken(format!("{what} of {}: {}", self.namespace, told(error)))
+        self.stage.broken(format!("{what} of {}: {}", self.namespace, message(error)))
     }
 
     async fn set_scale(&mut self, target: &ScaleTarget) -> Result<(), EngineError> {
@@ -303,20 +298,20 @@ impl PodDriver {
             }
             if todo.is_empty() {
                 // Woken by the watch, or now and then: a watch may be late.
-                let _ = timeout(Duration::from_millis(100), notified).await;
+                let _ = timeout(POLL_INTERVAL, notified).await;
             } else {
                 self.carry_out(todo).await?;
             }
-            if begin.elapsed() > SETTLE_LIMIT {
+            if begin.elapsed() > CONVERGENCE_TIMEOUT {
                 let why = format!(
                     "the cluster did not become what the scenario says within {} s: {}",
-                    SETTLE_LIMIT.as_secs(),
+                    CONVERGENCE_TIMEOUT.as_secs(),
                     self.state()
                 );
                 return Err(self.stage.broken(why));
             }
         }
-        sleep(HEARSAY).await;
+        sleep(CACHE_LAG).await;
         self.settled = self.clock.now();
         Ok(())
     }
@@ -571,7 +566,7 @@ impl PodDriver {
                     sleep(Duration::from_millis(5)).await;
                 }
                 (_, Err(error)) => {
-                    let why = format!("a pod of {}: {}", self.namespace, told(&error));
+                    let why = format!("a pod of {}: {}", self.namespace, message(&error));
                     return Err(self.stage.broken(why));
                 }
                 (Todo::Release(_) | Todo::Delete(_) | Todo::Create(..), Ok(())) => {

@@ -9,9 +9,8 @@ use crate::engine::cluster::observe::reconcile::ObservedReconcile;
 use crate::engine::cluster::observe::reconcile::RequestStream;
 use crate::engine::cluster::session::context::Stage;
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -22,24 +21,16 @@ use tokio::time::timeout;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client::at_once;
-use crate::engine::cluster::access::error::told;
+use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::load::setup_queue::SetupPermit;
 use crate::engine::cluster::session::pods::PodDriver;
+use crate::engine::cluster::timeouts::{CLOSE_TIMEOUT, LEAD, LONGEST_LEAD};
 use crate::model::api::HpaSpec;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::trace::{ApiAnswer, ApiOutcome};
 use crate::world::Change;
-
-/// How long before t=0 its objects are made.
-const LEAD: SignedDuration = SignedDuration::from_secs(2);
-
-/// It is doubled when it was not enough, up to this.
-const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
-
-/// How long an API server that will end soon is asked to be rid of an HPA.
-const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// A scenario that runs on a cluster.
 pub(crate) struct Scene {
@@ -105,7 +96,7 @@ impl Scene {
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
-        self.stage.broken(format!("{what} of {}: {}", self.namespace, told(error)))
+        self.stage.broken(format!("{what} of {}: {}", self.namespace, message(error)))
     }
 
     /// The time since the scenario's start.
@@ -300,13 +291,13 @@ impl Scene {
             let client = self.stage.client.clone();
             let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client, &self.namespace);
             for name in &self.hpas {
-                let _ = timeout(CLOSE_LIMIT, hpas.delete(name, &at_once())).await;
+                let _ = timeout(CLOSE_TIMEOUT, hpas.delete(name, &at_once())).await;
             }
             if self.pods.wants_many() {
                 let namespaces: Api<Namespace> = Api::all(self.stage.client.clone());
                 let params = at_once();
                 let gone = namespaces.delete(&self.namespace, &params);
-                let _ = timeout(CLOSE_LIMIT, gone).await;
+                let _ = timeout(CLOSE_TIMEOUT, gone).await;
             }
             return;
         }

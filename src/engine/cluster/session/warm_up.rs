@@ -1,9 +1,8 @@
-//! A controller that has just started asks for much before its first decision: which kinds there
-//! are, and which versions of the metrics APIs. One HPA of nobody's takes that upon itself, so that
-//! no scenario has to. It also shows how often a controller looks, where that is not known.
+//! The warm-up: a controller that has just started first discovers resource kinds and the versions of
+//! the metrics APIs. This happens with a temporary HPA, so that it does not delay a scenario. The HPA
+//! also shows the sync period of the controller, if that is unknown.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -22,51 +21,36 @@ use crate::engine::cluster::metrics_api::handlers::is_query;
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::settings::UPSTREAM_USER;
+use crate::engine::cluster::timeouts::{
+    CUSTOM_WARM_UP_TIMEOUT, LONGEST_SYNC_PERIOD, OTHER_CONTROLLER_AFTER, POLL_INTERVAL,
+    SAME_RECONCILE, WARM_UP_TIMEOUT,
+};
 use crate::model::time::Span;
 
 const NAMESPACE: &str = "kube-lockstep-warm-up";
 
-/// What each of the metrics APIs is asked for.
+/// A query of each metrics API.
 const METRICS: [&str; 3] = ["listPodMetrics", "podsMetric", "externalMetric"];
 
-/// Longer than a controller needs. One with a long sync period may not have begun by then: its
-/// first decisions are then a little late.
-const LIMIT: Duration = Duration::from_secs(5);
-
-/// One of the user's own may first have to be compiled.
-const OWN_LIMIT: Duration = Duration::from_secs(20);
-
-/// How often it is looked whether the controller still runs.
-const GLANCE: Duration = Duration::from_millis(100);
-
-/// No controller is so slow.
-const LONGEST_PERIOD: Duration = Duration::from_secs(150);
-
-/// Who is not upstream's may be somebody's own controller, if upstream's has not asked by then.
-const PATIENCE: Duration = Duration::from_secs(35);
-
-/// So many reconciles are waited for to know the time between them.
+/// The number of reconciles that the measurement of the sync period takes.
 const RECONCILES: usize = 3;
 
-/// Less than this apart, queries are of one reconcile.
-const APART: Duration = Duration::from_millis(150);
-
-/// Lets the controller look at an HPA with a metric of each API, and waits until it has, or is
-/// gone. One that is not upstream's may ask for less.
+/// Creates an HPA with a metric of each API, and waits until the controller has queried all of them,
+/// or has exited. A custom controller may query fewer.
 ///
 /// # Errors
-/// If the API server refuses.
+/// If the API server rejects a request.
 pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result<(), String> {
     let mut did = begin(stage, &GROUPS.map(|(group, _)| group)).await?;
     let own = stage.said.is_some();
-    let limit = Instant::now() + if own { OWN_LIMIT } else { LIMIT };
+    let limit = Instant::now() + if own { CUSTOM_WARM_UP_TIMEOUT } else { WARM_UP_TIMEOUT };
     let mut asked = Vec::new();
     let enough = |asked: &[&str]| match own {
         true => !asked.is_empty(),
         false => METRICS.iter().all(|metrics| asked.contains(metrics)),
     };
     while !enough(&asked) && !is_gone() && Instant::now() < limit {
-        match timeout_at(Instant::now() + GLANCE, did.recv()).await {
+        match timeout_at(Instant::now() + POLL_INTERVAL, did.recv()).await {
             Ok(Some(did)) => {
                 if is_upstream(&did.by) {
                     stage.metrics.set_controller(&did.by);
@@ -80,45 +64,45 @@ pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result
     end(stage).await
 }
 
-/// The same with metrics of these groups, for as long as it takes to know the controller's sync
-/// period.
+/// Measures the controller's sync period, with an HPA that has metrics of these groups.
 ///
 /// # Errors
-/// If the API server refuses, or if no controller asks.
+/// If the API server rejects a request, or if no controller queries the metrics.
 pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, String> {
     let mut did = begin(stage, groups).await?;
     let begin = Instant::now();
-    let mut askers: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
+    let mut users: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     let controller = loop {
-        let next = timeout(LONGEST_PERIOD, did.recv()).await;
+        let next = timeout(LONGEST_SYNC_PERIOD, did.recv()).await;
         let Ok(Some(ObservedAction { at, what, by, .. })) = next else { break None };
-        // Watches tell of writes, too.
+        // Watches also report writes.
         if !is_query(what) {
             continue;
         }
-        let asked = askers.entry(by.clone()).or_default();
+        let asked = users.entry(by.clone()).or_default();
         asked.push(at);
         let enough = reconciles(asked).len() >= RECONCILES;
-        let others_only = !askers.keys().any(|user| is_upstream(user));
-        if enough && (is_upstream(&by) || others_only && begin.elapsed() > PATIENCE) {
+        let others_only = !users.keys().any(|user| is_upstream(user));
+        if enough && (is_upstream(&by) || others_only && begin.elapsed() > OTHER_CONTROLLER_AFTER) {
             break Some(by);
         }
-        if begin.elapsed() > LONGEST_PERIOD * 3 {
+        if begin.elapsed() > LONGEST_SYNC_PERIOD * 3 {
             break None;
         }
     };
     end(stage).await?;
     let Some(controller) = controller else {
-        let most = askers.values().map(|asked| reconciles(asked).len()).max();
+        let most = users.values().map(|asked| reconciles(asked).len()).max();
         return Err(format!(
-            "the cluster's HPA controller has looked {} times at an HPA of {NAMESPACE} within {} \
-             s: its sync period can't be measured; does its kube-controller-manager run?",
+            "the sync period of the cluster's HPA controller can't be measured: it has reconciled \
+             the HPA of {NAMESPACE} {} times within {} s; check that the kube-controller-manager \
+             is running",
             most.unwrap_or_default(),
             begin.elapsed().as_secs()
         ));
     };
     stage.metrics.set_controller(&controller);
-    let began = reconciles(askers.get(&controller).map_or(&[], Vec::as_slice));
+    let began = reconciles(users.get(&controller).map_or(&[], Vec::as_slice));
     let periods = began.windows(2).filter_map(|it| match it {
         [one, next] => i64::try_from(next.duration_since(*one).as_nanos()).ok(),
         _ => None,
@@ -126,14 +110,15 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
     nominal(Span(periods.min().unwrap_or_default()))
 }
 
-/// Whether upstream's HPA controller asks as that user.
+/// Whether a user is upstream's HPA controller.
 fn is_upstream(user: &str) -> bool {
     user == UPSTREAM_USER || user == "system:kube-controller-manager"
 }
 
 /// When the reconciles began that have asked at these times.
 fn reconciles(asked: &[Timestamp]) -> Vec<Timestamp> {
-    let apart = |one: Timestamp, next: Timestamp| next.duration_since(one).unsigned_abs() > APART;
+    let apart =
+        |one: Timestamp, next: Timestamp| next.duration_since(one).unsigned_abs() > SAME_RECONCILE;
     let first = asked.first().copied();
     let others = asked.windows(2).filter_map(|it| match it {
         [one, next] => apart(*one, *next).then_some(*next),
@@ -149,20 +134,20 @@ fn nominal(measured: Span) -> Result<Span, String> {
         ..4.5 => Span::from_millis(500),
         _ => Span::from_secs(1),
     };
-    // What a reconcile takes, and how late a queue is.
+    // The duration of a reconcile, and the delay of a queue.
     let late = Span::from_millis(60).0.min(step.0 / 2).max(measured.0 / 50);
     let steps = (measured.0 + step.0 / 20) / step.0;
     let period = Span(steps * step.0);
     match period > Span::ZERO && measured.0 - period.0 <= late {
         true => Ok(period),
         false => Err(format!(
-            "the cluster's sync period seems to be {measured}, which is no usual one: what is due \
-             when can't be told from that"
+            "the measured sync period of the cluster is {measured}, which is not a usual value: \
+             the times of reconciles can't be derived from it"
         )),
     }
 }
 
-/// Makes the HPA, and gives what is asked for it.
+/// Creates the HPA, and returns the receiver of its queries.
 async fn begin(
     stage: &Stage,
     groups: &[&str],
