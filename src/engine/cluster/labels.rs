@@ -1,23 +1,23 @@
 //! Labels, annotations and finalizers of the objects that are created in a cluster, and the field
 //! manager of the requests.
 
-/// What pods of scenarios are marked with.
+/// The label of the targets and pods of scenarios.
 pub(crate) const PLAYED: &str = "kube-lockstep.dev/played";
 
-/// As whom sizes are written: others are the controller's.
+/// The field manager of replicas that the harness writes; other writes are the controller's.
 pub(crate) const WRITER: &str = "kube-lockstep";
 
-/// What holds a pod that the world says is terminating.
+/// The finalizer of pods that stay Terminating for some time.
 pub(crate) const HOLD: &str = "kube-lockstep.dev/hold";
 
-/// The label of all of them.
+/// The label of the namespaces of scenarios.
 pub(crate) const SCENARIO: &str = "kube-lockstep.dev/scenario";
 
-/// The label of all that is made here.
+/// The label of APIServices, and of the namespace of the metrics API.
 pub(crate) const METRICS_API: &str = "kube-lockstep.dev/metrics-api";
 
-/// The annotation that names the process.
+/// The annotation that names the process that created or replaced an object.
 pub(crate) const OWNER: &str = "kube-lockstep.dev/owner";
 
-/// The annotation that keeps what an APIService was before.
+/// The annotation with the original spec of a replaced APIService.
 pub(crate) const REPLACED: &str = "kube-lockstep.dev/replaced";

@@ -58,6 +58,8 @@ pub(crate) const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Objects of a process on another machine that are younger may belong to a run that is starting.
 pub(crate) const STARTING: SignedDuration = SignedDuration::from_secs(60);
 
+/// Between two reads of a target's selector, which can't be watched for every kind.
+pub(crate) const SELECTOR_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Health endpoints, containers and files are polled, because they have no notifications.
 pub(crate) const HEALTH_POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Between two checks of whether namespaces are gone.

@@ -1,4 +1,4 @@
-//! What targets are in a cluster: who makes their pods, and how they are written.
+//! Scale targets in a cluster: their manifests, and the owner of their pods.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::model::selector::match_labels;
 use crate::scenario::resolved::Workload;
 
-/// Who makes the pods of a target.
+/// The component that creates and deletes the pods of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Maker {
-    /// The cluster's controller of a kind.
+pub(crate) enum PodOwner {
+    /// The cluster's controller of this kind.
     Controller(&'static str),
-    /// Nobody in the cluster knows the kind: it is done from here, and so is its status.
-    Driver,
+    /// The harness, which also writes the status of the target: the kind has no controller.
+    Harness,
 }
 
-/// The kinds whose controllers make pods.
+/// The kinds with a controller that creates pods.
 const KINDS: [(&str, &str); 4] = [
     ("apps", "Deployment"),
     ("apps", "ReplicaSet"),
@@ -25,40 +25,39 @@ const KINDS: [(&str, &str); 4] = [
     ("", "ReplicationController"),
 ];
 
-impl Maker {
-    /// Who makes the pods of a workload.
-    pub(crate) fn of(workload: &Workload) -> Maker {
+impl PodOwner {
+    /// The owner of the pods of a workload.
+    pub(crate) fn of(workload: &Workload) -> PodOwner {
         let own = (workload.group.as_str(), workload.kind.as_str());
         let known = KINDS.into_iter().find(|kind| *kind == own);
-        known.map_or(Maker::Driver, |(_, kind)| Maker::Controller(kind))
+        known.map_or(PodOwner::Harness, |(_, kind)| PodOwner::Controller(kind))
     }
 
-    /// Whether the names of pods are free only when the pods are gone.
+    /// Whether new pods reuse the names of deleted pods.
     pub(crate) fn keeps_names(self) -> bool {
-        self == Maker::Controller("StatefulSet")
+        self == PodOwner::Controller("StatefulSet")
     }
 
-    /// The spec of a target with so many pods of a template.
+    /// The spec of a target.
     pub(crate) fn spec(self, replicas: i32, selector: &str, template: Value) -> Value {
         let labels: BTreeMap<&str, &str> =
             match_labels(selector).unwrap_or_default().into_iter().collect();
         match self {
-            Maker::Driver => json!({ "replicas": replicas }),
-            // Its selector has no expressions.
-            Maker::Controller("ReplicationController") => {
+            PodOwner::Harness => json!({ "replicas": replicas }),
+            // Its selector is a map of labels.
+            PodOwner::Controller("ReplicationController") => {
                 json!({ "replicas": replicas, "selector": labels, "template": template })
             }
-            Maker::Controller(kind) => {
+            PodOwner::Controller(kind) => {
                 let selector = json!({ "matchLabels": labels });
                 let mut spec =
                     json!({ "replicas": replicas, "selector": selector, "template": template });
                 if kind == "Deployment" {
-                    // Nobody asks how its rollout goes on, and without a deadline its controller
-                    // has less to write.
+                    // Without a progress deadline, its controller writes its status less often.
                     spec["progressDeadlineSeconds"] = i32::MAX.into();
                 }
                 if kind == "StatefulSet" {
-                    // No pod waits for another one to be ready, as in the world.
+                    // As in the world, no pod waits until another is ready.
                     spec["podManagementPolicy"] = "Parallel".into();
                     spec["serviceName"] = "none".into();
                 }
@@ -68,7 +67,7 @@ impl Maker {
     }
 }
 
-/// What the API has of a workload.
+/// The API resource of a workload.
 pub(crate) fn resource_of(workload: &Workload) -> ApiResource {
     let Workload { group, version, kind, resource, .. } = workload;
     let api_version = match group.is_empty() {
@@ -94,9 +93,9 @@ pub(crate) struct CustomKind {
 }
 
 impl CustomKind {
-    /// The kind of a workload that no controller of a cluster knows.
+    /// The kind of a workload without a controller.
     pub(crate) fn of(workload: &Workload) -> Option<CustomKind> {
-        (Maker::of(workload) == Maker::Driver).then(|| CustomKind {
+        (PodOwner::of(workload) == PodOwner::Harness).then(|| CustomKind {
             group: workload.group.clone(),
             plural: workload.resource.clone(),
             version: workload.version.clone(),
@@ -108,7 +107,7 @@ impl CustomKind {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// What defines it, with all versions that are served; the first is the one that is stored.
+    /// Its CustomResourceDefinition with these versions, of which the first is stored.
     pub(crate) fn definition(&self, versions: &[&str]) -> Value {
         let integer = json!({ "type": "integer" });
         let version = |(index, version): (usize, &&str)| {
@@ -155,7 +154,7 @@ impl CustomKind {
         })
     }
 
-    /// The rights that playing with it takes, as a rule of a role.
+    /// The permissions that scenarios require for it, as a rule of a role.
     pub(crate) fn rule(&self) -> Value {
         let of = |what: &str| format!("{}{what}", self.plural);
         json!({

@@ -198,7 +198,7 @@ async fn serving(
             let what = format!("the pods of {} can't be watched: {why}", part.namespace);
             return Err(Trouble::new(what));
         }
-        tell(Told::Note(format!("{}: {}", part.namespace, pods.told())));
+        tell(Told::Note(format!("{}: {}", part.namespace, pods.describe())));
     }
     let (server, registered) = start(wanted, cluster, &metrics, &groups).await?;
     let since = Timestamp::now();

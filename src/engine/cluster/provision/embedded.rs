@@ -184,14 +184,14 @@ impl ControlPlane {
         Bootstrap::tail(self)
     }
 
-    fn components(&mut self) -> impl Iterator<Item = &mut Component> {
-        let controller_manager = self.controller_manager.as_mut().into_iter();
-        controller_manager.chain([&mut self.api_server, &mut self.etcd])
+    /// The components in the order of their start: if one fails, so do those after it.
+    fn components(&mut self) -> impl DoubleEndedIterator<Item = &mut Component> {
+        [&mut self.etcd, &mut self.api_server].into_iter().chain(&mut self.controller_manager)
     }
 
     /// Stops it, and waits until everything is removed.
     pub(crate) async fn stop(mut self) {
-        for component in self.components() {
+        for component in self.components().rev() {
             component.stop().await;
         }
         self.folder.close().await;

@@ -1,9 +1,8 @@
-//! The pods of a namespace that are a workload's, kept up to date by a watch: those that the real
-//! target selects, or if there is none those that the scenario's would.
+//! The pods of a workload in a namespace, kept up to date by a watch: the pods that the real target
+//! selects, or that match the scenario's selector if there is no target.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -16,51 +15,41 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use crate::engine::cluster::metrics_api::state::Metrics;
+use crate::engine::cluster::timeouts::SELECTOR_POLL_INTERVAL;
+use crate::engine::cluster::workload::resource_of;
 use crate::model::selector::Selector;
 use crate::model::time::Time;
 use crate::scenario::resolved::Workload;
 use crate::world::RealPod;
 
-/// How often it is looked whether the target selects others.
-const LOOK: Duration = Duration::from_secs(5);
-
 /// The pods of a workload in a namespace.
 #[derive(Debug)]
 pub(crate) struct RealPods {
     namespace: String,
-    /// The scenario's own selector.
+    /// The scenario's selector.
     selector: Arc<str>,
     resource: ApiResource,
     name: Arc<str>,
-    seen: Mutex<Seen>,
+    seen: Mutex<Selected>,
 }
 
 #[derive(Debug)]
-struct Seen {
-    /// By name.
+struct Selected {
+    /// All pods of the namespace, by name.
     pods: BTreeMap<String, Pod>,
     text: String,
-    /// None: it makes no sense, and selects nothing.
+    /// `None` if it is invalid: it then selects nothing.
     selector: Option<Selector>,
-    /// Why it is not the target's.
+    /// The reason why it is not the target's selector.
     why: Option<String>,
 }
 
 impl RealPods {
-    /// None is seen yet.
+    /// The pods, which are not known until [`RealPods::watch`] runs.
     pub(crate) fn new(namespace: &str, workload: &Workload) -> RealPods {
-        let Workload { group, version, kind, resource, name, selector, .. } = workload;
-        let resource = ApiResource {
-            group: group.clone(),
-            version: version.clone(),
-            api_version: match group.is_empty() {
-                true => version.clone(),
-                false => format!("{group}/{version}"),
-            },
-            kind: kind.clone(),
-            plural: resource.clone(),
-        };
-        let seen = Seen {
+        let Workload { name, selector, .. } = workload;
+        let resource = resource_of(workload);
+        let seen = Selected {
             pods: BTreeMap::new(),
             text: selector.to_string(),
             selector: Selector::parse(selector).ok(),
@@ -70,12 +59,12 @@ impl RealPods {
         RealPods { namespace, selector: selector.clone(), resource, name, seen: Mutex::new(seen) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, Selected> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In words: whose they are, and how many.
-    pub(crate) fn told(&self) -> String {
+    /// A description for messages.
+    pub(crate) fn describe(&self) -> String {
         let pods = self.pods(Timestamp::now());
         let seen = self.lock();
         let ready = pods.iter().filter(|pod| pod.ready).count();
@@ -92,7 +81,7 @@ impl RealPods {
         crate::model::api::with_group(&self.resource.plural, &self.resource.group)
     }
 
-    /// Those that there are, in the order of their creation, for a t=0 at that instant.
+    /// The selected pods in the order of their creation, with times relative to `epoch`.
     pub(crate) fn pods(&self, epoch: Timestamp) -> Vec<RealPod> {
         let seen = self.lock();
         let Some(selector) = &seen.selector else { return Vec::new() };
@@ -102,15 +91,15 @@ impl RealPods {
         own.into_iter().map(|pod| real(pod, epoch)).collect()
     }
 
-    /// Asks the target which pods it selects. True: others than before.
-    async fn look(&self, client: &Client) -> bool {
+    /// Reads the target's selector. Returns true if it has changed.
+    async fn update_selector(&self, client: &Client) -> bool {
         let api: Api<DynamicObject> =
             Api::namespaced_with(client.clone(), &self.namespace, &self.resource);
         let target = format!("{}/{}", self.target(), self.name);
         let (text, why) = match api.get_scale(&self.name).await {
             Ok(scale) => match scale.status.and_then(|status| status.selector) {
                 Some(selector) if !selector.is_empty() => (selector, None),
-                _ => (self.selector.to_string(), Some(format!("{target} tells no selector"))),
+                _ => (self.selector.to_string(), Some(format!("{target} has no selector"))),
             },
             Err(Error::Api(status)) if status.code == 404 => {
                 (self.selector.to_string(), Some(format!("there is no {target}")))
@@ -119,7 +108,7 @@ impl RealPods {
                 let why = format!("{target} can't be read ({})", status.message);
                 (self.selector.to_string(), Some(why))
             }
-            // Not answered: as before.
+            // Without an answer, the selector stays.
             Err(_) => return false,
         };
         let mut seen = self.lock();
@@ -131,8 +120,8 @@ impl RealPods {
         true
     }
 
-    /// Watches for as long as it is not dropped. `ready` is told when all pods were seen once,
-    /// `notes` what changes of the target.
+    /// Watches the pods and the target's selector until it is dropped. Sets `ready` after the initial
+    /// list, and sends changes of the target to `notes`.
     pub(crate) async fn watch(
         &self,
         client: &Client,
@@ -140,58 +129,58 @@ impl RealPods {
         ready: watch::Sender<bool>,
         notes: UnboundedSender<String>,
     ) {
-        self.look(client).await;
-        let hand = || metrics.see(&self.namespace, |epoch| self.pods(epoch));
+        self.update_selector(client).await;
+        let publish = || metrics.see(&self.namespace, |epoch| self.pods(epoch));
         let api: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
-        let follow = async {
-            let (mut all, mut trouble) = (BTreeMap::new(), String::new());
+        let watch_pods = async {
+            let (mut all, mut problem) = (BTreeMap::new(), String::new());
             loop {
                 match events.try_next().await {
                     Ok(Some(Event::Init)) => all.clear(),
                     Ok(Some(Event::InitApply(pod))) => drop(all.insert(pod.name_any(), pod)),
                     Ok(Some(Event::InitDone)) => {
                         self.lock().pods = std::mem::take(&mut all);
-                        hand();
+                        publish();
                         ready.send_replace(true);
                     }
                     Ok(Some(Event::Apply(pod))) => {
                         self.lock().pods.insert(pod.name_any(), pod);
-                        hand();
+                        publish();
                     }
                     Ok(Some(Event::Delete(pod))) => {
                         self.lock().pods.remove(&pod.name_any());
-                        hand();
+                        publish();
                     }
                     Ok(None) => return,
-                    // It is tried again, ever more seldom.
-                    Err(error) if error.to_string() != trouble => {
-                        trouble = error.to_string();
-                        // Nobody listens any more when all is over.
-                        let _ = notes.send(format!("{}: pods: {trouble}", self.namespace));
+                    // The watcher retries with backoff.
+                    Err(error) if error.to_string() != problem => {
+                        problem = error.to_string();
+                        // The receiver is gone at the end.
+                        let _ = notes.send(format!("{}: pods: {problem}", self.namespace));
                     }
                     Err(_) => {}
                 }
             }
         };
-        let look = async {
+        let poll_selector = async {
             loop {
-                tokio::time::sleep(LOOK).await;
-                if self.look(client).await {
-                    hand();
-                    // Nobody listens any more when all is over.
-                    let _ = notes.send(format!("{}: {}", self.namespace, self.told()));
+                tokio::time::sleep(SELECTOR_POLL_INTERVAL).await;
+                if self.update_selector(client).await {
+                    publish();
+                    // The receiver is gone at the end.
+                    let _ = notes.send(format!("{}: {}", self.namespace, self.describe()));
                 }
             }
         };
         tokio::select! {
-            () = follow => {}
-            () = look => {}
+            () = watch_pods => {}
+            () = poll_selector => {}
         }
     }
 }
 
-/// A pod as far as its metrics depend on it.
+/// The properties of a pod that its metrics depend on.
 fn real(pod: &Pod, epoch: Timestamp) -> RealPod {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("Pending");

@@ -1,7 +1,7 @@
-//! The scenario's pods: what the world says of them becomes so.
+//! The scenario's pods: makes the pods in the cluster match the simulated world.
 //!
-//! A workload's controller makes and deletes pods as it likes; which of them is which of the
-//! world's is decided here, and what a kubelet would say of each is written.
+//! The workload's controller creates and deletes pods. This module assigns a simulated pod to each of
+//! them, and writes the status that a kubelet would write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::session::pod_cache::RealPod;
 use crate::engine::cluster::timeouts::{CACHE_LAG, CONVERGENCE_TIMEOUT, POLL_INTERVAL};
-use crate::engine::cluster::workload::{Maker, resource_of};
+use crate::engine::cluster::workload::{PodOwner, resource_of};
 use crate::model::api::with_group;
 use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
 use crate::model::time::{Span, Time};
@@ -32,23 +32,22 @@ use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
 use crate::world::{Change, PodState, ScaleTarget};
 
-/// Fewer pods than this are made before anybody could hinder it.
+/// With fewer missing pods, the workload's controller is done before it could be stopped.
 const MANY: usize = 50;
 
-/// How many requests are made at a time.
-const AT_ONCE: usize = 16;
+/// The number of concurrent requests.
+const CONCURRENT_REQUESTS: usize = 16;
 
-/// Something to be done to a pod.
-enum Todo {
-    /// Let go of one that is being deleted.
-    Release(String),
+/// A request for a pod or the target.
+enum PodAction {
+    /// Let a pod go that is being deleted.
+    RemoveFinalizer(String),
     Delete(String),
-    /// Make one, where nobody else does.
+    /// Create a pod that no controller creates.
     Create(String, Value),
-    /// Write its status.
-    Write(String, Value),
-    /// Write the target's status, where nobody else does.
-    Tell(i32),
+    WriteStatus(String, Value),
+    /// Write `status.replicas` of a target without a controller.
+    WriteTargetStatus(i32),
 }
 
 /// Whether a ReplicaSet would count it.
@@ -62,39 +61,39 @@ pub(crate) struct PodDriver {
     namespace: String,
     clock: ScenarioClock,
     /// Creates the target's pods.
-    maker: Maker,
+    pod_owner: PodOwner,
     resource: ApiResource,
     /// The target's selector, as text.
     selector: Arc<str>,
     /// The target's name.
     name: Arc<str>,
-    /// Whether pods have a finalizer, so that they stay while they terminate.
+    /// Whether pods have a finalizer, so that they stay Terminating.
     holds: bool,
-    /// The world's name for the template of the target's pods.
+    /// The name of the template of the target's pods in the world.
     template: Option<Arc<str>>,
     /// Labels and specs of pods, by template.
     templates: HashMap<Arc<str>, (BTreeMap<String, String>, PodSpec)>,
     /// The world's pods of the target.
     desired: BTreeMap<Arc<str>, PodState>,
-    /// The world's pods of no target: created here, with the same names in the cluster.
+    /// The world's other pods, which have the same names in the cluster.
     others: BTreeMap<Arc<str>, PodState>,
-    /// The names in the cluster of the world's pods.
+    /// The world's pods and the names of their pods in the cluster.
     assigned: BTreeMap<Arc<str>, String>,
-    /// The world's pods that ever had a pod in the cluster.
-    played: BTreeSet<Arc<str>>,
-    /// The statuses that were written.
+    /// The world's pods that had a pod in the cluster at any time.
+    was_assigned: BTreeSet<Arc<str>>,
+    /// The last status that was written for each pod.
     written: HashMap<String, Value>,
-    /// The `status.replicas` that was written, where the harness does that.
-    told: Option<i32>,
+    /// The last `status.replicas` that was written, if the target has no controller.
+    written_replicas: Option<i32>,
     /// Whether the target was created.
-    there: bool,
+    is_created: bool,
     replicas: i32,
     status_replicas: i32,
-    /// When the cluster last became what the world says.
+    /// The time when the cluster last matched the world.
     settled: Time,
-    /// The controller scaled the target before the cluster became what the world says.
-    overtaken: bool,
-    /// When the world last set the size of the target.
+    /// The controller scaled the target before the cluster matched the world.
+    superseded: bool,
+    /// The time when the world last set the replicas of the target.
     sized: Time,
 }
 
@@ -111,7 +110,7 @@ impl PodDriver {
             stage: stage.clone(),
             namespace: namespace.to_owned(),
             clock,
-            maker: Maker::of(workload),
+            pod_owner: PodOwner::of(workload),
             resource: resource_of(workload),
             selector: workload.selector.clone(),
             name: workload.name.clone(),
@@ -123,19 +122,19 @@ impl PodDriver {
             desired: BTreeMap::new(),
             others: BTreeMap::new(),
             assigned: BTreeMap::new(),
-            played: BTreeSet::new(),
+            was_assigned: BTreeSet::new(),
             written: HashMap::new(),
-            told: None,
-            there: false,
+            written_replicas: None,
+            is_created: false,
             replicas: 0,
             status_replicas: 0,
             settled: Time(i64::MIN),
-            overtaken: false,
+            superseded: false,
             sized: Time(i64::MIN),
         }
     }
 
-    /// The scenario starts at another instant: statuses have other times.
+    /// Moves the start of the scenario, which changes the times in statuses.
     pub(crate) fn set_clock(&mut self, clock: ScenarioClock) {
         self.clock = clock;
         self.written.clear();
@@ -152,7 +151,7 @@ impl PodDriver {
         &self.name
     }
 
-    /// The target's replicas, as far as they are known.
+    /// The target's last known replicas.
     pub(crate) fn replicas(&self) -> i32 {
         self.replicas
     }
@@ -162,17 +161,17 @@ impl PodDriver {
         self.status_replicas
     }
 
-    /// When the cluster last became what the world says.
+    /// The time when the cluster last matched the world.
     pub(crate) fn settled(&self) -> Time {
         self.settled
     }
 
-    /// Whether the controller scaled the target before the cluster became what the world says.
-    pub(crate) fn is_overtaken(&self) -> bool {
-        self.overtaken
+    /// Whether the controller scaled the target before the cluster matched the world.
+    pub(crate) fn is_superseded(&self) -> bool {
+        self.superseded
     }
 
-    /// The controller has scaled the target.
+    /// Records that the controller has scaled the target.
     pub(crate) fn scaled(&mut self, replicas: i32) {
         self.replicas = replicas;
     }
@@ -183,16 +182,16 @@ impl PodDriver {
         pods.chain(self.others.keys().map(|name| (&**name, &**name)))
     }
 
-    /// Makes the changes of the workload, and waits until the cluster is what the world says.
+    /// Applies changes of the workload, and waits until the cluster matches the world.
     ///
     /// # Errors
-    /// If it does not become so in time.
+    /// If it does not match in time.
     pub(crate) async fn apply(
         &mut self,
         changes: &[Change],
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
-        let mut moved = self.overtaken;
+        let mut moved = self.superseded;
         for change in changes {
             match change {
                 Change::SetScale(target) => {
@@ -212,7 +211,7 @@ impl PodDriver {
                     names.iter().for_each(|name| drop(self.desired.remove(name)));
                 }
                 Change::PodTemplate { name, labels, spec } => {
-                    // The target's is told first.
+                    // The first template is that of the target.
                     self.template.get_or_insert_with(|| name.clone());
                     self.templates.insert(name.clone(), (labels.clone(), spec.clone()));
                 }
@@ -220,12 +219,12 @@ impl PodDriver {
             }
         }
         if moved {
-            self.settle(requests).await?;
+            self.wait_until_converged(requests).await?;
         }
         Ok(())
     }
 
-    fn is_overtaken_by(&self, requests: &mut RequestStream) -> bool {
+    fn is_superseded_by(&self, requests: &mut RequestStream) -> bool {
         let size = requests.size_since(self.sized);
         size.is_some_and(|size| size != i64::from(self.replicas))
     }
@@ -238,7 +237,7 @@ impl PodDriver {
         self.status_replicas = target.status_replicas;
         let Some(replicas) = target.replicas else { return Ok(()) };
         let api = self.targets();
-        let done = if self.there {
+        let done = if self.is_created {
             let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
             let params =
                 PatchParams { field_manager: Some(WRITER.to_owned()), ..PatchParams::default() };
@@ -249,62 +248,66 @@ impl PodDriver {
             api.create(&PostParams::default(), &object).await.map(|_| ())
         };
         done.map_err(|error| self.refused("the target", &error))?;
-        (self.there, self.replicas, self.sized) = (true, replicas, self.clock.now());
+        (self.is_created, self.replicas, self.sized) = (true, replicas, self.clock.now());
         Ok(())
     }
 
-    /// The target.
+    /// The manifest of the target.
     fn manifest(&self, replicas: i32, selector: &str) -> Value {
         json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
             "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
-            "spec": self.maker.spec(replicas, selector, self.pod(self.template.as_ref())),
+            "spec": self.pod_owner.spec(replicas, selector, self.pod(self.template.as_ref())),
         })
     }
 
-    /// The target's objects of the API.
+    /// The API of the target.
     fn targets(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource)
     }
 
-    /// Lets go of all pods that are held.
+    /// Removes the finalizers of all pods.
     pub(crate) async fn release(&mut self) {
         if self.holds {
-            let todo = self.stage.seen.pods(&self.namespace).into_keys().map(Todo::Release);
-            let _ = self.carry_out(todo.collect()).await;
+            let todo =
+                self.stage.seen.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
+            let _ = self.perform(todo.collect()).await;
         }
     }
 
-    /// Whether many pods are being made that nobody will look at.
+    /// Whether the workload's controller is still creating many pods.
     pub(crate) fn wants_many(&self) -> bool {
         let there = self.stage.seen.pods(&self.namespace).len();
-        matches!(self.maker, Maker::Controller(_))
+        matches!(self.pod_owner, PodOwner::Controller(_))
             && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > there + MANY)
     }
 
-    /// Waits until the cluster is what the world says, and does what a kubelet would.
-    pub(crate) async fn settle(&mut self, requests: &mut RequestStream) -> Result<(), EngineError> {
+    /// Acts as the kubelet until the cluster matches the world.
+    pub(crate) async fn wait_until_converged(
+        &mut self,
+        requests: &mut RequestStream,
+    ) -> Result<(), EngineError> {
         let begin = Instant::now();
         let changed = self.stage.seen.changed(&self.namespace);
         loop {
             let notified = changed.notified();
-            let todo = self.todo();
+            let todo = self.actions();
             self.rename();
-            // What it should be is over where the controller has made it something else.
-            self.overtaken = self.is_overtaken_by(requests);
-            if self.overtaken || todo.is_empty() && self.is_settled() {
+            // There is nothing to wait for if the controller has scaled the target meanwhile.
+            self.superseded = self.is_superseded_by(requests);
+            if self.superseded || todo.is_empty() && self.is_settled() {
                 break;
             }
             if todo.is_empty() {
-                // Woken by the watch, or now and then: a watch may be late.
+                // Also polls, because a watch may be late.
                 let _ = timeout(POLL_INTERVAL, notified).await;
             } else {
-                self.carry_out(todo).await?;
+                self.perform(todo).await?;
             }
             if begin.elapsed() > CONVERGENCE_TIMEOUT {
                 let why = format!(
-                    "the cluster did not become what the scenario says within {} s: {}",
+                    "the cluster did not match the scenario within {} s: {}",
                     CONVERGENCE_TIMEOUT.as_secs(),
                     self.state()
                 );
@@ -316,7 +319,7 @@ impl PodDriver {
         Ok(())
     }
 
-    /// Lets the metrics of pods have their names in the cluster.
+    /// Tells the metrics API the names of the pods in the cluster.
     fn rename(&self) {
         let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
         self.stage.metrics.rename(&self.namespace, names.collect());
@@ -327,8 +330,8 @@ impl PodDriver {
         let active = real.values().filter(|pod| pod.is_active()).count();
         let status = self.known_status_replicas();
         format!(
-            "{} pods are wanted and {} are there, {active} of them active; spec.replicas is {}, \
-             status.replicas {status:?} and should be {}",
+            "expected {} pods, found {}, of which {active} are active; spec.replicas is {}, \
+             status.replicas is {status:?}, expected {}",
             self.desired.len(),
             real.len(),
             self.replicas,
@@ -336,18 +339,18 @@ impl PodDriver {
         )
     }
 
-    /// What has to be done next, after pods were given their parts.
-    fn todo(&mut self) -> Vec<Todo> {
+    /// Assigns pods, and returns the next actions.
+    fn actions(&mut self) -> Vec<PodAction> {
         let (real, others) = self.real_pods();
         self.assign(&real);
-        let mut todo = self.todo_for_others(&others);
-        let at_rest = self.is_at_rest(&real);
-        if self.maker == Maker::Driver {
+        let mut todo = self.actions_for_others(&others);
+        let is_idle = self.is_controller_idle(&real);
+        if self.pod_owner == PodOwner::Harness {
             let missing = self.desired.keys().filter(|name| !real.contains_key(&***name));
             let pod = self.pod(self.template.as_ref());
-            todo.extend(missing.map(|name| Todo::Create(name.to_string(), pod.clone())));
-            if self.there && self.told != Some(self.status_replicas) {
-                todo.push(Todo::Tell(self.status_replicas));
+            todo.extend(missing.map(|name| PodAction::Create(name.to_string(), pod.clone())));
+            if self.is_created && self.written_replicas != Some(self.status_replicas) {
+                todo.push(PodAction::WriteTargetStatus(self.status_replicas));
             }
         }
         let parts: HashMap<&str, &Arc<str>> =
@@ -355,21 +358,23 @@ impl PodDriver {
         for (name, pod) in &real {
             let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
             match part {
-                // Deleted, and the world has no more of it.
-                None if pod.deleting && self.holds => todo.push(Todo::Release(name.clone())),
+                // It is terminating, and gone in the world.
+                None if pod.deleting && self.holds => {
+                    todo.push(PodAction::RemoveFinalizer(name.clone()))
+                }
                 None if pod.deleting => {}
-                // The world's pod is gone, and nobody else will delete it.
-                None if at_rest && parts.contains_key(name.as_str()) => {
-                    todo.push(Todo::Delete(name.clone()));
+                // It is gone in the world, and no controller will delete it.
+                None if is_idle && parts.contains_key(name.as_str()) => {
+                    todo.push(PodAction::Delete(name.clone()));
                 }
                 None => {}
                 Some(wanted) => {
-                    if wanted.deletion_timestamp.is_some() && !pod.deleting && at_rest {
-                        todo.push(Todo::Delete(name.clone()));
+                    if wanted.deletion_timestamp.is_some() && !pod.deleting && is_idle {
+                        todo.push(PodAction::Delete(name.clone()));
                     }
                     let status = self.status(wanted);
                     if self.written.get(name) != Some(&status) {
-                        todo.push(Todo::Write(name.clone(), status));
+                        todo.push(PodAction::WriteStatus(name.clone(), status));
                     }
                 }
             }
@@ -377,20 +382,20 @@ impl PodDriver {
         todo
     }
 
-    /// What has to be done next to pods that no target makes.
-    fn todo_for_others(&self, real: &BTreeMap<String, RealPod>) -> Vec<Todo> {
+    /// The next actions for pods that do not belong to the target.
+    fn actions_for_others(&self, real: &BTreeMap<String, RealPod>) -> Vec<PodAction> {
         let mut todo = Vec::new();
         for wanted in self.others.values() {
             let name = wanted.name.to_string();
             let Some(pod) = real.get(&name) else {
-                todo.push(Todo::Create(name, self.pod(Some(&wanted.template))));
+                todo.push(PodAction::Create(name, self.pod(Some(&wanted.template))));
                 continue;
             };
             let status = self.status(wanted);
             if self.written.get(&name) != Some(&status) {
-                todo.push(Todo::Write(name, status));
+                todo.push(PodAction::WriteStatus(name, status));
             } else if wanted.deletion_timestamp.is_some() && !pod.deleting {
-                todo.push(Todo::Delete(name));
+                todo.push(PodAction::Delete(name));
             }
         }
         todo
@@ -402,15 +407,15 @@ impl PodDriver {
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
     }
 
-    /// Whether the workload's controller has made and deleted what it wants.
-    fn is_at_rest(&self, real: &BTreeMap<String, RealPod>) -> bool {
-        let Maker::Controller(_) = self.maker else { return true };
+    /// Whether the workload's controller has created and deleted all pods that it has to.
+    fn is_controller_idle(&self, real: &BTreeMap<String, RealPod>) -> bool {
+        let PodOwner::Controller(_) = self.pod_owner else { return true };
         let active = real.values().filter(|pod| pod.is_active()).count();
         let wanted = usize::try_from(self.replicas).unwrap_or_default();
-        if !self.maker.keeps_names() {
+        if !self.pod_owner.keeps_names() {
             return active == wanted;
         }
-        // A pod that is being deleted has its ordinal until it is gone.
+        // A pod keeps its ordinal until it is gone.
         let ordinal = |name: &str| name.rsplit_once('-')?.1.parse::<usize>().ok();
         let taken = real.iter().filter(|(name, pod)| {
             pod.deleting && ordinal(name).is_some_and(|ordinal| ordinal < wanted)
@@ -418,27 +423,29 @@ impl PodDriver {
         active + taken.count() == wanted
     }
 
-    /// `status.replicas` of the target, as far as it is known.
+    /// The last known `status.replicas` of the target.
     fn known_status_replicas(&self) -> Option<i32> {
-        match self.maker {
-            Maker::Driver => self.told,
-            Maker::Controller(kind) => self.stage.seen.replicas(&self.namespace, kind, &self.name),
+        match self.pod_owner {
+            PodOwner::Harness => self.written_replicas,
+            PodOwner::Controller(kind) => {
+                self.stage.seen.replicas(&self.namespace, kind, &self.name)
+            }
         }
     }
 
-    /// Gives each of the world's pods one of the cluster's. While the workload's controller is at
-    /// work, it is left alone: in the order of their names, pods of the same moment are the same.
+    /// Assigns a pod of the cluster to each of the world's pods, once the workload's controller is
+    /// idle. Pods that were created at the same time are assigned in the order of their names.
     fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
-        let at_rest = self.is_at_rest(real);
-        let PodDriver { assigned, desired, others, written, played, .. } = self;
+        let is_idle = self.is_controller_idle(real);
+        let PodDriver { assigned, desired, others, written, was_assigned, .. } = self;
         assigned.retain(|_, name| real.contains_key(name));
         written.retain(|name, _| real.contains_key(name) || others.contains_key(&**name));
-        if self.maker == Maker::Driver {
+        if self.pod_owner == PodOwner::Harness {
             let there = desired.keys().filter(|name| real.contains_key(&***name));
             assigned.extend(there.map(|name| (name.clone(), name.to_string())));
             return;
         }
-        if !at_rest {
+        if !is_idle {
             return;
         }
         let lives = |name: &String| real.get(name).is_some_and(RealPod::is_active);
@@ -448,7 +455,7 @@ impl PodDriver {
         let mut free: VecDeque<String> = free.map(|(name, _)| name.clone()).collect();
         let leaving = others.filter(|(_, pod)| pod.deleting);
         let mut leaving: VecDeque<String> = leaving.map(|(name, _)| name.clone()).collect();
-        // Those that are to be deleted, or to fail, are so from living ones: others replace them.
+        // Pods that terminate or fail in the world take active pods, because others replace them.
         for pod in desired.values().filter(|pod| !is_active(pod)) {
             if assigned.contains_key(&pod.name) {
                 continue;
@@ -458,8 +465,8 @@ impl PodDriver {
                 assigned.insert(pod.name.clone(), name);
             }
         }
-        // Those that should not live, and of which the cluster's pod does: its controller chose
-        // another one. One that has failed is none of them: nobody else makes it fail.
+        // Pods that should be gone but whose pod in the cluster is active, because the controller
+        // deleted a different one. Failed pods are excluded: only the harness marks pods as Failed.
         let is_spared = |world: &Arc<str>, name: &String| {
             let wanted = desired.get(world);
             lives(name) && wanted.is_none_or(|pod| pod.deletion_timestamp.is_some())
@@ -472,7 +479,7 @@ impl PodDriver {
                 assigned.insert(pod.name.clone(), name);
                 continue;
             }
-            if !played.contains(&pod.name) {
+            if !was_assigned.contains(&pod.name) {
                 continue;
             }
             let other = assigned.iter().find(|(world, name)| is_spared(world, name));
@@ -485,10 +492,10 @@ impl PodDriver {
                 assigned.insert(other, own);
             }
         }
-        played.extend(assigned.keys().cloned());
+        was_assigned.extend(assigned.keys().cloned());
     }
 
-    /// Whether nothing is left to wait for.
+    /// Whether the cluster matches the world.
     fn is_settled(&self) -> bool {
         let (real, others) = self.real_pods();
         let is_as = |real: Option<&RealPod>, pod: &PodState| {
@@ -504,10 +511,10 @@ impl PodDriver {
         real.len() == self.desired.len()
             && self.desired.values().all(plays)
             && self.others.values().all(|pod| is_as(others.get(&*pod.name), pod))
-            && (!self.there || status == Some(self.status_replicas))
+            && (!self.is_created || status == Some(self.status_replicas))
     }
 
-    /// A pod of a template, without its name.
+    /// The manifest of a pod, without a name.
     fn pod(&self, template: Option<&Arc<str>>) -> Value {
         let template = template.and_then(|name| self.templates.get(name));
         let (mut labels, spec) = template.cloned().unwrap_or_default();
@@ -519,7 +526,7 @@ impl PodDriver {
         json!({ "metadata": metadata, "spec": pod_spec(&spec) })
     }
 
-    async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<(), EngineError> {
+    async fn perform(&mut self, todo: Vec<PodAction>) -> Result<(), EngineError> {
         let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
         let (targets, name, selector) = (self.targets(), self.name.clone(), self.selector.clone());
         let done = stream::iter(todo).map(|todo| {
@@ -528,12 +535,12 @@ impl PodDriver {
             async move {
                 let params = PatchParams::default();
                 let done = match &todo {
-                    Todo::Release(name) => {
+                    PodAction::RemoveFinalizer(name) => {
                         let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
                         pods.patch(name, &params, &patch).await.map(|_| ())
                     }
-                    Todo::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
-                    Todo::Create(name, pod) => {
+                    PodAction::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
+                    PodAction::Create(name, pod) => {
                         let mut pod = pod.clone();
                         pod["metadata"]["name"] = name.as_str().into();
                         match serde_json::from_value(pod) {
@@ -541,12 +548,12 @@ impl PodDriver {
                             Err(error) => Err(Error::SerdeError(error)),
                         }
                     }
-                    Todo::Tell(replicas) => {
+                    PodAction::WriteTargetStatus(replicas) => {
                         let status = json!({ "replicas": replicas, "selector": selector });
                         let patch = Patch::Merge(json!({ "status": status }));
                         targets.patch_status(&target, &params, &patch).await.map(|_| ())
                     }
-                    Todo::Write(name, status) => {
+                    PodAction::WriteStatus(name, status) => {
                         let patch = Patch::Merge(json!({ "status": status }));
                         pods.patch_status(name, &params, &patch).await.map(|_| ())
                     }
@@ -554,14 +561,16 @@ impl PodDriver {
                 (todo, done)
             }
         });
-        let mut done = done.buffer_unordered(AT_ONCE);
+        let mut done = done.buffer_unordered(CONCURRENT_REQUESTS);
         while let Some((todo, done)) = done.next().await {
             match (todo, done) {
-                (Todo::Write(name, status), Ok(())) => {
+                (PodAction::WriteStatus(name, status), Ok(())) => {
                     self.written.insert(name, status);
                 }
-                (Todo::Tell(replicas), Ok(())) => self.told = Some(replicas),
-                // What is gone, or is there, needs nothing done; the watch will say so.
+                (PodAction::WriteTargetStatus(replicas), Ok(())) => {
+                    self.written_replicas = Some(replicas)
+                }
+                // It is gone or exists already, which the watch will report.
                 (_, Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
                     sleep(Duration::from_millis(5)).await;
                 }
@@ -569,8 +578,11 @@ impl PodDriver {
                     let why = format!("a pod of {}: {}", self.namespace, message(&error));
                     return Err(self.stage.broken(why));
                 }
-                (Todo::Release(_) | Todo::Delete(_) | Todo::Create(..), Ok(())) => {
-                    // Until the watch tells of it, it is not done again at once.
+                (
+                    PodAction::RemoveFinalizer(_) | PodAction::Delete(_) | PodAction::Create(..),
+                    Ok(()),
+                ) => {
+                    // Leaves time for the watch, so that the action is not repeated.
                     sleep(Duration::from_millis(10)).await;
                 }
             }
@@ -601,7 +613,7 @@ impl PodDriver {
     }
 }
 
-/// A pod's spec in the API's JSON. No scheduler looks at it, and no kubelet.
+/// A pod's spec in the API's JSON. No scheduler and no kubelet use it.
 fn pod_spec(spec: &PodSpec) -> Value {
     let container = |container: &Container| {
         let mut json = json!({

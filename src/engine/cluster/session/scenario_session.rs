@@ -1,8 +1,8 @@
-//! One scenario on the cluster: its namespace, its objects, and what is seen of its controller.
+//! One scenario on a cluster: its namespace, its objects, and the observed requests of its controller.
 //!
-//! What the world says becomes so in the cluster: a real workload makes real pods, and each pod of
-//! the world is one of these. Which one is decided anew when the workload's controller deletes
-//! another than the world did: a pod is what its status says, and that is written here.
+//! The cluster follows the simulated world: a real workload creates real pods, and each simulated pod
+//! is assigned to one of them. The assignment changes if the workload's controller deletes a
+//! different pod than the world did.
 
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::observe::reconcile::ObservedReconcile;
@@ -36,23 +36,23 @@ use crate::world::Change;
 pub(crate) struct Scene {
     stage: Arc<Stage>,
     namespace: String,
-    /// The namespace's name in the scenario.
+    /// The name of the namespace in the scenario.
     called: Arc<str>,
     hpas: Vec<Arc<str>>,
     clock: ScenarioClock,
     requests: RequestStream,
     pods: PodDriver,
-    /// While its objects are created.
+    /// Held while its objects are created.
     permit: Option<SetupPermit>,
     /// One of [`Stage::scenes`].
     _present: Arc<()>,
 }
 
 impl Scene {
-    /// Opens a scenario in a namespace of that name.
+    /// Opens a scenario in a new namespace.
     ///
     /// # Errors
-    /// If the API server refuses.
+    /// If the API server rejects the namespace.
     pub(crate) async fn open(
         stage: &Arc<Stage>,
         namespace: String,
@@ -90,7 +90,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// That no verdict can be had, and why.
+    /// The error for a scenario without a verdict.
     pub(crate) fn broken(&self, why: String) -> EngineError {
         self.stage.broken(why)
     }
@@ -109,17 +109,17 @@ impl Scene {
         self.clock.epoch()
     }
 
-    /// When the cluster last became what the world says.
+    /// The time when the cluster last matched the world.
     pub(crate) fn settled(&self) -> Time {
         self.pods.settled()
     }
 
-    /// Whether the cluster is what the world says, as far as is known.
+    /// Whether the cluster matches the world, as far as is known.
     pub(crate) fn is_settled_by_now(&mut self) -> bool {
-        !self.pods.is_overtaken() && !self.requests.has_more()
+        !self.pods.is_superseded() && !self.requests.has_more()
     }
 
-    /// The target's name, and its replicas as far as they are known.
+    /// The target's name, and its last known replicas.
     pub(crate) fn target(&self) -> (&str, i32) {
         (self.pods.name(), self.pods.replicas())
     }
@@ -129,27 +129,27 @@ impl Scene {
         &mut self.requests
     }
 
-    /// Why a reconcile of upstream's controller can't be compared, if it can't.
+    /// The reason why a reconcile of upstream's controller can't be compared, if any.
     pub(crate) fn is_torn(&self, tick: &ObservedReconcile) -> Option<String> {
         self.requests.is_torn(tick, self.pods.settled(), self.pods.status_replicas())
     }
 
-    /// That nothing was seen of the user's own controller, if it is one, and why that may be.
+    /// The error for a custom controller that did nothing.
     pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
         let said = self.stage.said.as_ref()?;
         let mut why = format!(
-            "{} did nothing with the HPA, which it should reconcile every {period}: so \
-             {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD tells it",
+            "{} did nothing with the HPA, which it should reconcile every {period}, as \
+             {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD says",
             said.name
         );
         if let Some(refusal) = self.forbidden().first() {
-            why.push_str(&format!("; what it asked for was refused: {refusal}"));
+            why.push_str(&format!("; the API server rejected a request: {refusal}"));
         }
         let (engine, output) = (self.stage.name.clone(), said.tail());
         Some(EngineError::Broken { engine, why, output })
     }
 
-    /// What the controller had no right to.
+    /// The requests that the controller had no permission for.
     pub(crate) fn forbidden(&self) -> Vec<String> {
         self.stage.dispatcher.refused(&self.namespace)
     }
@@ -164,52 +164,52 @@ impl Scene {
         self.clock.wait_until(at).await;
     }
 
-    /// Makes what there is before t=0, and waits until t=0.
+    /// Creates the initial objects, and waits until t=0.
     ///
     /// # Errors
-    /// If the cluster does not become what the world says.
+    /// If the cluster does not match the world in time.
     pub(crate) async fn begin(&mut self, changes: &[Change]) -> Result<(), EngineError> {
         self.apply(changes).await?;
         let mut lead = LEAD;
         while self.clock.now() > Time::ZERO {
-            // It took longer: everything happens that much later.
+            // It took longer, so t=0 is moved.
             lead *= 2;
             if lead > LONGEST_LEAD {
-                let why = "the objects of its start could not be made in time".to_owned();
+                let why = "the initial objects could not be created in time".to_owned();
                 return Err(self.stage.broken(why));
             }
             self.clock = ScenarioClock::after(lead);
             self.stage.metrics.begin_at(&self.namespace, self.clock.epoch());
             self.requests.set_clock(self.clock);
             self.pods.set_clock(self.clock);
-            self.pods.settle(&mut self.requests).await?;
+            self.pods.wait_until_converged(&mut self.requests).await?;
         }
         self.permit = None;
         self.wait_until(Time::ZERO).await;
         Ok(())
     }
 
-    /// Makes these changes, and waits until the cluster is what the world says.
+    /// Applies changes, and waits until the cluster matches the world.
     ///
     /// # Errors
-    /// If it does not become so in time.
+    /// If it does not match in time.
     pub(crate) async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
-        // Metrics change at once, whatever else takes longer.
+        // Metrics change first, because other changes take time.
         for change in changes.iter().filter(|change| !change.is_of_workload()) {
             self.stage.metrics.apply(&self.namespace, change);
         }
         self.pods.apply(changes, &mut self.requests).await
     }
 
-    /// The controller has scaled the target.
+    /// Records that the controller has scaled the target.
     pub(crate) fn scaled(&mut self, replicas: i32) {
         self.pods.scaled(replicas);
     }
 
-    /// Does what somebody does to the HPA. Gives the API server's answer.
+    /// Creates, edits or deletes the HPA. Returns the API server's answer.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no answer.
     pub(crate) async fn act(&mut self, act: &Change) -> Result<Option<ApiAnswer>, EngineError> {
         let at = self.now();
         let Some(name) = act.hpa_name().map(Arc::<str>::from) else { return Ok(None) };
@@ -245,7 +245,7 @@ impl Scene {
         Ok(Some(ApiAnswer { at, outcome }))
     }
 
-    /// Creates the HPA as it is given, and reads it as the controller does.
+    /// Creates the HPA from its manifest, and reads it in the version of the controller.
     async fn create_hpa(&self, manifest: &Value) -> Result<Value, Error> {
         let mut manifest = manifest.clone();
         manifest["metadata"]["namespace"] = self.namespace.as_str().into();
@@ -276,14 +276,13 @@ impl Scene {
         Ok(serde_json::to_value(stored).unwrap_or_default())
     }
 
-    /// The names of pods and of the namespace in the cluster, and those that the world has for
-    /// them.
+    /// The names of the pods and the namespace in the cluster, with their names in the world.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pods.names().chain([(self.namespace.as_str(), &*self.called)])
     }
 
-    /// Ends it: the namespace goes, and all that is in it; or, where all of the cluster will go
-    /// soon, only what would go on working there.
+    /// Closes the scenario: deletes its namespace; or, if the cluster is about to be removed, only
+    /// objects that would keep controllers busy.
     pub(crate) async fn close(mut self) {
         self.stage.metrics.close(&self.namespace);
         self.stage.dispatcher.close(&self.namespace);
@@ -308,7 +307,7 @@ impl Scene {
             let _ = hpas.delete(name, &at_once()).await;
         }
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        // A cluster that is gone has no namespaces either.
+        // Leftovers are removed at the end of the run.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;
         self.pods.release().await;
         self.stage.seen.forget(&self.namespace);

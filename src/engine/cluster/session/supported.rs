@@ -1,18 +1,18 @@
-//! Which scenarios a real cluster can play, and why it can't play the others.
+//! The scenarios that real clusters support.
 
-use crate::engine::cluster::workload::Maker;
+use crate::engine::cluster::workload::PodOwner;
 use crate::model::api::{Container, MetricTargetType, PodSpec};
 use crate::model::selector::match_labels;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, ScaleDownOrder};
 
-/// No more pods than this: each of them is an object that somebody has to write.
+/// The limit of pods, because the harness writes the status of each.
 const MOST_PODS: i32 = 200;
 
-/// Why a scenario can't be played on a cluster, if it can't: in a few words, for people.
+/// The reason why real clusters do not support a scenario, if any.
 pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
-    let is_custom = Maker::of(workload) == Maker::Driver;
+    let is_custom = PodOwner::of(workload) == PodOwner::Harness;
     if scenario.has_several_hpas() {
         return Some("several HPAs, whose reconciles can't be told apart".to_owned());
     }
@@ -72,9 +72,8 @@ pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
     too_much.map(str::to_owned)
 }
 
-/// Whether a utilization is wanted of which a container of several pods has no request. The
-/// controller names one of the pods, and whether that is the one it named before decides what it
-/// writes.
+/// Whether a utilization metric applies to several pods whose containers have no request. The
+/// controller names one of these pods in its status, and which one is random.
 fn lacks_a_request(scenario: &Scenario) -> bool {
     let several = scenario.other_pods.iter().filter(|pods| pods.count > 1);
     let specs = several.map(|pods| &*pods.spec).chain([&*scenario.workload.spec]);
