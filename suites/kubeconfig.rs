@@ -282,8 +282,8 @@ impl Place {
         }
     }
 
-    /// A metrics API of somebody else's, which answers: an API server that can't discover all groups
-    /// removes no namespace.
+    /// A metrics API of somebody else's, which answers: an API server that can't discover all
+    /// groups removes no namespace.
     fn create_metrics_server(&self) -> Result<Value, Failed> {
         let port = self.runtime.block_on(serve())?;
         let [service, api] = support::foreign::metrics_server(port);

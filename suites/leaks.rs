@@ -1,5 +1,5 @@
-//! That nothing is left of a control plane, however the one ends who started it, and that what breaks
-//! under a run is no verdict: `cargo test --features e2e --test leaks`.
+//! That nothing is left of a control plane, however the one ends who started it, and that what
+//! breaks under a run is no verdict: `cargo test --features e2e --test leaks`.
 
 mod support;
 
@@ -23,8 +23,8 @@ use support::moments::{self, Moments};
 use support::place::{Place, children, signal};
 use support::trials::{self, Suite};
 
-/// How often the owner of a control plane is killed while it starts, and while scenarios are played,
-/// each time at another moment before the one that is given.
+/// How often the owner of a control plane is killed while it starts, and while scenarios are
+/// played, each time at another moment before the one that is given.
 const KILLS: [(u32, Duration); 2] =
     [(30, Duration::from_millis(3500)), (20, Duration::from_secs(12))];
 

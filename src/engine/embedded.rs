@@ -1,5 +1,5 @@
-//! The embedded control plane: a real control plane of a release, built from upstream's modules and run as
-//! child processes, without containers, images or root permissions.
+//! The embedded control plane: a real control plane of a release, built from upstream's modules and
+//! run as child processes, without containers, images or root permissions.
 //!
 //! This is the interface for interactive use; `cluster` runs scenarios on it.
 

@@ -11,8 +11,8 @@ use crate::model::time::Span;
 pub(crate) const UPSTREAM_USER: &str =
     "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
 
-/// The number of workers of each controller: with fewer workers, concurrent scenarios would wait for
-/// each other.
+/// The number of workers of each controller: with fewer workers, concurrent scenarios would wait
+/// for each other.
 pub(crate) const WORKERS: &str = "100";
 
 /// The configuration of a control plane.

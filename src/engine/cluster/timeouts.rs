@@ -19,8 +19,8 @@ pub(crate) const K3S_READY_TIMEOUT: Duration = Duration::from_secs(180);
 pub(crate) const KIND_READY_TIMEOUT: &str = "3m";
 /// Until the API server serves a new kind of custom resource.
 pub(crate) const CUSTOM_RESOURCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Until the HPA controller has used all metrics APIs after its start. A controller with a long sync
-/// period may need longer; its first reconciles are then a little late.
+/// Until the HPA controller has used all metrics APIs after its start. A controller with a long
+/// sync period may need longer; its first reconciles are then a little late.
 pub(crate) const WARM_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same for a custom controller, which may first have to be compiled.
 pub(crate) const CUSTOM_WARM_UP_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,4 +1,5 @@
-//! The owner of an object in a cluster: a process. A later process can determine whether it is alive.
+//! The owner of an object in a cluster: a process. A later process can determine whether it is
+//! alive.
 
 use std::fs;
 use std::path::Path;
@@ -88,8 +89,8 @@ fn process(pid: u32) -> Option<Process> {
     of_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Fields 3 (state) and 22 (start time) of proc(5). Field 2, the name of the program, may contain any
-/// character, but ends with the last parenthesis.
+/// Fields 3 (state) and 22 (start time) of proc(5). Field 2, the name of the program, may contain
+/// any character, but ends with the last parenthesis.
 fn of_stat(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();

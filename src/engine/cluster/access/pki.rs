@@ -1,5 +1,5 @@
-//! Certificates of a control plane that runs for minutes: its certificate authority, which exists as
-//! long as the cluster, and the certificates that it signs.
+//! Certificates of a control plane that runs for minutes: its certificate authority, which exists
+//! as long as the cluster, and the certificates that it signs.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, Error, ExtendedKeyUsagePurpose,

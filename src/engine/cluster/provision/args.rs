@@ -188,9 +188,10 @@ pub(crate) fn controller_manager_args(
     args
 }
 
-/// The audit policy: it records the writes of the observed users, and their reads of single objects.
-/// Lists and watches do not belong to a reconcile; they are only recorded for a custom controller,
-/// whose requests may be rejected. The harness itself records the queries of the metrics APIs.
+/// The audit policy: it records the writes of the observed users, and their reads of single
+/// objects. Lists and watches do not belong to a reconcile; they are only recorded for a custom
+/// controller, whose requests may be rejected. The harness itself records the queries of the
+/// metrics APIs.
 pub(crate) fn audit_policy(settings: &Settings) -> String {
     let users = &settings.observed;
     let lists = if settings.controller.is_some() { "Metadata" } else { "None" };

@@ -41,8 +41,8 @@ pub(crate) trait Bootstrap {
 
     async fn start_controller_manager(&mut self, settings: &Settings) -> Result<(), StartError>;
 
-    /// Waits until the API server is ready, sets it up, starts the kube-controller-manager, and waits
-    /// until that is healthy.
+    /// Waits until the API server is ready, sets it up, starts the kube-controller-manager, and
+    /// waits until that is healthy.
     async fn bootstrap(
         &mut self,
         admin: &Client,

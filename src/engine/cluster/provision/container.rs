@@ -1,8 +1,8 @@
 //! A container that runs as long as this process holds it.
 //!
-//! Its first process waits for a command that this process executes in the container, and exits with
-//! it: when the connection ends, for whatever reason, Docker closes the input of that command. Docker
-//! then removes the container. A guard removes a container that was created but not started.
+//! Its first process waits for a command that this process executes in the container, and exits
+//! with it: when the connection ends, for whatever reason, Docker closes the input of that command.
+//! Docker then removes the container. A guard removes a container that was created but not started.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -56,7 +56,8 @@ impl std::fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a control plane. Returns also the API server's audit log, if there are observed users.
+    /// Starts a control plane. Returns also the API server's audit log, if there are observed
+    /// users.
     ///
     /// # Errors
     /// If a component exits or is not ready in time, with the last lines of its log.

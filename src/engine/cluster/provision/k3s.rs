@@ -50,7 +50,8 @@ pub(crate) fn usual(version: &str) -> String {
     format!("rancher/k3s:{version}-k3s1")
 }
 
-/// The arguments of k3s. Its API server routes to endpoints if this machine has an address for them.
+/// The arguments of k3s. Its API server routes to endpoints if this machine has an address for
+/// them.
 fn args(settings: &Settings, routes: bool) -> Vec<String> {
     let mut args: Vec<String> = [
         "server",

@@ -26,8 +26,8 @@ const TAIL: u64 = 4096;
 /// they would only collect garbage.
 pub(crate) const GO_ENVIRONMENT: [(&str, &str); 1] = [("GOGC", "200")];
 
-/// Limits a component with little work to half of the cores. On all cores, the Go schedulers of idle
-/// components use a sixth of the CPU time.
+/// Limits a component with little work to half of the cores. On all cores, the Go schedulers of
+/// idle components use a sixth of the CPU time.
 fn gomaxprocs() -> (&'static str, String) {
     let half = available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     ("GOMAXPROCS", half.to_string())

@@ -44,8 +44,8 @@ impl Stage {
         EngineError::Broken { engine: self.name.clone(), why: why.into(), output: String::new() }
     }
 
-    /// Waits until the objects of another scenario can be created without delaying running scenarios.
-    /// The permit is held until they are created.
+    /// Waits until the objects of another scenario can be created without delaying running
+    /// scenarios. The permit is held until they are created.
     pub(crate) async fn turn(&self, length: Time) -> Option<SetupPermit> {
         let turn = self.setup_queue.acquire(length).await;
         let begin = Instant::now();

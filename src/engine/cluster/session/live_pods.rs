@@ -120,8 +120,8 @@ impl RealPods {
         true
     }
 
-    /// Watches the pods and the target's selector until it is dropped. Sets `ready` after the initial
-    /// list, and sends changes of the target to `notes`.
+    /// Watches the pods and the target's selector until it is dropped. Sets `ready` after the
+    /// initial list, and sends changes of the target to `notes`.
     pub(crate) async fn watch(
         &self,
         client: &Client,

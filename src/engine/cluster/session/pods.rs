@@ -1,7 +1,7 @@
 //! The scenario's pods: makes the pods in the cluster match the simulated world.
 //!
-//! The workload's controller creates and deletes pods. This module assigns a simulated pod to each of
-//! them, and writes the status that a kubelet would write.
+//! The workload's controller creates and deletes pods. This module assigns a simulated pod to each
+//! of them, and writes the status that a kubelet would write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

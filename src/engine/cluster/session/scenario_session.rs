@@ -1,7 +1,8 @@
-//! One scenario on a cluster: its namespace, its objects, and the observed requests of its controller.
+//! One scenario on a cluster: its namespace, its objects, and the observed requests of its
+//! controller.
 //!
-//! The cluster follows the simulated world: a real workload creates real pods, and each simulated pod
-//! is assigned to one of them. The assignment changes if the workload's controller deletes a
+//! The cluster follows the simulated world: a real workload creates real pods, and each simulated
+//! pod is assigned to one of them. The assignment changes if the workload's controller deletes a
 //! different pod than the world did.
 
 use crate::engine::cluster::clock::ScenarioClock;

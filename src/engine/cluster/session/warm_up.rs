@@ -1,6 +1,6 @@
-//! The warm-up: a controller that has just started first discovers resource kinds and the versions of
-//! the metrics APIs. This happens with a temporary HPA, so that it does not delay a scenario. The HPA
-//! also shows the sync period of the controller, if that is unknown.
+//! The warm-up: a controller that has just started first discovers resource kinds and the versions
+//! of the metrics APIs. This happens with a temporary HPA, so that it does not delay a scenario.
+//! The HPA also shows the sync period of the controller, if that is unknown.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ const METRICS: [&str; 3] = ["listPodMetrics", "podsMetric", "externalMetric"];
 /// The number of reconciles that the measurement of the sync period takes.
 const RECONCILES: usize = 3;
 
-/// Creates an HPA with a metric of each API, and waits until the controller has queried all of them,
-/// or has exited. A custom controller may query fewer.
+/// Creates an HPA with a metric of each API, and waits until the controller has queried all of
+/// them, or has exited. A custom controller may query fewer.
 ///
 /// # Errors
 /// If the API server rejects a request.
