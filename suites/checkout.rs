@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-/// The line that is changed, and what it becomes: a ratio at the upper edge is beyond it.
+/// The changed line and its replacement: a ratio at the upper edge is outside.
 const LINE: (&str, &str) = ("usageRatio <= (1.0+t.scaleUp)", "usageRatio < (1.0+t.scaleUp)");
 const FILE: &str = "pkg/controller/podautoscaler/replica_calculator.go";
 
@@ -43,14 +43,14 @@ fn module(name: &str, version: &str) -> Result<PathBuf, Failed> {
     Ok(PathBuf::from(folder))
 }
 
-/// Copies a folder. What is there and the same is left as it is.
+/// Copies a folder. Files that exist and are the same stay.
 fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     if !from.is_dir() {
         let text = fs::read(from)?;
         if fs::read(to).is_ok_and(|there| there == text) {
             return Ok(());
         }
-        // Not `fs::copy`: what Go keeps can't be written, and the copy is to be changed.
+        // Not `fs::copy`: Go's files are read-only, and the copy must be writable.
         return Ok(fs::write(to, text)?);
     }
     fs::create_dir_all(to)?;
@@ -106,7 +106,7 @@ impl Checkout {
         Ok(output)
     }
 
-    /// Runs all fixtures on it and gives the objects that are told.
+    /// Runs all fixtures on it, and returns the JSON objects of the output.
     fn suite(&self, code: i32) -> Result<Vec<Value>, Failed> {
         let output = self.run(&["run", "--format", "json"])?;
         assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8(output.stderr)?);

@@ -1,5 +1,5 @@
-//! What the API server makes of HPAs of version v1: the model against upstream's own conversion,
-//! defaulting and validation, for many manifests that nobody wrote, most of them odd.
+//! The API server's processing of HPAs of version v1: the model against upstream's own conversion,
+//! defaulting and validation, for many generated manifests, most of them unusual.
 //!
 //! Needs Go; without it the test is named as ignored, hence a `main` of its own.
 

@@ -124,7 +124,7 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
         let text = format!("tick {} reached {}", words.join(" "), reached.join(" "));
         steps.push((index, text));
     }
-    // An answer comes after so many ticks.
+    // The answers of the API server after each number of ticks.
     steps.sort_by_key(|(ticks, _)| *ticks);
     steps.into_iter().map(|(_, text)| text).collect()
 }
@@ -173,7 +173,7 @@ fn fixtures(wanted: Option<&str>) -> Fixtures {
     let paths = support::fixtures().into_iter();
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
     let scenarios = paths.map(|path| support::load(&path));
-    // The rules are those of the newest release.
+    // The rules belong to the newest release.
     let current = scenarios.filter(|scenario| scenario.unsupported_on(release).is_none());
     let seen = current.map(|scenario| {
         let mut run = free_run(&scenario, release);
@@ -329,7 +329,7 @@ fn check_findings(document: &str, fixtures: &Fixtures) -> Vec<String> {
     problems
 }
 
-/// The code spans of a cell; one that is cut by the split between steps counts, too.
+/// The code spans of a cell, even if the split between steps cuts them.
 fn spans(cell: &str) -> Vec<String> {
     let cell = cell.trim().trim_matches('`');
     if cell.is_empty() {

@@ -21,8 +21,7 @@ use libtest_mimic::Failed;
 use support::place::{Place, signal};
 use support::trials::Suite;
 
-/// What a naive controller has right: it scales as it should where nothing but the ratio and the
-/// limits matters.
+/// The scenarios that a naive controller gets right: where only the ratio and the limits matter.
 const CONFORM: [&str; 6] = [
     "average-value/memory-scales-in-bytes",
     "limits/a-person-cannot-go-above-the-maximum",
@@ -85,7 +84,7 @@ fn naive_command() -> Result<String, Failed> {
     Ok(format!("{} --sync-period {{sync-period}}", program.display()))
 }
 
-/// Plays fixtures, and gives what came of each.
+/// Runs fixtures, and returns their outcomes.
 fn play(ids: &[&str], own: CustomController) -> Result<BTreeMap<String, Outcome>, Failed> {
     let path = |id: &&str| support::repository().join(format!("fixtures/{id}.yaml"));
     let scenarios = ids.iter().map(path).map(|path| support::load(&path)).collect();
@@ -126,7 +125,7 @@ fn naive(_: PathBuf) -> Result<(), Failed> {
         if (&*first.field, &*first.model, &*first.upstream) != (field, "(none)", seen) {
             wrong.push(format!("{id} should diverge by {field}: {first:#?}"));
         }
-        // What a person reads of it.
+        // The report for people.
         let text = report::outcome(outcome, &Setting::default(), 100).unwrap_or_default();
         let text = anstream::adapter::strip_str(&text).to_string();
         let told = [

@@ -1,6 +1,6 @@
-//! The same smoke test for every engine, and what becomes of engines that break.
+//! The same smoke test for every engine, and the handling of failing engines.
 //!
-//! What needs Go is named as ignored where there is none, hence a `main` of its own.
+//! Tests that require Go are reported as ignored without it, hence the `main`.
 
 mod support;
 
@@ -94,7 +94,7 @@ fn run_on(fake: &Fake, limit: Duration) -> Outcome {
     run_one(&a_fixture(), &mut engine, &[])
 }
 
-/// A program that breaks: its script, and parts of what is said of it and of its output.
+/// A failing program: its script, and parts of the message and of its output.
 struct Break {
     name: &'static str,
     script: &'static str,
@@ -152,7 +152,7 @@ fn no_verdict(outcome: Outcome) -> Result<(String, String), Failed> {
     }
 }
 
-/// What Go writes of a panic tells where it was.
+/// Go's message for a panic contains its location.
 fn panics((): ()) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let source = folder.path().join("panics.go");

@@ -101,7 +101,7 @@ impl<C: Fn(&mut Scenario)> Engine for Changed<C> {
     }
 }
 
-/// What is changed in what the model is told, or in what it tells.
+/// The planted change of the model's input or output.
 #[derive(Clone, Copy)]
 struct Bend {
     told: fn(&Scenario, &mut Change),
@@ -266,7 +266,7 @@ fn bent(bend: Bend) -> Result<(), Failed> {
 }
 
 fn small(engine: &(dyn Fn() -> Box<dyn Engine> + Sync), areas: &[Area]) -> Result<(), Failed> {
-    // Half of what is run by default.
+    // Half of the default number of ticks.
     let (summary, found) = run(&plan(50_000, 2, areas), engine);
     let [finding] = found.as_slice() else {
         return Err(format!("{} findings in {} ticks", found.len(), summary.ticks).into());

@@ -45,7 +45,7 @@ impl Package {
     fn test(&self) -> Output {
         let mut command = Command::new(env!("CARGO"));
         command.args(["test", "--offline", "--quiet", "--test", "hpa"]).current_dir(&self.0);
-        // Where the suites are compiled, too: what both use is compiled once.
+        // The target directory of the suites, so that shared dependencies are compiled once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
         command.env("CARGO_TARGET_DIR", target).env("KUBE_LOCKSTEP_ENGINE", "model");
         command.output().expect("cargo can be run")

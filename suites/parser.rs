@@ -17,7 +17,7 @@ fn fixtures() -> &'static [String] {
     })
 }
 
-/// Parses, and checks that what is refused is refused with a place that is in the file.
+/// Parses a text, and checks that problems have positions inside the file.
 fn parse(text: &str) -> Result<(), TestCaseError> {
     let nothing = |_: &str| Err("there is no other file".to_owned());
     match scenario::parse("any.yaml", text, &nothing) {

@@ -101,7 +101,7 @@ fn outcomes(
     Ok(outcomes)
 }
 
-/// The tick at which one of them diverges, and what it says of it.
+/// The tick of the divergence, and its message.
 fn divergence<'a>(outcomes: &'a [Value], id: &str) -> Result<(i64, &'a Value), Failed> {
     let is_it = |it: &&Value| it["id"].as_str().is_some_and(|other| other.contains(id));
     let outcome = outcomes.iter().find(is_it).ok_or_else(|| format!("no {id}: {outcomes:#?}"))?;
@@ -128,7 +128,7 @@ fn otherwise(program: &Path) -> Result<(), Failed> {
     let (tick, what) = divergence(&outcomes, "edited")?;
     assert!(tick > 1, "{what:#}");
     assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
-    // What the API server answers.
+    // The responses of the API server.
     let (tick, what) = divergence(&outcomes, zero)?;
     assert_eq!(tick, 0, "{what:#}");
     assert!(what.to_string().contains("minReplicas"), "{what:#}");

@@ -1,5 +1,5 @@
-//! What changes between releases: each row of the model's table is seen in some fixture by what
-//! upstream did, each change that upstream shows has a row, and the documents say the same.
+//! Changes between releases: each row of the model's table is seen in a fixture by upstream's
+//! behaviour, each change of upstream's behaviour has a row, and the documents agree.
 
 mod support;
 
@@ -97,7 +97,7 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
             if changed.rows.is_empty() {
                 unexplained.push(format!("{} {from} -> {to}: {:?}", scenario.id, changed.first));
             }
-            // Also those that only show later, after what another row brought.
+            // Includes differences that appear later, after the effect of another row.
             seen.extend(changed.rows.iter().chain(&changed.also).map(|row| row.what));
         }
     }
@@ -110,7 +110,7 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
     assert!(lost.is_empty(), "seen after all: {lost:#?}");
 }
 
-/// To write it anew: `UPDATE_DOCS=1 cargo test --test releases`.
+/// To update it: `UPDATE_DOCS=1 cargo test --test releases`.
 #[test]
 fn the_table_in_the_docs_is_up_to_date() {
     let path = support::repository().join("docs/releases.md");

@@ -1,4 +1,4 @@
-//! What users see of a run: each report from the same hand-made events, as snapshots.
+//! The reports of a run: each report of the same constructed events, as snapshots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -275,7 +275,7 @@ fn text_explains_the_choice_of_engine_and_lists_everything_if_verbose() {
     insta::assert_snapshot!(text(&events(outcomes, &[], Some(note)), layout));
 }
 
-/// What is the same for every scenario is told once; another failure is another one.
+/// A failure that all scenarios share is reported once; other failures are reported separately.
 #[test]
 fn text_reports_a_repeated_failure_once() {
     let failed = |id: &str, why: &str| {

@@ -135,7 +135,7 @@ fn each_fixture_links_its_upstream_source() {
     }
 }
 
-/// But for edits, which may be what upstream refuses: there the schema warns, and rightly.
+/// Except for edits, which upstream may reject: there the schema warns, rightly.
 #[test]
 fn each_valid_fixture_is_valid_by_the_schema() {
     let validator = validator();
@@ -156,7 +156,7 @@ fn invalid_fixtures_are_invalid_by_the_schema_if_it_covers_them() {
     let validator = validator();
     let mut accepted = BTreeSet::new();
     for path in invalid() {
-        // What is no YAML, or several documents, no schema is ever asked about.
+        // The schema is not used for invalid YAML, or for several documents.
         let Ok(value) = serde_yaml::from_str::<Value>(&read(&path)) else { continue };
         if validator.is_valid(&value) {
             accepted.insert(path.file_stem().expect("a name").to_string_lossy().into_owned());

@@ -18,8 +18,9 @@ use serde_json::Value;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Some fixtures. Of every fifth, the model is told another tolerance than upstream had when its
-/// trace was recorded: it diverges wherever that matters. Every seventh has no trace that fits.
+/// Some fixtures. For every fifth, the model has another tolerance than upstream had when its trace
+/// was recorded, so that it diverges where the tolerance matters. Every seventh has no matching
+/// trace.
 static SCENARIOS: LazyLock<Vec<Arc<Scenario>>> = LazyLock::new(|| {
     let areas = ["/tolerance/", "/limits/", "/behavior/", "/edits/", "/external-metric/"];
     let mut scenarios: Vec<Arc<Scenario>> = support::fixtures()
@@ -52,7 +53,7 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
     String::from_utf8(report.into_inner()).expect("text")
 }
 
-/// What is told, but for how long it took.
+/// The output, without durations.
 fn without_times(text: &str) -> Vec<Value> {
     let lines = text.lines().map(|line| {
         let mut value: Value = serde_json::from_str(line).expect("JSON");
@@ -75,7 +76,7 @@ fn parts(texts: &[String]) -> Vec<Part> {
     numbered.map(read).collect()
 }
 
-/// What parts say together.
+/// The merged result of the parts.
 fn merged(texts: &[String]) -> String {
     let (events, _) = merge(parts(texts), None, VERSION).expect("they fit");
     let mut report = Json::new(Vec::new());

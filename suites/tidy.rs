@@ -31,7 +31,7 @@ const fn module(
     Module { name, purpose, may_use }
 }
 
-/// The modules, each below those that may use it.
+/// The modules; each one follows the modules that it may use.
 const MODULES: &[Module] = &[
     module("model", "the reference model of the HPA: pure, deterministic, fast", &[]),
     module("scenario", "scenario files: parsing, validation, writing", &["model", "compare"]),
@@ -89,7 +89,7 @@ const KNOWN_TUPLE_PARAMETERS: &[&str] = &[
 /// real clusters in a cycle. An entry that is no longer needed fails the test.
 const KNOWN_CYCLES: &[&str] = &[];
 
-/// What the pure half must not even name.
+/// Names that the pure half must not contain.
 const IMPURE: &[&str] =
     &["std::fs", "std::net", "std::process", "std::env", "SystemTime", "Instant::now", "tokio"];
 const PURE: &[&str] = &["model", "scenario", "world", "trace", "compare", "expect", "fuzz"];
@@ -327,7 +327,7 @@ fn functions() -> Vec<Function> {
     found
 }
 
-/// Fails if what was found is not exactly what is known.
+/// Fails unless the findings are exactly the known ones.
 fn assert_only_known(found: &[(&Function, String)], known: &[&str]) {
     let mut known = known.to_vec();
     let mut wrong = Vec::new();
@@ -416,7 +416,7 @@ fn links_in_the_documents_have_targets() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The rights in the docs are those with which the tests on clusters run.
+/// The documented rights are the rights of the tests on clusters.
 #[test]
 fn the_permissions_in_the_docs_match_the_tests() {
     let read = |path: &str| {

@@ -662,15 +662,16 @@ pub struct Pod {
 }
 
 /// `status.phase` of a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "Phase")]
 pub enum PodPhase {
     /// Not all containers have started.
     Pending,
     /// At least one container runs.
     Running,
-    /// All containers ended well.
+    /// All containers have succeeded.
     Succeeded,
-    /// All containers ended, at least one badly.
+    /// All containers have ended, and at least one has failed.
     Failed,
     /// The kubelet can't be reached.
     Unknown,

@@ -1,5 +1,5 @@
-//! The events of a scenario's timeline, and the actions that they perform: their types, their form
-//! in scenario files, and what else must be known of an action.
+//! The events of a scenario's timeline and their actions: types, form in scenario files, and static
+//! properties.
 //!
 //! A new action is a variant of [`Action`] with its place in [`Action::scope`] and
 //! [`Action::can_end`]. Beside this file, only the world and the engines act on it.

@@ -1,7 +1,8 @@
 //! From a tree with positions to typed structs, by serde.
 //!
-//! Each error gets the position of the innermost node it arose at. Serde stops at the first error,
-//! so a file with a misspelt field shows that one alone; what lowering finds is shown all at once.
+//! Each error has the position of the innermost node that caused it. Serde stops at the first
+//! error, so a file with a misspelt field has only this one; the problems that `resolve` finds are
+//! reported together.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -16,10 +17,10 @@ use super::error::{Problem, elsewhere, suggest};
 use super::forms::FormCheck;
 use super::node::{Key, Kind, Node, Scalar, shorten};
 
-/// What is expected of `hpa`.
+/// The expected form of `hpa`.
 pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
 
-/// What is expected of `metricMissing`.
+/// The expected form of `metricMissing`.
 const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
 
 /// How `null` is taken.
@@ -31,19 +32,19 @@ pub(super) enum Nulls {
     Absent,
 }
 
-/// A decoded value, with the texts in it that were malformed. Each of those has a harmless value.
+/// A decoded value and the malformed texts in it, which were replaced by valid values.
 pub(super) struct Decoded<T> {
     pub(super) value: T,
     pub(super) malformed: Vec<Problem>,
 }
 
-/// Reads a tree as a type.
+/// Decodes a tree, and continues after malformed texts.
 pub(super) fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Problem> {
     let Decoded { value, malformed } = decode_all(node, nulls)?;
     malformed.into_iter().next().map_or(Ok(value), Err)
 }
 
-/// Reads a tree as a type, and goes on after malformed texts.
+/// Decodes a tree, and continues after malformed texts.
 pub(super) fn decode_all<T: DeserializeOwned>(
     node: &Node,
     nulls: Nulls,
@@ -155,7 +156,7 @@ impl Fault {
     }
 }
 
-/// What serde expects, in words of the file.
+/// Serde's expectation, in terms of the file.
 fn in_words(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
@@ -169,8 +170,8 @@ fn in_words(expected: &dyn Expected) -> String {
     }
 }
 
-/// What text may have meant where a number belongs. Percents are whole numbers in the Kubernetes
-/// API; what is a fraction here is never one of 100.
+/// The probable meaning of text in place of a number. Percentages are whole numbers in the
+/// Kubernetes API; fractions are never percentages here.
 fn number_hint(text: &str, whole: bool) -> Option<String> {
     let number = text.trim();
     let Some(percent) = number.strip_suffix('%').map(str::trim_end) else {
@@ -188,7 +189,8 @@ pub(super) fn fraction(percent: &str) -> Option<String> {
     Some(fraction.trim_end_matches('0').trim_end_matches('.').to_owned())
 }
 
-/// What another shape may have meant: a scalar for the map that it belongs in, one for many.
+/// The probable meaning of another shape: a scalar for the map that it belongs in, one element for
+/// a list.
 fn shape_hint(expected: &str, node: &Node) -> Option<String> {
     let Some(scalar) = node.scalar() else {
         if expected.starts_with("a set of pods") && node.entry("metric").is_some() {
@@ -455,7 +457,7 @@ impl<'n> MapAccess<'n> for Entries<'n> {
     }
 }
 
-/// A word that stands for a variant without content.
+/// The name of a variant without content.
 struct Word<'n>(&'n str);
 
 impl<'n> EnumAccess<'n> for Word<'n> {

@@ -2,7 +2,7 @@
 
 use crate::model::time::Span;
 
-/// The age of the first pods, unless the scenario says otherwise.
+/// The default age of the initial pods.
 pub(super) const AGE: Span = Span::from_mins(60);
 
 /// The name of the only container, if the scenario names none.

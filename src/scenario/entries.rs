@@ -34,7 +34,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
 }
 
 impl<'de, V: Deserialize<'de>> Entries<V> {
-    /// Reads a map; `expected` says what of.
+    /// Reads a map; `expected` describes it for messages.
     pub(super) fn read<D: Deserializer<'de>>(
         deserializer: D,
         expected: &'static str,

@@ -1,4 +1,4 @@
-//! What is wrong with a file: where, what, and what was probably meant.
+//! The problems of a file: position, description, and probable meaning.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Error {
     /// The file as the user named it.
     pub path: String,
-    /// What is wrong, sorted by position. Never empty.
+    /// The problems, sorted by position. Never empty.
     pub problems: Vec<Problem>,
 }
 
@@ -20,13 +20,13 @@ pub struct Problem {
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong and what was expected.
+    /// The problem and the expectation.
     pub what: String,
-    /// What to do about it.
+    /// The solution.
     pub hint: Option<String>,
 }
 
-/// One `file:line:column: what` a problem, its hint indented below.
+/// One line `file:line:column: what` for each problem, with its hint indented below.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
@@ -45,7 +45,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// "did you mean", or else what there is to choose from.
+/// "did you mean", or else the possible values.
 pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();
     let meant = SYNONYMS.iter().find(|(word, meant)| *word == typed && known.contains(meant));
@@ -72,7 +72,7 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("deployment", "workload"),
 ];
 
-/// The known word that was probably meant, if one is near enough.
+/// The most similar known word, if there is one.
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());

@@ -52,9 +52,9 @@ pub use self::resolved::Scenario;
 pub use self::schema::schema;
 use crate::compare::Known;
 
-/// Reads a scenario. `path` is the file as the user named it; it stands in messages, and is the id
-/// until the caller sets a better one. `read` reads the manifest that `hpa.file` names, by a path
-/// that is relative to the scenario's folder.
+/// Reads a scenario. `path` is the file as the user named it, for messages; it is also the id until
+/// the caller sets a better one. `read` reads the manifest of `hpa.file`, by a path relative to the
+/// scenario's folder.
 ///
 /// # Errors
 /// Everything that is wrong with the file, with line and column.

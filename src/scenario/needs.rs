@@ -35,7 +35,7 @@ impl Scenario {
     pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
         let mut gates = rules.default_gates();
         for (name, on) in &self.gate_overrides {
-            // What can't be set is told by `lacking`, and the scenario not run.
+            // `lacking` reports flags that can't be set, and the scenario is not run.
             let _ = gates.set(name, *on);
         }
         gates
@@ -47,7 +47,7 @@ impl Scenario {
         let rules = Rules::of(release);
         let mut gates = rules.default_gates();
         let unknown = |(name, on): (&String, &bool)| match gates.set(name, *on) {
-            // The controller does not look at those that depend on others.
+            // The controller does not read dependent gates.
             Err(GateError::Unknown(_)) if Dependent::of(release).any(|it| it.name == name) => None,
             result => result.err(),
         };

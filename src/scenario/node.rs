@@ -9,11 +9,11 @@ pub(super) struct Node {
     pub(super) line: usize,
     /// Column, from 1.
     pub(super) column: usize,
-    /// What it is.
+    /// The value.
     pub(super) kind: Kind,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     /// Text; a plain (unquoted) one may stand for a number and the like.
@@ -51,7 +51,7 @@ pub(super) enum Scalar<'a> {
 }
 
 impl Node {
-    /// What a scalar stands for; None for lists and maps.
+    /// The value of a scalar; None for lists and maps.
     pub(super) fn scalar(&self) -> Option<Scalar<'_>> {
         match &self.kind {
             Kind::Scalar { text, plain: true } => Some(resolve(text)),
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// What it is, for messages.
+    /// A description for messages.
     pub(super) fn describe(&self) -> String {
         match self.scalar() {
             Some(Scalar::Null) => "nothing".to_owned(),
@@ -139,7 +139,7 @@ pub(super) fn shorten(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// What a plain scalar stands for in YAML 1.2's core schema.
+/// The value of a plain scalar in YAML 1.2's core schema.
 pub(super) fn resolve(text: &str) -> Scalar<'_> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,

@@ -20,7 +20,7 @@ use super::metrics::{Metrics, is_default};
 use super::releases::ReleaseRange;
 use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
 use super::workload::{Container, ScaleDownOrder, Startup};
-use crate::model::api::Requests;
+use crate::model::api::{PodPhase, Requests};
 use crate::model::flags::Gate;
 use crate::model::rules::{Dependent, Release};
 use crate::model::time::{Span, Time};
@@ -275,7 +275,7 @@ pub(super) struct OtherPods {
     pub(super) usage: Requests,
     /// Their phase. Default Running.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) phase: Option<Phase>,
+    pub(super) phase: Option<PodPhase>,
     /// Their condition Ready. Default: True if they are Running, absent if they are Pending,
     /// otherwise False.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,21 +292,6 @@ pub(super) struct OtherPods {
     pub(super) age: Option<Span>,
 }
 
-/// `status.phase` of a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(super) enum Phase {
-    /// Its containers have not started.
-    Pending,
-    /// They run.
-    Running,
-    /// They ended well.
-    Succeeded,
-    /// One ended badly.
-    Failed,
-    /// The kubelet can't be reached.
-    Unknown,
-}
-
 /// The condition Ready of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "\"True\", \"False\", Unknown or Absent, the first two in quotes")]
@@ -315,7 +300,7 @@ pub(super) enum Readiness {
     True,
     /// It is not.
     False,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
     /// It has no such condition.
     Absent,

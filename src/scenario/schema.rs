@@ -67,7 +67,7 @@ pub fn schema() -> Value {
             NoNulls.transform(schema);
         }
     }
-    // What it is comes first, the types last.
+    // The title and description precede the types.
     for name in ["description", "title", "$id", "$schema"] {
         if let Some(value) = fields.shift_remove(name) {
             fields.shift_insert(0, name.to_owned(), value);
@@ -79,7 +79,7 @@ pub fn schema() -> Value {
     value
 }
 
-/// A default that is null says nothing.
+/// Removes defaults that are null.
 #[derive(Clone)]
 struct NoDefaults;
 

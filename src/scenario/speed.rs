@@ -4,7 +4,7 @@
 //! how pods come up, signals, the timeline. What happens is then the same, sooner. Expectations are
 //! left out: they are of the scenario as it was written, and hold in virtual time.
 //!
-//! What the API keeps in whole seconds must stay so; a scenario of which that can't be is refused.
+//! Durations that the API stores in whole seconds must stay so; other scenarios are rejected.
 
 use std::num::NonZero;
 use std::ops::RangeInclusive;

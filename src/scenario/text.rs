@@ -201,7 +201,7 @@ macro_rules! text_only {
 
 pub(super) use text_only;
 
-/// A form whose texts are among those of another form, with the same schema.
+/// A form that accepts a subset of another form's texts, with the same schema.
 macro_rules! narrower_form {
     ($(#[$doc:meta])* $name:ident: $value:ty = $base:ident, $id:literal,
      expected $expected:expr, or_map $or_map:literal, fallback $fallback:literal, $read:expr) => {
@@ -263,7 +263,7 @@ fn span(text: &str) -> Result<Span, Malformed> {
         Ok(span) if span >= Span::ZERO => Ok(span),
         Ok(_) => Err(malformed(format!("expected a duration, found {text}: it is negative"))),
         Err(SpanError::NoUnit) => {
-            // The number may end in one that has no unit: 1m30.
+            // The last number may lack its unit: 1m30.
             let hint = format!("a unit is missing: did you mean {text}s?");
             Err(malformed(format!("expected a duration, found {text}")).hint(hint))
         }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::defaults::{AGE, APP};
 use super::expectation::{AtMost, Between, Expect};
 use super::raw::{
-    AnyManifest, Controller, Flags, InitContainer, OtherPods, OtherTarget, Phase, PodResources,
-    Readiness, RestartPolicy, ScenarioFile, Workload,
+    AnyManifest, Controller, Flags, InitContainer, OtherPods, OtherTarget, PodResources, Readiness,
+    RestartPolicy, ScenarioFile, Workload,
 };
 use super::resolved::{self, Container, Expectation, Scenario, When};
 use crate::model::api;
@@ -70,13 +70,7 @@ fn other_pods(pods: &resolved::OtherPods) -> OtherPods {
         container: (&*container.name != APP).then(|| container.name.to_string()),
         requests: container.requests,
         usage: usage.cloned().collect(),
-        phase: match pods.phase {
-            api::PodPhase::Running => None,
-            api::PodPhase::Pending => Some(Phase::Pending),
-            api::PodPhase::Succeeded => Some(Phase::Succeeded),
-            api::PodPhase::Failed => Some(Phase::Failed),
-            api::PodPhase::Unknown => Some(Phase::Unknown),
-        },
+        phase: (pods.phase != running).then_some(pods.phase),
         ready: match pods.ready {
             Some(api::ConditionStatus::True) if pods.phase == running => None,
             Some(api::ConditionStatus::True) => Some(Readiness::True),

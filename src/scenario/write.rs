@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::node::{Scalar, resolve};
 
-/// What is longer than this, indentation included, is not written on one line.
+/// Longer values, indentation included, are not written on one line.
 const WIDTH: usize = 96;
 
 /// The whole document.
@@ -70,7 +70,7 @@ fn item(value: &Value, indent: usize, out: &mut String) {
     for (name, value) in fields {
         member(name, value, indent + 2, &mut block);
     }
-    // The first field stands behind the dash.
+    // The first field follows the dash.
     out.push_str(&" ".repeat(indent));
     out.push_str("- ");
     out.push_str(block.trim_start());

@@ -1,7 +1,7 @@
 //! YAML text into trees with positions. The only file that knows the YAML library.
 //!
-//! Deliberately less than YAML has: no merge keys, no tags, one string for each key, and neither
-//! deep nor exploding documents. Scenarios are meant to be read.
+//! Deliberately absent from YAML: merge keys, tags, several spellings of a key, and deep or
+//! exploding documents. Scenarios are written for readers.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::node::{Key, Kind, Node};
 
 /// Deeper nesting than this is a mistake, and would cost stack.
 const MAX_DEPTH: usize = 64;
-/// Aliases repeat what they stand for; this bounds what becomes of them.
+/// Aliases repeat their nodes; this limits the result.
 const MAX_NODES: usize = 1_000_000;
 
 /// Reads all documents of a text.

@@ -1,4 +1,4 @@
-//! Engines: programs in place of upstream's, its first build, and what is left of them at the end.
+//! Engines: external programs, the first build of upstream's, and the cleanup at the end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn a_built_engine_requires_no_go() {
         command.env("KUBE_LOCKSTEP_CACHE", cache.path()).env("PATH", path);
         command.assert()
     };
-    // Without Go and without an engine, recorded traces are what is left, and that is said.
+    // Without Go and without a built engine, recorded traces are used, with a note.
     let shown = stdout(&run(text(empty.path())).code(3));
     assert!(
         shown.contains("note: using recorded traces, because upstream can't run here: Go is not")
@@ -205,7 +205,7 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command can be started");
-    // What was told was counted.
+    // The reported scenarios were counted.
     let out = BufReader::new(child.stdout.take().expect("its output is a pipe"));
     let mut lines = out.lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("replay: ")), "the first scenario is told");

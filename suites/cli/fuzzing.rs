@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{IDLE, json, kube_lockstep, program, stderr, stdout, support, text};
 
-/// Names and contents of what was saved.
+/// Names and contents of the saved files.
 fn saved(folder: &Path) -> Vec<(String, String)> {
     let files = fs::read_dir(folder).expect("a folder can be listed");
     let mut files: Vec<_> = files
@@ -95,7 +95,7 @@ fn an_engine_that_cannot_run_ends_the_run_with_3() {
     assert!(!save.exists(), "nothing was found");
 }
 
-/// The signal comes while further scenarios run, long before the first finding is shrunk.
+/// The signal arrives while further scenarios run, long before the first finding is shrunk.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_saves_its_findings() {

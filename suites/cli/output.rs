@@ -1,4 +1,4 @@
-//! What is written where: JSON, colours, widths, and readers that have seen enough.
+//! The streams of the output: JSON, colours, widths, and readers that close the pipe.
 
 use kube_lockstep::model::rules::Release;
 
@@ -63,7 +63,7 @@ fn colours_can_be_forced_and_disabled() {
     assert!(!run(&[], true));
 }
 
-/// Starts the command with a standard output that nobody reads.
+/// Starts the command with a closed standard output.
 fn with_closed_output(arguments: &[&str]) -> std::process::Output {
     use std::process::Stdio;
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))

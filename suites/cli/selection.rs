@@ -1,4 +1,4 @@
-//! Which scenarios are meant: by id, by folder, by path or by glob.
+//! The selection of scenarios: by id, by folder, by path or by glob.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn folders_are_named_by_id_or_by_path() {
     for name in ["./fixtures/tolerance", text(&absolute)] {
         assert_eq!(ids(&[name], here), all, "{name}");
     }
-    // Also of those inside the program.
+    // Includes the scenarios inside the program.
     let (elsewhere, file) = folder("");
     assert_eq!(ids(&["fixtures/tolerance"], elsewhere.path()), all);
     // Scenarios that are no fixtures go by their paths.

@@ -54,7 +54,8 @@ fn merged_shards_keep_the_details_of_divergences() {
     let [one, two, three] = files.each_ref().map(String::as_str);
     let whole = kube_lockstep(&run).assert().code(1);
     let merged = merge(&[three, one, two]).assert().code(1);
-    // Text differs only in what the engine did around a divergence, which is no part of a result.
+    // The texts differ only in the engine's actions around a divergence, which are not part of a
+    // result.
     let plain = |assert: &Assert| {
         let text = stdout(assert);
         let lines = text.lines().filter(|line| line.starts_with(char::is_alphabetic));
@@ -97,7 +98,7 @@ fn missing_or_truncated_parts_are_never_a_success() {
     assert!(shown.contains(&told), "{shown}");
     fs::write(&cut, "").expect("a file can be written");
     merge(&[text(&cut)]).assert().code(3);
-    // More machines than scenarios: what has nothing to do has done it.
+    // More machines than scenarios: a machine without scenarios succeeds.
     let (_, idle) = kept(
         folder.path(),
         "idle.json",

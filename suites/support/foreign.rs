@@ -1,4 +1,4 @@
-//! The metrics API that clusters mostly have, as somebody else's.
+//! A typical metrics API of a cluster, as one that belongs to others.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Moments at which somebody is killed: others in each run, by a seed that is told.
+//! The times at which processes are killed: different in each run, from a reported seed.
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,14 +15,14 @@ const SEED: &str = "KUBE_LOCKSTEP_KILLS_SEED";
 pub struct Moments(ChaCha8Rng);
 
 impl Moments {
-    /// Those of the seed that is given, or else of one that was not there before.
+    /// The times of the given seed, or of a new one.
     pub fn of(test: &str) -> Moments {
         let given = std::env::var(SEED).ok().map(|it| it.parse().expect("the seed is a number"));
         let seed = given.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::from(now.subsec_nanos())
         });
-        // Nobody reads it: nothing to be done about it.
+        // The output is closed: nothing to do.
         drop(writeln!(std::io::stderr(), "{test}: the same moments again: {SEED}={seed}"));
         Moments(ChaCha8Rng::seed_from_u64(seed))
     }

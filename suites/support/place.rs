@@ -1,4 +1,4 @@
-//! A folder for what is temporary, by which all that a command starts can be found.
+//! A folder for temporary files, by which all processes of a command can be found.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Place {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = entries.filter_map(|entry| {
             let read = |name: &str| {
-                // It may be somebody else's.
+                // It may belong to another process.
                 let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
                 String::from_utf8_lossy(&bytes).replace('\0', " ")
             };

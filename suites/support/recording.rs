@@ -15,7 +15,7 @@ use similar::TextDiff;
 /// The environment variable by which `ci/record` has traces recorded instead of compared.
 pub const RECORD: &str = "KUBE_LOCKSTEP_RECORD";
 
-/// What is done about a trace that is not as recorded.
+/// The handling of a trace that differs from the recorded one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// The test fails.
@@ -25,7 +25,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As the environment says.
+    /// According to the environment.
     pub fn get() -> Mode {
         if std::env::var_os(RECORD).is_some() { Mode::Record } else { Mode::Compare }
     }

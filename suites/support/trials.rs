@@ -222,6 +222,6 @@ pub fn releases(variable: &str) -> Releases {
 
 /// Writes a line to standard error.
 pub fn say(suite: &str, line: &str) {
-    // If nobody reads it, there is nothing to be done about it.
+    // If the output is closed, there is nothing to do.
     drop(writeln!(std::io::stderr(), "{suite}: {line}"));
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::imports::Sources;
 
-/// What each part of a folder uses of the other parts of the same folder. A part is a file, or a
-/// folder with all below it; the file `mod.rs` of the folder itself is the part `mod`.
+/// The parts of a folder and the other parts of the same folder that they use. A part is a file, or
+/// a folder with everything below it; the file `mod.rs` of the folder itself is the part `mod`.
 pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The graph of each folder, by its path. Re-exports count as uses of the module that defines the
-/// name, by those who use it.
+/// The graph of each folder, by its path. The use of a re-exported name counts as a use of the
+/// module that defines it.
 pub(crate) fn graphs(sources: &Sources) -> BTreeMap<String, Graph> {
     let mut graphs: BTreeMap<String, Graph> = BTreeMap::new();
     for source in &sources.0 {

@@ -39,7 +39,7 @@ pub(crate) struct Use {
 pub(crate) struct Sources(pub(crate) Vec<Source>);
 
 impl Sources {
-    /// Reads all sources below a folder, without those that are compiled for tests only.
+    /// Reads all sources below a folder, except those that are compiled for tests only.
     pub(crate) fn read(root: &Path) -> Sources {
         let mut sources = Vec::new();
         read_module(root, Vec::new(), &root.join("lib.rs"), &mut sources);

@@ -1,4 +1,4 @@
-//! Where something stands in the file, and what is wrong there.
+//! A position in the file, for problems.
 
 use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node};
@@ -80,10 +80,10 @@ impl<'n> At<'n> {
     }
 }
 
-/// What was found wrong so far.
+/// The problems found so far.
 pub(super) struct Problems {
     list: Vec<Problem>,
-    /// The number of malformed texts, which come first.
+    /// The number of malformed texts, which precede the others.
     malformed: usize,
 }
 
@@ -107,7 +107,7 @@ impl Problems {
         self.add(at.problem(what, None));
     }
 
-    /// Something wrong, and what to do about it.
+    /// A problem with a hint.
     pub(super) fn hint(&mut self, at: At<'_>, what: impl Into<String>, hint: impl Into<String>) {
         self.add(at.problem(what, Some(hint.into())));
     }
@@ -123,7 +123,7 @@ impl Problems {
         }
     }
 
-    /// The problems, sorted by place; those of another file last.
+    /// The problems, sorted by position; problems in other files are last.
     pub(super) fn into_result(mut self) -> Result<(), Vec<Problem>> {
         if self.list.is_empty() {
             return Ok(());

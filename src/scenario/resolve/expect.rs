@@ -1,4 +1,4 @@
-//! What the author expects.
+//! Resolves the expectations.
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
@@ -11,14 +11,14 @@ use crate::scenario::resolved::{Expectation, Expected, NumberRange, When};
 
 /// The conditions that the HPA controller sets.
 const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"];
-/// What says when something is expected.
+/// The fields for the time of an expectation.
 const WHENS: [&str; 6] = ["tick", "at", "always", "never", "within", "atMost"];
-/// What says what is expected.
+/// The fields for expected values.
 const WHATS: [&str; 7] =
     ["replicas", "desiredReplicas", "currentReplicas", "conditions", "events", "rescaled", "error"];
 
-/// More reconciles than this there can't be: those of the period, and those that edits and
-/// restarts cause.
+/// An upper bound on the number of reconciles: one per period, and those caused by edits and
+/// restarts.
 pub(super) fn most_ticks(file: &ScenarioFile, until: Time, period: Span) -> Option<usize> {
     let periods = until.since_start().0.checked_div(period.0)?;
     let of_one = usize::try_from(periods).ok()? + 1 + file.timeline.len();

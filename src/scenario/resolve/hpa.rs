@@ -22,13 +22,13 @@ use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Autoscaler, OtherTarget};
 use crate::scenario::yaml;
 
-/// What the scenario takes from the manifest.
+/// The data of an HPA from its manifest.
 struct Hpa {
     namespace: Arc<str>,
     name: Arc<str>,
     /// As the API server is given it. None: it is invalid.
     autoscaler: Option<Autoscaler>,
-    /// What the reader should know of it.
+    /// Notes for the reader.
     note: Option<String>,
     target: Target,
     /// The target among all of the scenario's.
@@ -42,7 +42,7 @@ struct Hpa {
 #[derive(Default)]
 pub(super) struct Hpas {
     list: Vec<Hpa>,
-    /// Where each stands: its position in the file.
+    /// The position of each in the file.
     places: Vec<Problem>,
 }
 
@@ -127,7 +127,7 @@ impl Hpas {
         }
     }
 
-    /// The HPA of that name, which somebody speaks of.
+    /// The HPA with this name.
     pub(super) fn named(
         &self,
         name: &str,
@@ -168,7 +168,7 @@ impl Hpas {
         self.list.first().map(|hpa| hpa.namespace.clone()).unwrap_or_default()
     }
 
-    /// What the reader should know of them.
+    /// Notes for the reader.
     pub(super) fn notes(&self) -> Vec<String> {
         self.list.iter().filter_map(|hpa| hpa.note.clone()).collect()
     }
@@ -257,12 +257,12 @@ fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Opti
     found.pop()
 }
 
-/// Whether it is what `kubectl get` writes of several objects.
+/// Returns true for the list format of `kubectl get` for several objects.
 fn is_list(node: &Node) -> bool {
     node.entry("kind").is_some_and(|(_, kind)| kind.to_json() == "List")
 }
 
-/// The objects of a document: those of a list, or itself.
+/// The objects of a document: the items of a list, or the document itself.
 fn objects(document: Node) -> Vec<Node> {
     if !is_list(&document) {
         return vec![document];
@@ -424,7 +424,7 @@ fn decoded(
     api_version: &str,
     problems: &mut Problems,
 ) -> Option<Autoscaler> {
-    // The tree knows the place of what can't be read.
+    // The tree has the position of invalid values.
     let wrong = match at.key("spec").node() {
         Some(node) if has_the_fields_of_v2(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
         _ => None,
@@ -441,7 +441,7 @@ fn decoded(
     decoded.ok()
 }
 
-/// What the API server would refuse, in its words. The metrics, if it refuses nothing.
+/// Validates the HPA as the API server does, with its messages. Returns the metrics if it is valid.
 fn valid(
     at: At<'_>,
     hpa: &Autoscaler,

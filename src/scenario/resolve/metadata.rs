@@ -1,4 +1,5 @@
-//! The HPA's metadata: what an API server refuses, or would do more with than is played here.
+//! The HPA's metadata: fields that an API server rejects, or that have effects that are not
+//! simulated.
 //!
 //! The model admits specs only; so whatever else could be refused is refused with the scenario.
 
@@ -71,7 +72,7 @@ fn refuse(field: &str, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// Whether an API server takes it and goes on as if it were not there.
+/// Returns true for fields that an API server accepts and ignores.
 fn harmless(field: &str, value: &Value) -> bool {
     match (field, value) {
         (_, Value::Null) => true,
@@ -95,7 +96,7 @@ fn texts(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
     }
     for (key, _) in metadata.annotations.iter().flat_map(|annotations| &annotations.0) {
         let at = at.key("annotations").key(key);
-        // Upstream lets the letters of annotations be upper case, also those of the prefix.
+        // Upstream allows upper case letters in annotation keys, even in the prefix.
         for error in is_label_key(&key.to_lowercase()).into_iter().take(1) {
             problems.plain(at, format!("`{key}` is not a valid key for an annotation: {error}"));
         }

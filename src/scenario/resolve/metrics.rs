@@ -1,4 +1,4 @@
-//! Checks what the metrics APIs answer, and leaves out of it what is so by default.
+//! Checks the responses of the metrics APIs, and removes defaults.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::scenario::resolved::{
     DescribedObject, Exception, Metrics, ObjectMetric, Point, ResourceUsage, Signal, UsageSource,
 };
 
-/// What all parts of the metrics are checked against.
+/// The common context of all parts of the metrics.
 struct Context<'f> {
     workload: &'f Workload,
     reach: Option<Reach>,
@@ -110,7 +110,7 @@ impl Context<'_> {
     }
 }
 
-/// What to say of a number of fields of which there must be exactly one.
+/// The message for fields of which exactly one must be set.
 fn one_of(names: &[&str], given: &[&str]) -> String {
     let (last, others) = names.split_last().unwrap_or((&"", &[]));
     let found = match given {

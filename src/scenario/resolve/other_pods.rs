@@ -8,10 +8,10 @@ use super::values::resource;
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::selector::is_dns1123_subdomain;
 use crate::scenario::defaults::{AGE, APP};
-use crate::scenario::raw::{self, Phase, Readiness, ScenarioFile};
+use crate::scenario::raw::{self, Readiness, ScenarioFile};
 use crate::scenario::resolved::{Container, OtherPods};
 
-/// More of one kind than this say nothing that fewer don't.
+/// More identical pods are of no use.
 const MOST: u32 = 1000;
 
 pub(super) fn resolve(
@@ -60,13 +60,7 @@ fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods
     let usage = typed.usage.iter().map(|(name, amount)| (name.clone(), amount.clone()));
     let metrics = ContainerMetrics { name: container.name.clone(), usage: usage.collect() };
     let metrics = (!metrics.usage.is_empty()).then_some(metrics);
-    let phase = match typed.phase {
-        None | Some(Phase::Running) => PodPhase::Running,
-        Some(Phase::Pending) => PodPhase::Pending,
-        Some(Phase::Succeeded) => PodPhase::Succeeded,
-        Some(Phase::Failed) => PodPhase::Failed,
-        Some(Phase::Unknown) => PodPhase::Unknown,
-    };
+    let phase = typed.phase.unwrap_or(PodPhase::Running);
     let ready = match (typed.ready, phase) {
         (None, PodPhase::Running) | (Some(Readiness::True), _) => Some(ConditionStatus::True),
         (None, PodPhase::Pending) | (Some(Readiness::Absent), _) => None,

@@ -1,7 +1,7 @@
 //! Which pods there can ever be: a set of pods none of which ever exists is a slip.
 //!
-//! Ordinals count creations, so they have no limit as such: a size that goes up and down makes new
-//! ones. This is a bound that nothing can exceed, not a forecast.
+//! Ordinals count creations, so they are unlimited in principle: each increase of the replicas
+//! creates new ones. This is an upper bound, not a forecast.
 
 use super::cursor::{At, Problems};
 use crate::model::time::{Span, Time};
@@ -9,12 +9,12 @@ use crate::scenario::node::Kind;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 
-/// What bounds the number of pods that are created.
+/// The parameters of the upper bound on created pods.
 #[derive(Clone, Copy)]
 pub(super) struct Reach {
     /// Pods at the start.
     initial: u64,
-    /// The largest size that the controller, or a person, can ask for.
+    /// The largest replicas that the controller or a user can request.
     largest: u64,
     /// Events that replace pods, write the size or cause a reconcile.
     events: u64,
@@ -38,23 +38,23 @@ impl Reach {
         Some(Reach { initial, largest, events, period, hpas })
     }
 
-    /// More pods than this can't have been created when it is that time. What happens at the very
-    /// start finds those that are there from the start.
+    /// The upper bound on the pods that are created by a time. Actions at the start find the
+    /// initial pods.
     fn pods_at(&self, at: Time) -> u64 {
         if at <= Time::ZERO {
             return self.initial;
         }
         let periods = at.since_start().0.checked_div(self.period.0).unwrap_or(i64::MAX);
-        // Each HPA is reconciled once a period and with what happens: a restart counts twice.
+        // Each HPA is reconciled once per period and at each event; a restart counts twice.
         let reconciles = u64::try_from(periods).unwrap_or(0) + 2 + 2 * self.events;
         let reconciles = reconciles.saturating_mul(self.hpas);
-        // Each event may replace all pods or write a size; of writes every other goes up.
+        // Each event may replace all pods or write replicas; every other write is an increase.
         let upwards = (reconciles + self.events).div_ceil(2) + 1 + self.events;
         self.initial.saturating_add(upwards.saturating_mul(self.largest))
     }
 }
 
-/// The size that is asked for: by a person, or as a limit.
+/// The requested replicas: of a manual scale, or a limit.
 fn size(event: &TimelineEvent) -> Option<i64> {
     match &event.action {
         Action::Scale(replicas) => Some(i64::from(*replicas)),

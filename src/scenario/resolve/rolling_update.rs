@@ -1,9 +1,9 @@
-//! Rolling updates: how many pods at a time, and what the new ones request.
+//! Rolling updates: their limits, and the requests of the new pods.
 
 use super::cursor::{At, Problems};
 use crate::scenario::resolved::{RollingUpdate, Share, Surge, Workload};
 
-/// Checks an update, and leaves out of it what is so by default.
+/// Checks an update, and removes defaults.
 pub(super) fn check(
     update: &mut RollingUpdate,
     workload: Option<&Workload>,

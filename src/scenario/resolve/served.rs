@@ -39,14 +39,14 @@ pub(super) fn asked(spec: &HpaSpec, at: At<'_>) -> Vec<Asked> {
 }
 
 impl Asked {
-    /// The manifest stands in another file.
+    /// The manifest is in another file.
     pub(super) fn in_file(&mut self, file: &str) {
         self.place.file = Some(file.to_owned());
     }
 }
 
-/// Refuses metrics that have no entry. Those that have one, but will never have a value, are told
-/// of: it is odd, and can be meant.
+/// Rejects metrics without an entry. Metrics with an entry that never has a value get a note,
+/// because this is unusual and may be intended.
 pub(super) fn check(
     asked: Vec<Asked>,
     metrics: &Metrics,
@@ -83,7 +83,7 @@ fn is_intended(reason: &str, expect: &[Expectation]) -> bool {
     })
 }
 
-/// The reason with which a metric fails that is not there, what is wrong, and what to do.
+/// The reason of the failure of an absent metric, the problem, and the solution.
 type Missing = (&'static str, String, String);
 
 fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
@@ -149,7 +149,7 @@ fn object_metric<'m>(
     })
 }
 
-/// The reason with which a metric fails for ever although it is there, and what is odd.
+/// The reason of the permanent failure of an existing metric, and the note.
 fn in_vain(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
     if let Some(source) = &metric.resource {
         let reason = "FailedGetResourceMetric";
@@ -230,7 +230,7 @@ fn wants_value(metric: &MetricIdentifier) -> String {
     }
 }
 
-/// Labels that the selector asks for, as far as they can be told.
+/// The labels that the selector requires, as far as they are known.
 fn required_labels(metric: &MetricIdentifier) -> Option<String> {
     let labels = &metric.selector.as_ref()?.match_labels;
     (!labels.is_empty()).then(|| flow(labels.iter()))
@@ -248,7 +248,7 @@ fn no_entry(list: &str, metric: &str) -> String {
     )
 }
 
-/// What was probably meant; else how to add it.
+/// A similar name, or else the entry to add.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>, entry: String) -> String {
     suggest(name, known).filter(|hint| hint.starts_with("did")).unwrap_or(entry)
 }

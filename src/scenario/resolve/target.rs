@@ -1,4 +1,4 @@
-//! Scale targets: those that HPAs name, and those without pods.
+//! Scale targets: the targets of HPAs, and targets without pods.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ impl Target {
     }
 }
 
-/// A custom resource: its group is a domain name, which those of built-in kinds are only with
-/// `k8s.io`.
+/// Returns true for a custom resource: its group is a domain name, which for built-in kinds ends
+/// with `k8s.io`.
 fn custom_resource(reference: &Reference) -> Option<Target> {
     let (group, version) = reference.api_version.as_deref()?.split_once('/')?;
     let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);

@@ -125,7 +125,7 @@ fn check_target(
     }
 }
 
-/// Checks an action, and leaves out of it what is so by default. `at` is its field.
+/// Checks an action, and removes defaults. `at` is its field.
 fn check_action(
     context: &ResolveContext<'_>,
     event: &mut TimelineEvent,
@@ -207,8 +207,7 @@ fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &
     known_metric(name, names.pods, &names.objects_and_externals, hint, at, problems);
 }
 
-/// The metric must be one of those that this can happen to; `hint` tells what to do if it is one of
-/// the others.
+/// The metric must be one that the action applies to; `hint` is for the other metrics.
 fn known_metric(
     name: &str,
     mut known: Vec<&str>,
@@ -260,7 +259,7 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// Nobody can edit what is not there, or create what is.
+/// An absent HPA can't be edited, and an existing one can't be created.
 fn hpa_is_there(events: &[TimelineEvent], timeline: At<'_>, problems: &mut Problems) {
     let mut gone: Vec<&Option<Arc<str>>> = Vec::new();
     for event in events {

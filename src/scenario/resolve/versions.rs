@@ -14,7 +14,7 @@ use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::{Manifest, ManifestV1, ManifestV2beta1};
 
-/// What a metric can be.
+/// The sources of a metric.
 pub(super) const METRIC_TYPES: &str =
     "Resource, ContainerResource, Pods, Object or External, as the field beside it";
 
@@ -55,7 +55,7 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
     }
 }
 
-/// In version v1, what is new in v2 stands elsewhere.
+/// In version v1, new fields of v2 are elsewhere.
 fn in_v1(problem: Problem) -> Problem {
     let field = ["metrics", "behavior"]
         .into_iter()
@@ -83,7 +83,7 @@ fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {
     Ok(typed.into())
 }
 
-/// The manifest as the API server is given it, and what the reader has to know of that.
+/// The manifest for the API server, and notes for the reader.
 pub(super) fn as_given(
     manifest: Value,
     at: At<'_>,
@@ -111,7 +111,7 @@ pub(super) fn as_given(
     }
 }
 
-/// The manifest in a version that servers take: v2 in place of one that they do no more.
+/// The manifest in a version that servers accept: v2 in place of removed versions.
 ///
 /// # Errors
 /// Why it can't be converted.

@@ -73,7 +73,7 @@ fn with_plural(
     Target { resource: plural.to_owned(), ..target }
 }
 
-/// The containers that have usage: those that run as long as the pod does.
+/// The containers with usage: those that run as long as the pod.
 pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
     let sidecars = typed.init_containers.iter().filter(|init| init.restart_policy.is_some());
     let sidecars = sidecars.map(|init| init.name.as_str());
@@ -83,7 +83,7 @@ pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
     }
 }
 
-/// A container that is named where only those can be that run: what is wrong with it, if anything.
+/// The problem with the name of a container where a running one is required, if there is one.
 pub(super) fn known_container(
     name: &str,
     workload: &TypedWorkload,
@@ -166,8 +166,8 @@ fn selector(
             labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         return parts.join(",").into();
     };
-    // An empty or malformed selector is a case that the controller has an answer for, and one that
-    // matches other pods than these, too: neither is a mistake of the author.
+    // Empty or malformed selectors, and selectors that match other pods, are no mistakes of the
+    // author: the controller handles them.
     if let Ok(selector) = Selector::parse(text)
         && !text.is_empty()
         && !selector.matches(labels)
