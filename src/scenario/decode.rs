@@ -9,8 +9,8 @@ use std::fmt::Display;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
 
 use super::error::{Problem, elsewhere, suggest};
@@ -403,7 +403,10 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         match self.node.scalar() {
-            Some(Scalar::Text(text)) => self.here(visitor.visit_enum(Word(text))),
+            Some(Scalar::Text(text)) => {
+                let variant: StrDeserializer<'_, Fault> = StrDeserializer::new(text);
+                self.here(visitor.visit_enum(variant))
+            }
             _ => Err(self.mismatch(&visitor)),
         }
     }
@@ -454,44 +457,5 @@ impl<'n> MapAccess<'n> for Entries<'n> {
         let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
         let decoder = Decoder { node, ..self.parent };
         decoder.here(seed.deserialize(decoder))
-    }
-}
-
-/// The name of a variant without content.
-struct Word<'n>(&'n str);
-
-impl<'n> EnumAccess<'n> for Word<'n> {
-    type Error = Fault;
-    type Variant = Unit;
-
-    fn variant_seed<V: DeserializeSeed<'n>>(self, seed: V) -> Result<(V::Value, Unit), Fault> {
-        let text: StrDeserializer<'_, Fault> = StrDeserializer::new(self.0);
-        seed.deserialize(text).map(|value| (value, Unit))
-    }
-}
-
-struct Unit;
-
-impl<'n> VariantAccess<'n> for Unit {
-    type Error = Fault;
-
-    fn unit_variant(self) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'n>>(self, _seed: T) -> Result<T::Value, Fault> {
-        Err(Fault::custom("this word takes no value"))
-    }
-
-    fn tuple_variant<V: Visitor<'n>>(self, _len: usize, _visitor: V) -> Result<V::Value, Fault> {
-        Err(Fault::custom("this word takes no value"))
-    }
-
-    fn struct_variant<V: Visitor<'n>>(
-        self,
-        _fields: &'static [&'static str],
-        _visitor: V,
-    ) -> Result<V::Value, Fault> {
-        Err(Fault::custom("this word takes no value"))
     }
 }

@@ -1,16 +1,13 @@
 //! The expectations of scenarios, and their form in scenario files.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::releases::ReleaseRange;
-use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status};
+use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
 use crate::model::time::{Span, Time};
 
 /// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the
@@ -131,7 +128,8 @@ pub(super) struct AtMost {
 }
 
 /// Bounds on a number, inclusive. A number alone is both bounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(from = "TextOrMap<NumberText, AtLeastAtMost>")]
 pub struct NumberRange {
     /// At least.
     pub min: i32,
@@ -150,25 +148,14 @@ impl Serialize for NumberRange {
     }
 }
 
-impl<'de> Deserialize<'de> for NumberRange {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NumberRange, D::Error> {
-        struct TextOrMap;
-        impl<'de> Visitor<'de> for TextOrMap {
-            type Value = NumberRange;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(NumberText::EXPECTED)
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<NumberRange, E> {
-                let number = NumberText::read(text).map_err(E::custom)?;
-                Ok(NumberRange { min: number, max: number })
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NumberRange, A::Error> {
-                let bounds = AtLeastAtMost::deserialize(MapAccessDeserializer::new(map))?;
-                let AtLeastAtMost { at_least, at_most } = bounds;
-                Ok(NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) })
+impl From<TextOrMap<NumberText, AtLeastAtMost>> for NumberRange {
+    fn from(range: TextOrMap<NumberText, AtLeastAtMost>) -> NumberRange {
+        match range {
+            TextOrMap::Text(number) => NumberRange { min: number, max: number },
+            TextOrMap::Map(AtLeastAtMost { at_least, at_most }) => {
+                NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) }
             }
         }
-        deserializer.deserialize_newtype_struct(NumberText::NAME, TextOrMap)
     }
 }
 

@@ -2,18 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
 use super::podset::PodSet;
-use super::text::{Amount, AnyQuantity, As, Duration, Form, Instant, PositiveDuration, SignalText};
+use super::text::{
+    Amount, AnyQuantity, As, Duration, Instant, PositiveDuration, SignalText, TextOrMap,
+};
 use crate::model::api::with_group;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
@@ -336,8 +335,8 @@ pub struct Exception {
 /// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
 /// and external metrics) or to a whole unit (memory). Computed usage is never negative; custom and
 /// external metrics may be.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", from = "TextOrMap<SignalText, SignalShape>")]
 pub enum Signal {
     /// Steps: each value holds from its time on, the first one also before.
     Steps(Vec<Point>),
@@ -373,27 +372,15 @@ struct SignalShape {
     sine: Option<Sine>,
 }
 
-impl<'de> Deserialize<'de> for Signal {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
-        struct TextOrMap;
-        impl<'de> Visitor<'de> for TextOrMap {
-            type Value = Signal;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(SignalText::EXPECTED)
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Signal, E> {
-                SignalText::read(text).map(Signal::Constant).map_err(E::custom)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Signal, A::Error> {
-                // The validation requires exactly one of them.
-                match SignalShape::deserialize(MapAccessDeserializer::new(map))? {
-                    SignalShape { sine: Some(sine), .. } => Ok(Signal::Sine(sine)),
-                    SignalShape { steps, .. } if !steps.is_empty() => Ok(Signal::Steps(steps)),
-                    SignalShape { points, .. } => Ok(Signal::Points(points)),
-                }
-            }
+impl From<TextOrMap<SignalText, SignalShape>> for Signal {
+    fn from(signal: TextOrMap<SignalText, SignalShape>) -> Signal {
+        // The validation requires exactly one of them.
+        match signal {
+            TextOrMap::Text(quantity) => Signal::Constant(quantity),
+            TextOrMap::Map(SignalShape { sine: Some(sine), .. }) => Signal::Sine(sine),
+            TextOrMap::Map(SignalShape { steps, .. }) if !steps.is_empty() => Signal::Steps(steps),
+            TextOrMap::Map(SignalShape { points, .. }) => Signal::Points(points),
         }
-        deserializer.deserialize_newtype_struct(SignalText::NAME, TextOrMap)
     }
 }
 

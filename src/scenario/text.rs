@@ -12,7 +12,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::node::shorten;
@@ -136,6 +137,31 @@ impl<F: Form> JsonSchema for As<Option<F>> {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         Option::<As<F>>::json_schema(generator)
+    }
+}
+
+/// A text of a form, or a map in its place.
+pub(super) enum TextOrMap<F: Form, M> {
+    Text(F::Value),
+    Map(M),
+}
+
+impl<'de, F: Form, M: Deserialize<'de>> Deserialize<'de> for TextOrMap<F, M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TextOrMap<F, M>, D::Error> {
+        struct Either<F, M>(PhantomData<(F, M)>);
+        impl<'de, F: Form, M: Deserialize<'de>> Visitor<'de> for Either<F, M> {
+            type Value = TextOrMap<F, M>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(F::EXPECTED)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<TextOrMap<F, M>, E> {
+                F::read(text).map(TextOrMap::Text).map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOrMap<F, M>, A::Error> {
+                M::deserialize(MapAccessDeserializer::new(map)).map(TextOrMap::Map)
+            }
+        }
+        deserializer.deserialize_newtype_struct(F::NAME, Either(PhantomData))
     }
 }
 
