@@ -120,7 +120,7 @@ pub(super) fn killed() -> Result<(), Failed> {
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("v1beta1.metrics.k8s.io is what it was before"), "{said}");
+    assert!(said.contains("v1beta1.metrics.k8s.io is restored"), "{said}");
     foreign.is_restored()?;
     // The next one does the same by itself, also after one that was killed while it started.
     for moment in [0, 60, 120, 180, 240, 300, 400, 500] {

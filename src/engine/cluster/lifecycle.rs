@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::access::{client, clock_skew};
-use crate::engine::cluster::load::probe::LatencyProbe;
+use crate::engine::cluster::load::probe::{Endpoint, LatencyProbe};
 use crate::engine::cluster::load::setup_queue::SetupQueue;
 use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::register;
@@ -354,7 +354,7 @@ impl Cluster {
                 audit_log::OBSERVABILITY
             }
             None => {
-                watches::watch(&client, &dispatcher, &mut tasks);
+                watches::start(&client, &dispatcher, &mut tasks);
                 watches::OBSERVABILITY
             }
         };
@@ -362,14 +362,16 @@ impl Cluster {
         let seen = Arc::new(Seen::default());
         seen.watch(&client, &dispatcher, &mut tasks);
         let probe = Arc::new(LatencyProbe::default());
-        probe.watch(("the API server", client.clone(), register::PATH), &mut tasks);
+        let (component, path) = ("the API server", register::PATH);
+        probe.probe_endpoint(Endpoint { component, client: client.clone(), path }, &mut tasks);
         match controllers {
-            Some(controllers) => {
-                probe.watch(("the kube-controller-manager", controllers, "/healthz"), &mut tasks);
+            Some(client) => {
+                let (component, path) = ("the kube-controller-manager", "/healthz");
+                probe.probe_endpoint(Endpoint { component, client, path }, &mut tasks);
             }
             None => {
-                let watched = probe.watch_controllers(&client, &mut tasks).await;
-                watched.map_err(RegistrationError::Other)?;
+                let probed = probe.probe_controllers(&client, &mut tasks).await;
+                probed.map_err(RegistrationError::Other)?;
             }
         }
         let name = name.clone();

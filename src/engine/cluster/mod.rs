@@ -28,7 +28,7 @@ mod timeouts;
 mod workload;
 
 pub(crate) use lifecycle::Cluster;
-pub(crate) use observe::action::{DIRECT, ObservedAction};
+pub(crate) use observe::action::ObservedAction;
 pub(crate) use observe::observability::Observability;
 pub(crate) use observe::reconcile::ObservedReconcile;
 pub(crate) use session::scenario_session::Scene;

@@ -179,7 +179,7 @@ async fn serving(
         plan(wanted, cluster, &groups, tell).await?;
     }
     let (queries, asked) = unbounded_channel();
-    let metrics = Arc::new(Metrics::told_to(queries));
+    let metrics = Arc::new(Metrics::with_query_log(queries));
     let (notes, noted) = unbounded_channel();
     let mut watching = JoinSet::new();
     let mut all = Vec::new();
@@ -212,7 +212,7 @@ async fn serving(
             )));
         }
         let called = &part.scenario.namespace;
-        metrics.open_mirror(&part.namespace, (called, mirror), |epoch| pods.pods(epoch));
+        metrics.open_mirror(&part.namespace, called, mirror, |epoch| pods.pods(epoch));
         // One may have come meanwhile.
         metrics.see(&part.namespace, |epoch| pods.pods(epoch));
     }
@@ -259,7 +259,7 @@ async fn plan(
         return Err(RegistrationError::Taken(foreign).into());
     }
     let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
-    let names = groups::api_services(groups).map(|(name, ..)| name);
+    let names = groups::versions_of(groups).into_iter().map(|it| it.api_service());
     let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
     tell(Told::Creates(std::iter::once(namespace).chain(own).collect()));
@@ -290,7 +290,7 @@ async fn start(
     }
     let server = cluster.address().await.map_err(Trouble::new)?;
     let reach = Exposure {
-        ways: ListenRoute::all(wanted.place.as_ref(), server, own_address),
+        addresses: ListenRoute::all(wanted.place.as_ref(), server, own_address),
         groups: groups.to_vec(),
         replace: wanted.replaces,
     };

@@ -4,14 +4,11 @@
 //! in another order and at another time within the sync period, and may write values that are
 //! stored already. Only the effect of the requests between two pauses is compared.
 
-use serde_json::{Value, json};
-
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::cluster::ObservedAction;
 use crate::engine::model::Simulation;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation, StatusWrite};
-use crate::model::time::Time;
 use crate::run::plan::{Compared, CustomController};
 
 impl Compared {
@@ -56,28 +53,17 @@ pub(super) const PAST_THE_SCALE: &str =
 
 /// The requests without writes of replicas that are stored already.
 pub(super) fn effective(
-    did: &[ObservedAction],
+    actions: &[ObservedAction],
     target: &str,
-    mut size: i32,
+    mut replicas: i32,
 ) -> Vec<ObservedAction> {
-    let mut changes = |did: &&ObservedAction| {
-        let of_target = did.what == "updateScale" && did.entry["name"] == target;
-        if !of_target || !did.entry["error"].is_null() {
-            return true;
+    let has_effect = |it: &&ObservedAction| match it.scale_write() {
+        Some(write) if *write.name == *target && it.succeeded() => {
+            std::mem::replace(&mut replicas, write.replicas) != write.replicas
         }
-        let before = i64::from(size);
-        let now = did.entry["replicas"].as_i64().unwrap_or(before);
-        size = i32::try_from(now).unwrap_or(size);
-        now != before
+        _ => true,
     };
-    did.iter().filter(|did| changes(did)).cloned().collect()
-}
-
-/// Marks all entries of a log as one reconcile.
-pub(super) fn mark(log: &mut Vec<Value>, at: Time, hpa: &str) {
-    let mark = |what: &str| json!({ "at": at, what: { "hpa": hpa } });
-    log.insert(0, mark("reconcile"));
-    log.push(mark("reconciled"));
+    actions.iter().filter(has_effect).cloned().collect()
 }
 
 /// Predicts a write of the stored status where upstream's controller writes none: a custom
@@ -112,24 +98,26 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::model::observation::ScaleWrite;
 
     fn write(name: &str, replicas: i32, error: Option<&str>) -> ObservedAction {
-        let (at, what) = (Timestamp::UNIX_EPOCH, "updateScale");
-        let entry = json!({ "name": name, "replicas": replicas, "error": error });
-        ObservedAction { at, done: at, what, entry, by: String::new() }
+        let (resource, name) = ("deployments.apps".into(), name.into());
+        let write = ScaleWrite { resource, name, replicas, error: error.map(Into::into) };
+        let at = Timestamp::UNIX_EPOCH;
+        ObservedAction::new(at, at, ControllerAction::UpdateScale(write))
     }
 
     #[test]
     fn a_write_of_the_stored_replicas_does_not_count() {
-        let sizes = |did: &[ObservedAction]| -> Vec<i64> {
-            let left = effective(did, "web", 3);
-            left.iter().filter_map(|did| did.entry["replicas"].as_i64()).collect()
+        let replicas = |actions: &[ObservedAction]| -> Vec<i32> {
+            let left = effective(actions, "web", 3);
+            left.iter().filter_map(|it| it.scale_write()).map(|it| it.replicas).collect()
         };
-        assert_eq!(sizes(&[write("web", 3, None)]), Vec::<i64>::new());
-        assert_eq!(sizes(&[write("web", 6, None), write("web", 6, None)]), [6]);
-        assert_eq!(sizes(&[write("web", 6, None), write("web", 3, None)]), [6, 3]);
-        assert_eq!(sizes(&[write("web", 3, Some("no"))]), [3], "it was tried");
-        assert_eq!(sizes(&[write("db", 3, None)]), [3], "it is another target");
+        assert_eq!(replicas(&[write("web", 3, None)]), Vec::<i32>::new());
+        assert_eq!(replicas(&[write("web", 6, None), write("web", 6, None)]), [6]);
+        assert_eq!(replicas(&[write("web", 6, None), write("web", 3, None)]), [6, 3]);
+        assert_eq!(replicas(&[write("web", 3, Some("no"))]), [3], "a refused attempt");
+        assert_eq!(replicas(&[write("db", 3, None)]), [3], "another target");
     }
 
     #[test]

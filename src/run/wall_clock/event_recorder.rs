@@ -3,9 +3,7 @@
 //!
 //! Upstream: client-go, tools/record/events_cache.go
 
-use serde_json::Value;
-
-use crate::model::observation::{ControllerAction, EventType, Observation};
+use crate::model::observation::{ControllerAction, Event, EventType, Observation};
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
@@ -70,25 +68,16 @@ impl Bucket {
     }
 }
 
-/// Changes each text of an entry, and removes the prefix of combined events.
-pub(super) fn texts(value: &mut Value, change: &impl Fn(&str) -> String) {
-    match value {
-        Value::String(text) => {
-            *text = change(text);
-            if let Some(rest) = text.strip_prefix(COMBINED) {
-                *text = rest.to_owned();
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(|value| texts(value, change)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| texts(value, change)),
-        _ => {}
+/// Gives a combined event its own message.
+pub(super) fn separate(event: &mut Event) {
+    if let Some(message) = event.message.as_str().strip_prefix(COMBINED) {
+        event.message = message.to_owned().into();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::observation::Event;
     use crate::model::rules::Release;
 
     fn events(type_: EventType, many: usize) -> Observation {

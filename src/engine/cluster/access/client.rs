@@ -65,8 +65,8 @@ mod tests {
 
     use super::*;
     use crate::engine::cluster::access::error::message;
-    use crate::engine::cluster::load::probe::PULSE;
-    use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE, api_services};
+    use crate::engine::cluster::load::probe::PROBE_OBJECT;
+    use crate::engine::cluster::metrics_api::groups::{self, PROBE};
 
     #[tokio::test]
     async fn connection_errors_state_their_cause() {
@@ -88,11 +88,10 @@ mod tests {
             };
             rules.iter().filter(is_it).find_map(|rule| rule["resourceNames"].as_array()).unwrap()
         };
-        let groups = GROUPS.map(|(group, _)| group);
-        let mut all: Vec<String> = api_services(&groups).map(|(name, ..)| name).collect();
+        let mut all: Vec<String> = groups::versions().map(|it| it.api_service()).collect();
         assert_eq!(*named("apiservices", "update"), all);
-        all.push(format!("{}.{}", PROBE.1, PROBE.0));
+        all.push(PROBE.api_service());
         assert_eq!(*named("apiservices", "delete"), all);
-        assert_eq!(*named("deployments", "patch"), [PULSE]);
+        assert_eq!(*named("deployments", "patch"), [PROBE_OBJECT]);
     }
 }

@@ -1,6 +1,6 @@
-//! What the fake metrics API says of itself: its groups and their resources, and how these look.
+//! The descriptions that the fake metrics API gives of itself: groups, resources and OpenAPI.
 
-use crate::engine::cluster::metrics_api::groups::resource_of;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,77 +8,103 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
-use serde_json::{Value, json};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    APIGroup, APIGroupList, APIResource, APIResourceList, GroupVersionForDiscovery,
+};
 
-use crate::engine::cluster::metrics_api::groups::{GROUPS, PROBE};
+use crate::engine::cluster::metrics_api::groups::{
+    GROUPS, GroupVersion, PROBE, resource_of, versions,
+};
+use crate::engine::cluster::metrics_api::openapi;
 use crate::engine::cluster::metrics_api::response::{error, failure, not_found};
 use crate::engine::cluster::metrics_api::state::Metrics;
-use crate::engine::cluster::metrics_api::{json as body, openapi};
-
-type Shared = State<Arc<Metrics>>;
 
 pub(crate) fn routes(router: Router<Arc<Metrics>>) -> Router<Arc<Metrics>> {
-    let (group, version) = PROBE;
-    let probe = async move || Json(body::resources(group, version, &[]));
     let mut router = router
         .route("/readyz", get(async || "ok"))
         .route("/livez", get(async || "ok"))
-        .route(&format!("/apis/{group}/{version}"), get(probe))
+        .route(&PROBE.path(), get(async || Json(resource_list(PROBE, Vec::new()))))
         .route("/apis", get(groups))
         .route("/openapi/v2", get(async || Json(openapi::v2())))
         .route("/openapi/v3", get(async || Json(openapi::v3())))
         .route("/openapi/v3/apis/{group}/{version}", get(openapi_of));
-    for (group, versions) in GROUPS {
-        let path = format!("/apis/{group}");
-        router = router.route(&path, get(async move || Json(body::group(group, versions))));
-        for version in versions {
-            let list = async move |metrics: Shared| Json(resources(&metrics, group, version));
-            router = router.route(&format!("{path}/{version}"), get(list));
-        }
+    for (name, versions) in GROUPS {
+        let handler = async move || Json(group(name, versions));
+        router = router.route(&format!("/apis/{name}"), get(handler));
+    }
+    for of in versions() {
+        let handler = async move |State(metrics): State<Arc<Metrics>>| {
+            Json(resource_list(of, resources(&metrics, of.group)))
+        };
+        router = router.route(&of.path(), get(handler));
     }
     router
 }
 
-/// All groups; there is no aggregated form, and whoever prefers that is told to ask otherwise.
+/// All groups. The aggregated form is not served: a client that accepts no other is told so.
 async fn groups(headers: HeaderMap) -> Response {
     let accept = headers.get("accept").and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let aggregated = |it: &str| it.contains("as=APIGroupDiscoveryList");
-    if accept.split(',').all(aggregated) {
+    if accept.split(',').all(|it| it.contains("as=APIGroupDiscoveryList")) {
         return failure(&error(406, "NotAcceptable", "only as=APIGroupList is served"));
     }
-    let groups: Vec<Value> =
-        GROUPS.iter().map(|(group, versions)| body::group(group, versions)).collect();
-    Json(json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })).into_response()
+    let groups = GROUPS.iter().map(|(name, versions)| group(name, versions)).collect();
+    Json(APIGroupList { groups }).into_response()
+}
+
+fn group(name: &str, versions: &[&str]) -> APIGroup {
+    let version = |version: &&str| GroupVersionForDiscovery {
+        group_version: format!("{name}/{version}"),
+        version: (*version).to_owned(),
+    };
+    APIGroup {
+        name: name.to_owned(),
+        versions: versions.iter().map(version).collect(),
+        preferred_version: versions.first().map(version),
+        ..APIGroup::default()
+    }
 }
 
 async fn openapi_of(Path((group, version)): Path<(String, String)>) -> Response {
     match openapi::v3_of(&group, &version) {
-        Some(spec) => Json(spec).into_response(),
-        None => not_found("the server could not find this"),
+        Some(document) => Json(document).into_response(),
+        None => failure(&not_found("the server could not find this")),
     }
 }
 
-/// The resources of a version: of metrics that have names, those that some scenario has.
-fn resources(metrics: &Metrics, group: &str, version: &str) -> Value {
-    let mut namespaces = metrics.lock();
-    let mut names: Vec<String> = Vec::new();
-    for served in namespaces.values_mut() {
-        let known = served.now().cluster.custom_metrics();
-        match group {
-            "metrics.k8s.io" => {}
-            "external.metrics.k8s.io" => {
-                names.extend(known.externals.keys().map(|name| name.to_string()));
-            }
-            _ => {
-                names.extend(known.pods.keys().map(|name| format!("pods/{name}")));
-                let of_objects = known.objects.keys();
-                names.extend(
-                    of_objects.map(|(metric, kind, _)| format!("{}/{metric}", resource_of(kind))),
-                );
-            }
+fn resource_list(of: GroupVersion, resources: Vec<APIResource>) -> APIResourceList {
+    APIResourceList { group_version: of.api_version(), resources }
+}
+
+/// The resources of a group: those with fixed names, or the metrics of all scenarios.
+fn resources(metrics: &Metrics, group: &str) -> Vec<APIResource> {
+    let resource = |name: &str, namespaced, kind: &str, verbs: &[&str]| APIResource {
+        name: name.to_owned(),
+        namespaced,
+        kind: kind.to_owned(),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..APIResource::default()
+    };
+    let kind = match group {
+        "metrics.k8s.io" => {
+            let verbs = &["get", "list"];
+            return vec![
+                resource("nodes", false, "NodeMetrics", verbs),
+                resource("pods", true, "PodMetrics", verbs),
+            ];
         }
+        "external.metrics.k8s.io" => "ExternalMetricValueList",
+        _ => "MetricValueList",
+    };
+    let mut names = BTreeSet::new();
+    for served in metrics.lock().values_mut() {
+        let known = served.now().cluster.custom_metrics();
+        if group == "external.metrics.k8s.io" {
+            names.extend(known.externals.keys().map(ToString::to_string));
+            continue;
+        }
+        names.extend(known.pods.keys().map(|name| format!("pods/{name}")));
+        let objects = known.objects.keys();
+        names.extend(objects.map(|(name, kind, _)| format!("{}/{name}", resource_of(kind))));
     }
-    names.sort();
-    names.dedup();
-    body::resources(group, version, &names)
+    names.iter().map(|name| resource(name, true, kind, &["get"])).collect()
 }

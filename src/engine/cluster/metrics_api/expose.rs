@@ -1,4 +1,4 @@
-//! The address at which the metrics API is served, and how an API server reaches it.
+//! The addresses at which the metrics API can be served, and the routes of an API server to them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::options::HostPort;
 
-/// Where to listen, and by which routes an API server may reach that.
+/// An address to listen at, and the routes by which an API server may reach it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ListenRoute {
     pub(crate) listen: String,
@@ -28,18 +28,18 @@ impl ListenRoute {
         }
     }
 
-    /// By loopback, for an API server that is a process of this machine.
+    /// Loopback, for an API server that is a process of this machine.
     pub(crate) fn loopback() -> ListenRoute {
         ListenRoute::at(Ipv4Addr::LOCALHOST.into(), 0, "localhost")
     }
 
-    /// For an API server that finds this machine at a place.
+    /// For an API server that reaches this machine at an address.
     pub(crate) fn to(HostPort { host, port }: &HostPort) -> ListenRoute {
         let address = match host.as_str() {
             "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
             host => host.parse::<IpAddr>().ok(),
         };
-        // Behind a router, or in another network, it is this machine's only for others.
+        // The address may be that of a router: then it is not an address of this machine.
         let listens = address.filter(|it| is_own(*it));
         let any = match address {
             Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
@@ -49,8 +49,9 @@ impl ListenRoute {
         ListenRoute::at(listens.unwrap_or(any), *port, host)
     }
 
-    /// All that there are for an API server at that address, the first one to be tried first. One
-    /// at loopback may be a process of this machine, or be in a container whose port is handed on.
+    /// All addresses for an API server at `server`, in the order in which they are tried. An API
+    /// server at loopback may be a process of this machine, or in a container whose port is
+    /// forwarded.
     pub(crate) fn all(
         place: Option<&HostPort>,
         server: Option<IpAddr>,
@@ -65,31 +66,31 @@ impl ListenRoute {
     }
 }
 
-/// How the metrics APIs are served, and made known to an API server.
+/// How the metrics APIs are served, and registered with an API server.
 pub(crate) struct Exposure {
-    /// The first one that works is taken.
-    pub(crate) ways: Vec<ListenRoute>,
-    /// The groups, of those of [`GROUPS`].
+    /// The first address that works is used.
+    pub(crate) addresses: Vec<ListenRoute>,
+    /// Some of the groups of [`GROUPS`].
     pub(crate) groups: Vec<&'static str>,
-    /// Whether a metrics API that is there already may be replaced while this one is served.
+    /// Whether a metrics API of the cluster may be replaced while this one is served.
     pub(crate) replace: bool,
 }
 
 impl Exposure {
-    /// All groups by one way, where there is nothing to be replaced.
-    pub(crate) fn all(way: ListenRoute) -> Exposure {
+    /// All groups at one address, in a cluster without a metrics API.
+    pub(crate) fn all(address: ListenRoute) -> Exposure {
         let groups = GROUPS.iter().map(|(group, _)| *group).collect();
-        Exposure { ways: vec![way], groups, replace: false }
+        Exposure { addresses: vec![address], groups, replace: false }
     }
 
-    /// Starts the server, and makes it known by the first way that works.
+    /// Starts the server, and registers it with the first address that works.
     pub(crate) async fn serve(
         &self,
         client: &Client,
         metrics: &Arc<Metrics>,
     ) -> Result<(Server, Registration), RegistrationError> {
         let mut tried = Vec::new();
-        for ListenRoute { listen, routes } in &self.ways {
+        for ListenRoute { listen, routes } in &self.addresses {
             let server =
                 Server::start(metrics.clone(), listen).await.map_err(RegistrationError::Other)?;
             let (routes, groups) = (routes.clone(), self.groups.clone());
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loopback_server_may_run_in_a_container() {
+    fn a_server_at_loopback_may_also_be_in_a_container() {
         let near = IpAddr::from(Ipv4Addr::LOCALHOST);
         let (own, far) = (IpAddr::from([10, 0, 0, 7]), IpAddr::from([10, 0, 0, 1]));
         let ways = |server: IpAddr| ListenRoute::all(None, Some(server), |_| Some(own));
@@ -129,16 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn the_server_listens_on_all_addresses_for_a_foreign_address() {
-        let way = |host: &str| ListenRoute::to(&HostPort { host: host.to_owned(), port: 4443 });
-        // Nobody's address.
+    fn the_address_of_another_machine_is_served_at_all_addresses() {
+        let address = |host: &str| ListenRoute::to(&HostPort { host: host.to_owned(), port: 4443 });
+        // An address for documentation.
         let elsewhere = ListenRoute {
             listen: "0.0.0.0:4443".to_owned(),
             routes: ServiceRoute::to("192.0.2.7"),
         };
-        assert_eq!(way("192.0.2.7"), elsewhere);
-        assert_eq!(way("127.0.0.1").listen, "127.0.0.1:4443");
-        assert_eq!(way("127.0.0.1").routes, [ServiceRoute::Name("localhost".to_owned())]);
-        assert_eq!(way("host.docker.internal").listen, "0.0.0.0:4443");
+        assert_eq!(address("192.0.2.7"), elsewhere);
+        assert_eq!(address("127.0.0.1").listen, "127.0.0.1:4443");
+        assert_eq!(address("127.0.0.1").routes, [ServiceRoute::Name("localhost".to_owned())]);
+        assert_eq!(address("host.docker.internal").listen, "0.0.0.0:4443");
     }
 }

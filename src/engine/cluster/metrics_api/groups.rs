@@ -1,36 +1,110 @@
-//! The API groups that the fake metrics API serves, and the names by which clusters know it.
+//! The API groups that the fake metrics API serves, their paths, and the objects that register it.
 
 use crate::scenario::resolved::usual_plural;
 
-/// The names by which the API server knows it: those of a Service.
+/// The namespace of the Service by which the API server knows it.
 pub(crate) const NAMESPACE: &str = "kube-lockstep-metrics";
 
+/// The name of that Service.
 pub(crate) const SERVICE: &str = "metrics";
 
-/// A group without resources, by which it is found out how an API server reaches the server.
-pub(crate) const PROBE: (&str, &str) = ("probe.kube-lockstep.dev", "v1");
+/// A group without resources, with which it is tried how an API server reaches the server.
+pub(crate) const PROBE: GroupVersion =
+    GroupVersion { group: "probe.kube-lockstep.dev", version: "v1", priority: 1 };
 
-/// Says of each answer which server gave it.
+/// The header of a response that names the server.
 pub(crate) const SERVER_HEADER: &str = "x-kube-lockstep";
 
-/// The groups that it serves, each with its versions, the best first.
+/// The groups, each with its versions, the preferred one first.
 pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
     ("metrics.k8s.io", &["v1beta1"]),
     ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"]),
     ("external.metrics.k8s.io", &["v1beta1"]),
 ];
 
-/// The names of the groups' APIServices, with group, version, and the version's priority.
-pub(crate) fn api_services(
-    groups: &[&str],
-) -> impl Iterator<Item = (String, &'static str, &'static str, usize)> {
-    let wanted: Vec<_> = GROUPS.into_iter().filter(|(group, _)| groups.contains(group)).collect();
-    wanted.into_iter().flat_map(|(group, versions)| {
-        versions.iter().enumerate().map(move |(index, version)| {
-            (format!("{version}.{group}"), group, *version, 100 - index)
-        })
+/// A version of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GroupVersion {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    /// `versionPriority` of its APIService.
+    pub(crate) priority: i32,
+}
+
+impl GroupVersion {
+    /// The name of its APIService.
+    pub(crate) fn api_service(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    pub(crate) fn path(&self) -> String {
+        format!("/apis/{}", self.api_version())
+    }
+}
+
+/// All versions that are served.
+pub(crate) fn versions() -> impl Iterator<Item = GroupVersion> {
+    GROUPS.into_iter().flat_map(|(group, versions)| {
+        let priorities = (1..=100).rev();
+        let version = move |(version, priority)| GroupVersion { group, version, priority };
+        versions.iter().copied().zip(priorities).map(version)
     })
 }
+
+/// The versions of some of the groups.
+pub(crate) fn versions_of(groups: &[&str]) -> Vec<GroupVersion> {
+    versions().filter(|it| groups.contains(&it.group)).collect()
+}
+
+/// A query of the metrics APIs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Endpoint {
+    Nodes,
+    PodsOfAllNamespaces,
+    Pods,
+    Pod,
+    NamespaceMetric,
+    ObjectMetric,
+    ExternalMetric,
+    /// A path that no metrics API has.
+    Unknown,
+}
+
+/// The path of a query below the version of its group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueryPath {
+    pub(crate) group: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) endpoint: Endpoint,
+}
+
+const fn query(group: &'static str, path: &'static str, endpoint: Endpoint) -> QueryPath {
+    QueryPath { group, path, endpoint }
+}
+
+/// All queries.
+pub(crate) const QUERIES: [QueryPath; 8] = [
+    query("metrics.k8s.io", "nodes", Endpoint::Nodes),
+    query("metrics.k8s.io", "nodes/{name}", Endpoint::Nodes),
+    query("metrics.k8s.io", "pods", Endpoint::PodsOfAllNamespaces),
+    query("metrics.k8s.io", "namespaces/{namespace}/pods", Endpoint::Pods),
+    query("metrics.k8s.io", "namespaces/{namespace}/pods/{name}", Endpoint::Pod),
+    query(
+        "custom.metrics.k8s.io",
+        "namespaces/{namespace}/metrics/{metric}",
+        Endpoint::NamespaceMetric,
+    ),
+    query(
+        "custom.metrics.k8s.io",
+        "namespaces/{namespace}/{resource}/{name}/{metric}",
+        Endpoint::ObjectMetric,
+    ),
+    query("external.metrics.k8s.io", "namespaces/{namespace}/{metric}", Endpoint::ExternalMetric),
+];
 
 /// The resource of a kind, both with their groups.
 pub(crate) fn resource_of(kind: &str) -> String {

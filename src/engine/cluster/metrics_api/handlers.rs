@@ -1,13 +1,11 @@
-//! What the fake metrics API answers to queries of metrics: what the world tells.
+//! The answers of the fake metrics API to queries, from the world of each namespace.
 //!
-//! Each query is told to the one who plays in the namespace: that is how a reconcile is seen.
+//! Each query is reported to the scenario that runs in the namespace: that is how a reconcile is
+//! observed.
 
-use crate::engine::cluster::metrics_api::response::error;
-use crate::engine::cluster::metrics_api::response::failure;
-use crate::engine::cluster::metrics_api::response::in_short;
-use crate::engine::cluster::metrics_api::response::not_found;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
@@ -15,153 +13,256 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::get;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::engine::cluster::metrics_api::groups::resource_of;
-use crate::engine::cluster::metrics_api::json as body;
+use crate::engine::cluster::metrics_api::groups::{
+    Endpoint, GROUPS, QUERIES, QueryPath, resource_of, versions,
+};
+use crate::engine::cluster::metrics_api::json::{self, MetricValue, PodSample};
+use crate::engine::cluster::metrics_api::query::Request;
+use crate::engine::cluster::metrics_api::response::{Answer, error, failure, not_found};
 use crate::engine::cluster::metrics_api::state::{Metrics, ServedNamespace};
 use crate::engine::cluster::observe::action::ObservedAction;
-use crate::model::api::{PodMetrics, Series, SeriesAnswer};
+use crate::model::api::{ApiError, PodMetricValue, PodMetrics, Series, SeriesAnswer};
+use crate::model::observation::{self, ControllerAction, Items, SeriesValue};
 use crate::model::quantity::Quantity;
-use crate::model::selector::Selector;
 
-/// An answer that is no success; on the heap, since it is rare and large.
-type Refused = Box<Response>;
 type Shared = State<Arc<Metrics>>;
-type Params = Query<BTreeMap<String, String>>;
+type Segments = Path<BTreeMap<String, String>>;
+type Parameters = Query<Vec<(String, String)>>;
 
-/// No more values than this are told in short.
-const FEW: usize = 6;
+/// The number of values that a summary shows.
+const MAX_VALUES: usize = 6;
 
 pub(crate) fn routes(mut router: Router<Arc<Metrics>>) -> Router<Arc<Metrics>> {
-    let of_resources = "/apis/metrics.k8s.io/v1beta1";
-    let of_external = "/apis/external.metrics.k8s.io/v1beta1";
-    router = router
-        .route(&format!("{of_resources}/nodes"), get(nodes))
-        .route(&format!("{of_resources}/nodes/{{node}}"), get(nodes))
-        .route(&format!("{of_resources}/pods"), get(all_pods))
-        .route(&format!("{of_resources}/namespaces/{{namespace}}/pods"), get(pods))
-        .route(&format!("{of_resources}/namespaces/{{namespace}}/pods/{{pod}}"), get(pod))
-        .route(&format!("{of_external}/namespaces/{{namespace}}/{{metric}}"), get(external));
-    for version in ["v1beta1", "v1beta2"] {
-        let path = format!("/apis/custom.metrics.k8s.io/{version}/namespaces/{{namespace}}");
-        let of_namespace = async move |metrics: Shared,
-                                       Path((namespace, metric)): Path<(String, String)>,
-                                       params: Params| {
-            let of = Of { version, resource: "namespaces", name: &namespace, metric: &metric };
-            object(&metrics, &namespace, &of, &params)
-        };
-        let of_object = async move |metrics: Shared, path: Path<[String; 4]>, params: Params| {
-            let [namespace, resource, name, metric] = &path.0;
-            let of = Of { version, resource, name, metric };
-            match &**resource {
-                "pods" => pods_metric(&metrics, namespace, &of, &params),
-                _ => object(&metrics, namespace, &of, &params),
-            }
-        };
-        router = router
-            .route(&format!("{path}/metrics/{{metric}}"), get(of_namespace))
-            .route(&format!("{path}/{{resource}}/{{name}}/{{metric}}"), get(of_object));
-    }
-    router
-}
-
-/// What a custom metric is asked of.
-struct Of<'a> {
-    version: &'static str,
-    resource: &'a str,
-    name: &'a str,
-    metric: &'a str,
-}
-
-/// Nodes have no metrics here, and whoever asks for them should not wait until they have.
-async fn nodes() -> Response {
-    not_found(
-        "kube-lockstep serves the metrics of scenarios, which have pods and no nodes; \
-         `kubectl top pods` works",
-    )
-}
-
-async fn all_pods(metrics: Shared, headers: HeaderMap, params: Params) -> Response {
-    let (mut namespaces, at) = (metrics.lock(), Timestamp::now());
-    let mut items = Vec::new();
-    let mut all: Vec<(&String, &mut ServedNamespace)> = namespaces.iter_mut().collect();
-    all.sort_by_key(|(name, _)| *name);
-    for (namespace, served) in all {
-        let (served, before) = (served.now(), items.len());
-        match selected(served, namespace, &params) {
-            Ok(found) => items.extend(found.map(|pod| pod_json(served, namespace, pod))),
-            Err(refused) => return *refused,
-        }
-        if metrics.is_private() {
-            // Whose reconcile this is nobody can tell: it may be of each of them.
-            let selector = params.get("labelSelector").cloned().unwrap_or_default();
-            let entry = json!({ "selector": selector, "items": items.len() - before });
-            served.tell(asked(at, "listPodMetrics", entry));
+    for of in versions() {
+        for query in QUERIES.into_iter().filter(|query| query.group == of.group) {
+            let handler = async move |State(metrics): Shared,
+                                      Path(segments): Segments,
+                                      Query(parameters): Parameters,
+                                      headers: HeaderMap| {
+                let request = Request::new(query, of.version, segments, parameters, &headers);
+                serve(&metrics, request).await
+            };
+            router = router.route(&format!("{}/{}", of.path(), query.path), get(handler));
         }
     }
-    pods_answer(items, &headers)
+    router.route("/apis/{group}/{version}/{*path}", get(unknown))
+}
+
+/// A path that no metrics API has.
+async fn unknown(
+    State(metrics): Shared,
+    Path(segments): Segments,
+    Query(parameters): Parameters,
+    headers: HeaderMap,
+) -> Response {
+    let group = segments.get("group").cloned().unwrap_or_default();
+    if !GROUPS.iter().any(|(name, _)| *name == group) {
+        return failure(&not_found("the server could not find this"));
+    }
+    let query = QueryPath { group: "", path: "{path}", endpoint: Endpoint::Unknown };
+    let request = Request::new(query, "", segments, parameters, &headers);
+    serve(&metrics, Request { group, ..request }).await
+}
+
+/// Answers a query after the delay that the scenario demands, and records it.
+async fn serve(metrics: &Metrics, request: Request) -> Response {
+    let answer = if let Some(resource) = request.watched_resource() {
+        let why = format!("watch is not supported on resources of kind \"{resource}\"");
+        Answer::failed(&error(405, "MethodNotAllowed", &why))
+    } else {
+        let delay = request.namespace().and_then(|namespace| metrics.slowness(&namespace));
+        if let Some(delay) = delay {
+            tokio::time::sleep(Duration::from_nanos(delay.0.unsigned_abs())).await;
+        }
+        answer(metrics, &request)
+    };
+    metrics.record(|| request.record(answer.response.status().as_u16(), answer.summary));
+    answer.response
+}
+
+/// Answers a query, and reports it to the scenarios that it concerns.
+fn answer(metrics: &Metrics, request: &Request) -> Answer {
+    let mut namespaces = metrics.lock();
+    let mut answer = match request.query.endpoint {
+        Endpoint::PodsOfAllNamespaces => pods_of_all_namespaces(&mut namespaces, request),
+        _ => {
+            let served = namespaces.get_mut(request.segment("namespace"));
+            answer_in_namespace(served.map(ServedNamespace::now), request)
+        }
+    };
+    // Upstream's controller makes none of these queries. Other clients of a cluster that is not
+    // private do, and so may a custom controller.
+    let is_unusual =
+        matches!(request.query.endpoint, Endpoint::PodsOfAllNamespaces | Endpoint::Pod);
+    if is_unusual && !metrics.is_private() {
+        answer.actions.clear();
+    }
+    for (namespace, action) in &answer.actions {
+        let user = request.user.clone().unwrap_or_default();
+        let action = ObservedAction::new(request.received, Timestamp::now(), action.clone());
+        if let Some(served) = namespaces.get(namespace) {
+            served.report(ObservedAction { user, ..action });
+        }
+    }
+    answer
+}
+
+fn answer_in_namespace(served: Option<&ServedNamespace>, request: &Request) -> Answer {
+    let (resource, name) = (request.segment("resource"), request.segment("name"));
+    match request.query.endpoint {
+        Endpoint::Pods => pods(served, request),
+        Endpoint::Pod => pod(served, request),
+        Endpoint::NamespaceMetric => {
+            object_metric(served, request, "namespaces", request.segment("namespace"))
+        }
+        Endpoint::ObjectMetric if resource == "pods" => pods_metric(served, request),
+        Endpoint::ObjectMetric => object_metric(served, request, resource, name),
+        Endpoint::ExternalMetric => external_metric(served, request),
+        // Clients should not wait until there are metrics of nodes.
+        Endpoint::Nodes => Answer::failed(&not_found(
+            "kube-lockstep serves the metrics of scenarios, which have pods and no nodes; \
+             `kubectl top pods` works",
+        )),
+        Endpoint::PodsOfAllNamespaces | Endpoint::Unknown => {
+            Answer::failed(&not_found("the server could not find this"))
+        }
+    }
+}
+
+/// The number of items that were found, as an observation has it.
+fn items<T>(found: &Result<Vec<T>, ApiError>) -> observation::Answer<Items> {
+    match found {
+        Ok(found) => Ok(Items { items: u32::try_from(found.len()).unwrap_or(u32::MAX) }),
+        Err(error) => Err(error.message.clone()),
+    }
+}
+
+fn list_pod_metrics(selector: &str, found: &Result<Vec<PodSample>, ApiError>) -> ControllerAction {
+    ControllerAction::ListPodMetrics { selector: selector.into(), answer: items(found) }
+}
+
+fn pods_of_all_namespaces(
+    namespaces: &mut HashMap<String, ServedNamespace>,
+    request: &Request,
+) -> Answer {
+    let (mut all, mut actions) = (Vec::new(), Vec::new());
+    let mut sorted: Vec<_> = namespaces.iter_mut().collect();
+    sorted.sort_by_key(|(name, _)| *name);
+    for (namespace, served) in sorted {
+        let served = served.now();
+        let found = match served.cluster.pod_metrics() {
+            Ok(_) => selected_pods(served, namespace, request),
+            // The list leaves out namespaces with an error.
+            Err(_) => Ok(Vec::new()),
+        };
+        // The reconcile may be that of any of the namespaces.
+        let action = list_pod_metrics(request.parameter("labelSelector"), &found);
+        actions.push((namespace.clone(), action));
+        match found {
+            Ok(pods) => all.extend(pods),
+            Err(error) => return Answer::failed(&error),
+        }
+    }
+    Answer { actions, ..pods_answer(all, request) }
+}
+
+fn pods(served: Option<&ServedNamespace>, request: &Request) -> Answer {
+    let Some(served) = served else { return pods_answer(Vec::new(), request) };
+    let namespace = request.segment("namespace");
+    let found = selected_pods(served, namespace, request);
+    let action = list_pod_metrics(request.parameter("labelSelector"), &found);
+    let answer = match found {
+        Ok(pods) => pods_answer(pods, request),
+        Err(error) => Answer::failed(&error),
+    };
+    answer.with_action(namespace, action)
+}
+
+fn pod(served: Option<&ServedNamespace>, request: &Request) -> Answer {
+    let (namespace, name) = (request.segment("namespace"), request.segment("name"));
+    let found = served.map_or(Ok(Vec::new()), |served| {
+        let pods = served.cluster.pod_metrics().map_err(ApiError::clone)?;
+        let pod = pods.iter().find(|pod| **served.name(&pod.name) == *name);
+        Ok(pod.map(|pod| sample(served, namespace, pod)).into_iter().collect())
+    });
+    let action = list_pod_metrics(&format!("metadata.name={name}"), &found);
+    let answer = match found.as_deref() {
+        Ok([]) => {
+            let why = format!("pods.metrics.k8s.io \"{namespace}/{name}\" not found");
+            Answer::failed(&not_found(&why))
+        }
+        Ok(pods) if request.wants_table => Answer::new(json::table(pods), summary_of_pods(pods)),
+        Ok(pods) => Answer::new(pods.first(), summary_of_pods(pods)),
+        Err(error) => Answer::failed(error),
+    };
+    answer.with_action(namespace, action)
 }
 
 /// Pods as a list, or as the table that kubectl prints.
-fn pods_answer(items: Vec<Value>, headers: &HeaderMap) -> Response {
-    let short = match items.len() {
+fn pods_answer(pods: Vec<PodSample>, request: &Request) -> Answer {
+    let summary = summary_of_pods(&pods);
+    if request.wants_table {
+        return Answer::new(json::table(&pods), summary);
+    }
+    Answer::new(json::list("metrics.k8s.io/v1beta1", "PodMetricsList", pods), summary)
+}
+
+fn summary_of_pods(pods: &[PodSample]) -> String {
+    match pods.len() {
         0 => "no pods".to_owned(),
-        many => format!("{}, {}", count(many, "pod"), body::total(&items)),
-    };
-    let answer = if wants_table(headers) { body::table(&items) } else { body::pod_list(&items) };
-    in_short(answer, short)
+        many => format!("{}, {}", count(many, "pod"), json::total(pods)),
+    }
 }
 
-fn wants_table(headers: &HeaderMap) -> bool {
-    let accept = headers.get("accept").and_then(|it| it.to_str().ok()).unwrap_or_default();
-    accept.contains("as=Table")
+fn count(many: usize, noun: &str) -> String {
+    if many == 1 { format!("1 {noun}") } else { format!("{many} {noun}s") }
 }
 
-fn count(many: usize, what: &str) -> String {
-    if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
-}
-
-fn values<'a>(values: impl ExactSizeIterator<Item = &'a Quantity>) -> String {
+fn summary_of_values<'a>(values: impl ExactSizeIterator<Item = &'a Quantity>) -> String {
     let many = values.len();
-    let mut few: Vec<String> = values.take(FEW).map(ToString::to_string).collect();
-    if many > FEW {
-        few.push("…".to_owned());
+    let mut first: Vec<String> = values.take(MAX_VALUES).map(ToString::to_string).collect();
+    if many > MAX_VALUES {
+        first.push("…".to_owned());
     }
     match many {
         0 => "no values".to_owned(),
-        _ => format!("{}: {}", count(many, "value"), few.join(", ")),
+        _ => format!("{}: {}", count(many, "value"), first.join(", ")),
     }
 }
 
-/// The samples of a namespace that a request selects; an error of the API is none here.
-fn selected<'a>(
-    served: &'a ServedNamespace,
+/// The samples of a namespace that a query selects.
+fn selected_pods(
+    served: &ServedNamespace,
     namespace: &str,
-    params: &Params,
-) -> Result<impl Iterator<Item = &'a PodMetrics> + use<'a>, Refused> {
-    let selector = selector(params, "labelSelector")?;
-    let fields = Fields::of(params, namespace)?;
-    let pods = served.cluster.pod_metrics().unwrap_or_default();
-    let wanted = move |pod: &&PodMetrics| {
-        selector.matches(&pod.labels) && fields.matches(served.name(&pod.name))
-    };
-    Ok(pods.iter().filter(wanted))
+    request: &Request,
+) -> Result<Vec<PodSample>, ApiError> {
+    let pods = served.cluster.pod_metrics().map_err(ApiError::clone)?;
+    let labels = request.selector("labelSelector")?;
+    let fields = FieldSelector::parse(request.parameter("fieldSelector"), namespace)?;
+    let is_selected =
+        |pod: &&PodMetrics| labels.matches(&pod.labels) && fields.matches(served.name(&pod.name));
+    Ok(pods.iter().filter(is_selected).map(|pod| sample(served, namespace, pod)).collect())
 }
 
-/// A field selector, as far as there are fields.
-struct Fields {
-    /// Names that are wanted, or are not.
+fn sample(served: &ServedNamespace, namespace: &str, pod: &PodMetrics) -> PodSample {
+    PodSample::new(namespace, served.name(&pod.name), served.timestamp(pod.timestamp), pod)
+}
+
+/// A field selector by name and namespace.
+struct FieldSelector {
+    /// Names, and whether the pod's name must be equal.
     names: Vec<(String, bool)>,
-    nothing: bool,
+    /// It selects another namespace.
+    selects_nothing: bool,
 }
 
-impl Fields {
-    fn of(params: &Params, namespace: &str) -> Result<Fields, Refused> {
-        let text = params.get("fieldSelector").map_or("", String::as_str);
-        let mut fields = Fields { names: Vec::new(), nothing: false };
+impl FieldSelector {
+    fn parse(text: &str, namespace: &str) -> Result<FieldSelector, ApiError> {
+        let mut fields = FieldSelector { names: Vec::new(), selects_nothing: false };
         for term in text.split(',').filter(|term| !term.is_empty()) {
-            let (field, value, same) = match term.split_once("!=") {
+            let (field, value, equal) = match term.split_once("!=") {
                 Some((field, value)) => (field, value, false),
                 None => {
                     let (field, value) = term.split_once('=').unwrap_or((term, ""));
@@ -169,11 +270,11 @@ impl Fields {
                 }
             };
             match field {
-                "metadata.name" => fields.names.push((value.to_owned(), same)),
-                "metadata.namespace" => fields.nothing |= (value == namespace) != same,
+                "metadata.name" => fields.names.push((value.to_owned(), equal)),
+                "metadata.namespace" => fields.selects_nothing |= (value == namespace) != equal,
                 _ => {
                     let why = format!("field label not supported: {field}");
-                    return Err(Box::new(failure(&error(400, "BadRequest", &why))));
+                    return Err(error(400, "BadRequest", &why));
                 }
             }
         }
@@ -181,280 +282,174 @@ impl Fields {
     }
 
     fn matches(&self, name: &str) -> bool {
-        !self.nothing && self.names.iter().all(|(other, same)| (name == other) == *same)
-    }
-}
-
-fn selector(params: &Params, name: &str) -> Result<Selector, Refused> {
-    let text = params.get(name).map_or("", String::as_str);
-    Selector::parse(text).map_err(|why| {
-        let why = format!("unable to parse requirement: {why}");
-        Box::new(failure(&error(400, "BadRequest", &why)))
-    })
-}
-
-fn pod_json(served: &ServedNamespace, namespace: &str, pod: &PodMetrics) -> Value {
-    body::pod(namespace, served.name(&pod.name), &served.timestamp(pod.timestamp), pod)
-}
-
-async fn pods(
-    metrics: Shared,
-    Path(namespace): Path<String>,
-    headers: HeaderMap,
-    params: Params,
-) -> Response {
-    let mut namespaces = metrics.lock();
-    let Some(served) = namespaces.get_mut(&namespace).map(ServedNamespace::now) else {
-        return pods_answer(Vec::new(), &headers);
-    };
-    let (selector, at) =
-        (params.get("labelSelector").cloned().unwrap_or_default(), Timestamp::now());
-    let tell = |answer: Value| {
-        let mut entry = json!({ "selector": selector });
-        merge(&mut entry, answer);
-        served.tell(asked(at, "listPodMetrics", entry));
-    };
-    if let Err(fault) = served.cluster.pod_metrics() {
-        tell(json!({ "error": fault.message }));
-        return failure(fault);
-    }
-    match selected(served, &namespace, &params) {
-        Ok(found) => {
-            let items: Vec<Value> = found.map(|pod| pod_json(served, &namespace, pod)).collect();
-            tell(json!({ "items": items.len() }));
-            pods_answer(items, &headers)
-        }
-        Err(refused) => *refused,
-    }
-}
-
-/// Whether that is what a query is called in the log.
-pub(crate) fn is_query(what: &str) -> bool {
-    ["listPodMetrics", "podsMetric", "objectMetric", "externalMetric"].contains(&what)
-}
-
-/// A query, for the log.
-fn asked(at: Timestamp, what: &'static str, entry: Value) -> ObservedAction {
-    ObservedAction { at, done: Timestamp::now(), what, entry, by: String::new() }
-}
-
-fn merge(entry: &mut Value, answer: Value) {
-    if let (Value::Object(entry), Value::Object(answer)) = (entry, answer) {
-        entry.extend(answer);
-    }
-}
-
-async fn pod(
-    metrics: Shared,
-    Path((namespace, name)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Response {
-    let (mut namespaces, at) = (metrics.lock(), Timestamp::now());
-    let served = namespaces.get_mut(&namespace).map(ServedNamespace::now);
-    let fault = served.and_then(|served| served.cluster.pod_metrics().err());
-    let found = served.and_then(|served| {
-        let pods = served.cluster.pod_metrics().unwrap_or_default();
-        let pod = pods.iter().find(|pod| **served.name(&pod.name) == *name)?;
-        Some(pod_json(served, &namespace, pod))
-    });
-    if let Some(served) = served.filter(|_| metrics.is_private()) {
-        let items = usize::from(found.is_some());
-        let mut entry = json!({ "selector": format!("metadata.name={name}"), "items": items });
-        if let Some(fault) = fault {
-            entry["error"] = fault.message.to_string().into();
-        }
-        served.tell(asked(at, "listPodMetrics", entry));
-    }
-    if let Some(fault) = fault {
-        return failure(fault);
-    }
-    match found {
-        Some(pod) => {
-            let items = [pod];
-            let short = format!("1 pod, {}", body::total(&items));
-            let table = wants_table(&headers).then(|| body::table(&items));
-            let [pod] = items;
-            in_short(table.unwrap_or(pod), short)
-        }
-        None => not_found(&format!("pods.metrics.k8s.io \"{namespace}/{name}\" not found")),
+        !self.selects_nothing && self.names.iter().all(|(other, equal)| (name == other) == *equal)
     }
 }
 
 /// A custom metric of pods: of those that are selected, or of one by its name.
-fn pods_metric(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params) -> Response {
-    let mut namespaces = metrics.lock();
-    let Some(served) = namespaces.get_mut(namespace).map(ServedNamespace::now) else {
-        return not_found(&missing(of.metric, Some("pods")));
+fn pods_metric(served: Option<&ServedNamespace>, request: &Request) -> Answer {
+    let (namespace, metric) = (request.segment("namespace"), request.segment("metric"));
+    let Some(served) = served else { return Answer::failed(&missing(metric, Some("pods"))) };
+    let found = selected_values(served, request);
+    let action = ControllerAction::PodsMetric {
+        metric: metric.into(),
+        selector: request.parameter("labelSelector").into(),
+        metric_selector: request.parameter("metricLabelSelector").into(),
+        answer: items(&found),
     };
-    let at = Timestamp::now();
-    let text = |name: &str| params.get(name).cloned().unwrap_or_default();
-    let tell = |answer: Value| {
-        let mut entry = json!({
-            "metric": of.metric,
-            "selector": text("labelSelector"),
-            "metricSelector": text("metricLabelSelector"),
-        });
-        merge(&mut entry, answer);
-        served.tell(asked(at, "podsMetric", entry));
-    };
-    let known = served.cluster.custom_metrics().pods.get(of.metric);
-    let fault = match known {
-        None => Some(error(404, "NotFound", &missing(of.metric, Some("pods")))),
-        Some(known) => known.error.clone(),
-    };
-    if let Some(fault) = fault {
-        tell(json!({ "error": fault.message }));
-        return failure(&fault);
-    }
-    let selectors = selector(params, "labelSelector")
-        .and_then(|pods| Ok((pods, selector(params, "metricLabelSelector")?)));
-    let (of_pods, of_series) = match selectors {
-        Ok(selectors) => selectors,
-        Err(refused) => return *refused,
-    };
-    let series = known.filter(|known| of_series.matches(&known.labels));
-    let all = series.into_iter().flat_map(|known| &known.values);
-    let wanted: Vec<_> = all
-        .filter(|value| of_pods.matches(&value.labels))
-        .filter(|value| of.name == "*" || **served.name(&value.name) == *of.name)
-        .collect();
-    let items: Vec<Value> = wanted
-        .iter()
-        .map(|value| {
-            let object = json!({
-                "kind": "Pod",
-                "namespace": namespace,
-                "name": served.name(&value.name),
-                "apiVersion": "/v1",
+    let answer = match found {
+        Ok(values) => {
+            let items = values.iter().map(|value| {
+                let object = ObjectReference {
+                    kind: Some("Pod".to_owned()),
+                    namespace: Some(namespace.to_owned()),
+                    name: Some(served.name(&value.name).to_string()),
+                    api_version: Some("/v1".to_owned()),
+                    ..ObjectReference::default()
+                };
+                let at = served.timestamp(value.timestamp);
+                MetricValue::custom(&request.version, object, metric, at, &value.value)
+                    .over(value.window)
             });
-            let at = served.timestamp(value.timestamp);
-            body::value(of.version, &object, of.metric, (&at, value.window, &value.value))
-        })
-        .collect();
-    if items.is_empty() && of.name != "*" {
-        return not_found(&missing(of.metric, Some(&format!("pods {}", of.name))));
+            let summary = summary_of_values(values.iter().map(|value| &value.value));
+            Answer::new(value_list(request, items.collect()), summary)
+        }
+        Err(error) => Answer::failed(&error),
+    };
+    answer.with_action(namespace, action)
+}
+
+fn selected_values<'a>(
+    served: &'a ServedNamespace,
+    request: &Request,
+) -> Result<Vec<&'a PodMetricValue>, ApiError> {
+    let (metric, name) = (request.segment("metric"), request.segment("name"));
+    let known = served.cluster.custom_metrics().pods.get(metric);
+    let known = known.ok_or_else(|| missing(metric, Some("pods")))?;
+    if let Some(error) = &known.error {
+        return Err(error.clone());
     }
-    tell(json!({ "items": items.len() }));
-    let short = values(wanted.iter().map(|value| &value.value));
-    in_short(body::value_list(of.version, &items), short)
+    let pods = request.selector("labelSelector")?;
+    let series = request.selector("metricLabelSelector")?;
+    let is_selected = |value: &&PodMetricValue| {
+        series.matches(&known.labels)
+            && pods.matches(&value.labels)
+            && (name == "*" || **served.name(&value.name) == *name)
+    };
+    let values: Vec<_> = known.values.iter().filter(is_selected).collect();
+    if values.is_empty() && name != "*" {
+        return Err(missing(metric, Some(&format!("pods {name}"))));
+    }
+    Ok(values)
+}
+
+fn value_list(request: &Request, items: Vec<MetricValue>) -> impl serde::Serialize {
+    let api_version = format!("custom.metrics.k8s.io/{}", request.version);
+    json::list(&api_version, "MetricValueList", items)
 }
 
 /// A custom metric of one object.
-fn object(metrics: &Metrics, namespace: &str, of: &Of<'_>, params: &Params) -> Response {
-    let mut namespaces = metrics.lock();
-    let served = namespaces.get_mut(namespace).map(ServedNamespace::now);
-    let objects = served.map(|served| &served.cluster.custom_metrics().objects);
-    // A namespace is asked for by its name in the cluster.
-    let wanted = match (of.resource, served) {
-        ("namespaces", Some(served)) => &*served.called,
-        _ => of.name,
-    };
-    let known = objects.into_iter().flatten().find(|((metric, kind, name), _)| {
-        **metric == *of.metric && **name == *wanted && resource_of(kind) == of.resource
+fn object_metric(
+    served: Option<&ServedNamespace>,
+    request: &Request,
+    resource: &str,
+    name: &str,
+) -> Answer {
+    let (namespace, metric) = (request.segment("namespace"), request.segment("metric"));
+    let missing = || missing(metric, Some(&format!("{resource} {name}")));
+    let Some(served) = served else { return Answer::failed(&missing()) };
+    // A query names a namespace as the cluster does.
+    let wanted = if resource == "namespaces" { &*served.scenario_name } else { name };
+    let mut objects = served.cluster.custom_metrics().objects.iter();
+    let known = objects.find(|((of, kind, name), _)| {
+        **of == *metric && **name == *wanted && resource_of(kind) == resource
     });
-    let Some((served, ((_, kind, _), answer))) = served.zip(known) else {
-        let what = format!("{} {}", of.resource, of.name);
-        if let Some(served) = served {
-            let entry = json!({
-                "metric": of.metric, "kind": of.resource, "name": of.name,
-                "metricSelector": params.get("metricLabelSelector").cloned().unwrap_or_default(),
-                "error": missing(of.metric, Some(&what)),
+    let found = match known {
+        Some((_, answer)) => selected_series(answer, request, "metricLabelSelector"),
+        None => Err(missing()),
+    };
+    let kind = known.map_or(resource, |((_, kind, _), _)| kind);
+    let action = ControllerAction::ObjectMetric {
+        metric: metric.into(),
+        kind: kind.into(),
+        name: name.into(),
+        metric_selector: request.parameter("metricLabelSelector").into(),
+        answer: match found.as_deref() {
+            Ok([only]) => Ok(SeriesValue { value: only.value.to_string().into() }),
+            Ok(many) => Err(format!(
+                "the custom metrics API server returned {} results when we asked for exactly one",
+                many.len()
+            )
+            .into()),
+            Err(error) => Err(error.message.clone()),
+        },
+    };
+    let answer = match found {
+        Ok(series) => {
+            let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+            let object = ObjectReference {
+                kind: Some(kind.to_owned()),
+                namespace: Some(namespace.to_owned()),
+                name: Some(name.to_owned()),
+                api_version: Some(format!("{group}/v1")),
+                ..ObjectReference::default()
+            };
+            let items = series.iter().map(|series| {
+                let at = served.timestamp(series.timestamp);
+                MetricValue::custom(&request.version, object.clone(), metric, at, &series.value)
             });
-            served.tell(asked(Timestamp::now(), "objectMetric", entry));
+            let summary = summary_of_values(series.iter().map(|series| &series.value));
+            Answer::new(value_list(request, items.collect()), summary)
         }
-        return not_found(&missing(of.metric, Some(&what)));
+        Err(error) => Answer::failed(&error),
     };
-    let at = Timestamp::now();
-    let tell = |answer: Value| {
-        let mut entry = json!({
-            "metric": of.metric, "kind": kind, "name": of.name,
-            "metricSelector": params.get("metricLabelSelector").cloned().unwrap_or_default(),
-        });
-        merge(&mut entry, answer);
-        served.tell(asked(at, "objectMetric", entry));
-    };
-    if let Some(fault) = &answer.error {
-        tell(json!({ "error": fault.message }));
-        return failure(fault);
-    }
-    let found = match series(answer, params, "metricLabelSelector") {
-        Ok(found) => found,
-        Err(refused) => return *refused,
-    };
-    tell(match found.as_slice() {
-        [only] => json!({ "value": only.value }),
-        many => json!({ "error": format!(
-            "the custom metrics API server returned {} results when we asked for exactly one",
-            many.len()
-        ) }),
-    });
-    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-    let object = json!({
-        "kind": kind, "namespace": namespace, "name": of.name, "apiVersion": format!("{group}/v1"),
-    });
-    let items: Vec<Value> = found
-        .iter()
-        .map(|series| {
-            let at = served.timestamp(series.timestamp);
-            body::value(of.version, &object, of.metric, (&at, None, &series.value))
-        })
-        .collect();
-    let short = values(found.iter().map(|series| &series.value));
-    in_short(body::value_list(of.version, &items), short)
+    answer.with_action(namespace, action)
 }
 
-/// The series of an answer that a request selects.
-fn series<'a>(
+/// The series of a metric that a query selects.
+fn selected_series<'a>(
     answer: &'a SeriesAnswer,
-    params: &Params,
-    name: &str,
-) -> Result<Vec<&'a Series>, Refused> {
-    let selector = selector(params, name)?;
+    request: &Request,
+    parameter: &str,
+) -> Result<Vec<&'a Series>, ApiError> {
+    if let Some(error) = &answer.error {
+        return Err(error.clone());
+    }
+    let selector = request.selector(parameter)?;
     Ok(answer.series.iter().filter(|series| selector.matches(&series.labels)).collect())
 }
 
-async fn external(
-    metrics: Shared,
-    Path((namespace, metric)): Path<(String, String)>,
-    params: Params,
-) -> Response {
-    let mut namespaces = metrics.lock();
-    let Some(served) = namespaces.get_mut(&namespace).map(ServedNamespace::now) else {
-        return not_found(&missing(&metric, None));
+fn external_metric(served: Option<&ServedNamespace>, request: &Request) -> Answer {
+    let (namespace, metric) = (request.segment("namespace"), request.segment("metric"));
+    let Some(served) = served else { return Answer::failed(&missing(metric, None)) };
+    let found = match served.cluster.custom_metrics().externals.get(metric) {
+        Some(answer) => selected_series(answer, request, "labelSelector"),
+        None => Err(missing(metric, None)),
     };
-    let at = Timestamp::now();
-    let tell = |answer: Value| {
-        let mut entry = json!({
-            "metric": metric,
-            "metricSelector": params.get("labelSelector").cloned().unwrap_or_default(),
-        });
-        merge(&mut entry, answer);
-        served.tell(asked(at, "externalMetric", entry));
+    let action = ControllerAction::ExternalMetric {
+        metric: metric.into(),
+        metric_selector: request.parameter("labelSelector").into(),
+        answer: items(&found),
     };
-    let answer = served.cluster.custom_metrics().externals.get(&*metric);
-    let fault = match answer {
-        None => Some(error(404, "NotFound", &missing(&metric, None))),
-        Some(answer) => answer.error.clone(),
-    };
-    if let Some(fault) = fault {
-        tell(json!({ "error": fault.message }));
-        return failure(&fault);
-    }
-    match answer.map_or(Ok(Vec::new()), |answer| series(answer, &params, "labelSelector")) {
-        Ok(found) => {
-            tell(json!({ "items": found.len() }));
-            let items: Vec<Value> = found
-                .iter()
-                .map(|series| body::external(&metric, &served.timestamp(series.timestamp), series))
-                .collect();
-            let short = values(found.iter().map(|series| &series.value));
-            in_short(body::external_list(&items), short)
+    let answer = match found {
+        Ok(series) => {
+            let items = series.iter().map(|series| {
+                let at = served.timestamp(series.timestamp);
+                MetricValue::external(metric, &series.labels, at, &series.value)
+            });
+            let list = json::list(
+                "external.metrics.k8s.io/v1beta1",
+                "ExternalMetricValueList",
+                items.collect(),
+            );
+            Answer::new(list, summary_of_values(series.iter().map(|series| &series.value)))
         }
-        Err(refused) => *refused,
-    }
+        Err(error) => Answer::failed(&error),
+    };
+    answer.with_action(namespace, action)
 }
 
-fn missing(metric: &str, of: Option<&str>) -> String {
-    let what = format!("the server could not find the metric {metric}");
-    of.map_or_else(|| what.clone(), |of| format!("{what} for {of}"))
+fn missing(metric: &str, of: Option<&str>) -> ApiError {
+    let of = of.map_or(String::new(), |of| format!(" for {of}"));
+    not_found(&format!("the server could not find the metric {metric}{of}"))
 }

@@ -1,124 +1,94 @@
-//! The JSON of the metrics APIs.
+//! The objects of the metrics APIs.
 //!
 //! Upstream: k8s.io/metrics, pkg/apis
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{ListMeta, ObjectList, ObjectMeta, TypeMeta};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::model::api::{ApiError, PodMetrics, Series};
+use crate::model::api::PodMetrics;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 
-/// A group and its versions, the preferred one first.
-pub(crate) fn group(name: &str, versions: &[&str]) -> Value {
-    let version =
-        |version: &&str| json!({ "groupVersion": format!("{name}/{version}"), "version": version });
-    json!({
-        "kind": "APIGroup",
-        "apiVersion": "v1",
-        "name": name,
-        "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        "preferredVersion": versions.first().map(version),
-    })
+/// `metrics.k8s.io` PodMetrics.
+#[derive(Clone, Serialize, Debug)]
+pub(crate) struct PodSample {
+    #[serde(flatten)]
+    types: TypeMeta,
+    metadata: ObjectMeta,
+    timestamp: String,
+    window: String,
+    containers: Vec<ContainerSample>,
 }
 
-/// The resources of a version.
-pub(crate) fn resources(group: &str, version: &str, metrics: &[String]) -> Value {
-    let resource = |name: &str, singular: &str, namespaced: bool, kind: &str, verbs: &[&str]| {
-        json!({
-            "name": name, "singularName": singular, "namespaced": namespaced, "kind": kind,
-            "verbs": verbs,
-        })
-    };
-    let list = match group {
-        "metrics.k8s.io" => vec![
-            resource("nodes", "", false, "NodeMetrics", &["get", "list"]),
-            resource("pods", "", true, "PodMetrics", &["get", "list"]),
-        ],
-        "external.metrics.k8s.io" => {
-            let one = |name: &String| resource(name, "", true, "ExternalMetricValueList", &["get"]);
-            metrics.iter().map(one).collect()
+#[derive(Clone, Serialize, Debug)]
+struct ContainerSample {
+    name: Arc<str>,
+    usage: BTreeMap<Arc<str>, Quantity>,
+}
+
+impl PodSample {
+    /// The sample of a pod, with its name in the cluster.
+    pub(crate) fn new(namespace: &str, name: &str, timestamp: String, pod: &PodMetrics) -> Self {
+        let labels = pod.labels.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let containers = pod.containers.iter().map(|container| ContainerSample {
+            name: container.name.clone(),
+            usage: container.usage.iter().cloned().collect(),
+        });
+        PodSample {
+            types: types("metrics.k8s.io/v1beta1", "PodMetrics"),
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(namespace.to_owned()),
+                labels: Some(labels.collect()),
+                ..ObjectMeta::default()
+            },
+            timestamp,
+            window: pod.window.to_string(),
+            containers: containers.collect(),
         }
-        _ => {
-            let one = |name: &String| resource(name, "", true, "MetricValueList", &["get"]);
-            metrics.iter().map(one).collect()
-        }
+    }
+
+    /// The usage of each resource, over all containers.
+    fn usage(&self) -> BTreeMap<Arc<str>, Quantity> {
+        sum(self.containers.iter().flat_map(|container| &container.usage))
+    }
+}
+
+fn sum<'a>(
+    usage: impl Iterator<Item = (&'a Arc<str>, &'a Quantity)>,
+) -> BTreeMap<Arc<str>, Quantity> {
+    let mut milli: BTreeMap<Arc<str>, i64> = BTreeMap::new();
+    for (resource, quantity) in usage {
+        let sum = milli.entry(resource.clone()).or_default();
+        *sum = sum.saturating_add(quantity.milli());
+    }
+    let quantity = |(resource, milli): (Arc<str>, i64)| {
+        let format = if &*resource == "cpu" { Format::DecimalSI } else { Format::BinarySI };
+        (resource, Quantity::from_milli(milli, format))
     };
-    json!({
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": format!("{group}/{version}"),
-        "resources": list,
-    })
+    milli.into_iter().map(quantity).collect()
 }
 
-/// What metrics.k8s.io says of a pod.
-pub(crate) fn pod(namespace: &str, name: &str, at: &str, pod: &PodMetrics) -> Value {
-    let containers: Vec<Value> = pod
-        .containers
-        .iter()
-        .map(|container| {
-            let usage: Map<String, Value> = container
-                .usage
-                .iter()
-                .map(|(name, value)| (name.to_string(), json!(value)))
-                .collect();
-            json!({ "name": container.name, "usage": usage })
-        })
-        .collect();
-    json!({
-        "kind": "PodMetrics",
-        "apiVersion": "metrics.k8s.io/v1beta1",
-        "metadata": { "name": name, "namespace": namespace, "labels": *pod.labels },
-        "timestamp": at,
-        "window": pod.window.to_string(),
-        "containers": containers,
-    })
-}
-
-/// What it says of pods.
-pub(crate) fn pod_list(items: &[Value]) -> Value {
-    list("metrics.k8s.io/v1beta1", "PodMetricsList", items)
-}
-
-/// What a pod uses of each resource, over its containers.
-fn usage(pod: &Value) -> BTreeMap<String, Quantity> {
-    let containers = pod["containers"].as_array().into_iter().flatten();
-    let mut milli: BTreeMap<String, i64> = BTreeMap::new();
-    for (name, value) in containers.filter_map(|it| it["usage"].as_object()).flatten() {
-        let value = value.as_str().and_then(|value| Quantity::parse(value).ok());
-        let sum = milli.entry(name.clone()).or_default();
-        *sum = sum.saturating_add(value.map_or(0, |value| value.milli()));
-    }
-    milli.into_iter().map(|(name, milli)| (name.clone(), quantity(&name, milli))).collect()
-}
-
-fn quantity(resource: &str, milli: i64) -> Quantity {
-    let binary = resource != "cpu";
-    Quantity::from_milli(milli, if binary { Format::BinarySI } else { Format::DecimalSI })
-}
-
-/// What pods use together, in words.
-pub(crate) fn total(items: &[Value]) -> String {
-    let mut milli: BTreeMap<String, i64> = BTreeMap::new();
-    for (name, value) in items.iter().flat_map(usage) {
-        let sum = milli.entry(name).or_default();
-        *sum = sum.saturating_add(value.milli());
-    }
-    let one = |(name, milli): (&String, &i64)| format!("{name} {}", quantity(name, *milli));
-    match milli.is_empty() {
-        true => "without usage".to_owned(),
-        false => milli.iter().map(one).collect::<Vec<_>>().join(", "),
-    }
+/// The usage of all pods, for people to read.
+pub(crate) fn total(pods: &[PodSample]) -> String {
+    let usages: Vec<_> = pods.iter().map(PodSample::usage).collect();
+    let total = sum(usages.iter().flatten());
+    let total: Vec<String> =
+        total.iter().map(|(resource, quantity)| format!("{resource} {quantity}")).collect();
+    if total.is_empty() { "without usage".to_owned() } else { total.join(", ") }
 }
 
 /// Pods as the table that kubectl prints.
 ///
 /// Upstream: sigs.k8s.io/metrics-server, pkg/api/table.go
-pub(crate) fn table(items: &[Value]) -> Value {
-    let usages: Vec<_> = items.iter().map(usage).collect();
-    let resources: BTreeSet<&String> = usages.iter().flat_map(BTreeMap::keys).collect();
+pub(crate) fn table(pods: &[PodSample]) -> Value {
+    let usages: Vec<_> = pods.iter().map(PodSample::usage).collect();
+    let resources: BTreeSet<&Arc<str>> = usages.iter().flat_map(BTreeMap::keys).collect();
     let column = |name: &str, format: &str, description: &str| {
         json!({
             "name": name, "type": "string", "format": format, "description": description,
@@ -128,15 +98,15 @@ pub(crate) fn table(items: &[Value]) -> Value {
     let mut columns = vec![column("Name", "name", "The pod's name")];
     columns.extend(resources.iter().map(|name| column(name, "quantity", "Usage of the pod")));
     columns.push(column("Window", "duration", "The time over which the sample was taken"));
-    let row = |(pod, usage): (&Value, &BTreeMap<String, Quantity>)| {
-        let mut cells = vec![pod["metadata"]["name"].clone()];
-        let of = |name: &&String| usage.get(*name).map_or(json!("<none>"), |it| json!(it));
-        cells.extend(resources.iter().map(of));
-        cells.push(pod["window"].clone());
+    let row = |(pod, usage): (&PodSample, &BTreeMap<Arc<str>, Quantity>)| {
+        let mut cells = vec![json!(pod.metadata.name)];
+        let cell = |name: &&Arc<str>| usage.get(*name).map_or(json!("<none>"), |it| json!(it));
+        cells.extend(resources.iter().map(cell));
+        cells.push(json!(pod.window));
         let object = json!({
             "kind": "PartialObjectMetadata",
             "apiVersion": "meta.k8s.io/v1",
-            "metadata": pod["metadata"],
+            "metadata": pod.metadata,
         });
         json!({ "cells": cells, "object": object })
     };
@@ -145,98 +115,147 @@ pub(crate) fn table(items: &[Value]) -> Value {
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
         "columnDefinitions": columns,
-        "rows": items.iter().zip(&usages).map(row).collect::<Vec<_>>(),
+        "rows": pods.iter().zip(&usages).map(row).collect::<Vec<_>>(),
     })
 }
 
-/// A value of a custom metric.
-pub(crate) fn value(
-    version: &str,
-    object: &Value,
-    metric: &str,
-    (at, window, value): (&str, Option<Span>, &Quantity),
-) -> Value {
-    let mut item = json!({ "describedObject": object, "timestamp": at, "value": value });
-    // Its name is elsewhere in the first version.
-    match version {
-        "v1beta1" => item["metricName"] = metric.into(),
-        _ => item["metric"] = json!({ "name": metric }),
+/// `custom.metrics.k8s.io` MetricValue of both versions, and `external.metrics.k8s.io`
+/// ExternalMetricValue.
+#[derive(Clone, Serialize, Debug, Default)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MetricValue {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    described_object: Option<ObjectReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric: Option<MetricName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric_labels: Option<BTreeMap<String, String>>,
+    timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_seconds: Option<i64>,
+    value: String,
+}
+
+#[derive(Clone, Serialize, Debug)]
+struct MetricName {
+    name: String,
+}
+
+impl MetricValue {
+    /// A value of a custom metric.
+    pub(crate) fn custom(
+        version: &str,
+        described_object: ObjectReference,
+        metric: &str,
+        timestamp: String,
+        value: &Quantity,
+    ) -> MetricValue {
+        let is_first = version == "v1beta1";
+        let name = metric.to_owned();
+        MetricValue {
+            described_object: Some(described_object),
+            timestamp,
+            value: value.to_string(),
+            metric_name: is_first.then(|| name.clone()),
+            metric: (!is_first).then_some(MetricName { name }),
+            ..MetricValue::default()
+        }
     }
-    if let Some(window) = window {
-        let name = if version == "v1beta1" { "window" } else { "windowSeconds" };
-        item[name] = (window.0 / 1_000_000_000).into();
+
+    /// The same, sampled over a window.
+    pub(crate) fn over(mut self, window: Option<Span>) -> MetricValue {
+        let seconds = window.map(|window| window.0 / 1_000_000_000);
+        match self.metric_name {
+            Some(_) => self.window = seconds,
+            None => self.window_seconds = seconds,
+        }
+        self
     }
-    item
+
+    /// A value of an external metric.
+    pub(crate) fn external(
+        metric: &str,
+        labels: &BTreeMap<String, String>,
+        timestamp: String,
+        value: &Quantity,
+    ) -> MetricValue {
+        MetricValue {
+            metric_name: Some(metric.to_owned()),
+            metric_labels: Some(labels.clone()),
+            timestamp,
+            value: value.to_string(),
+            ..MetricValue::default()
+        }
+    }
 }
 
-/// Values of a custom metric.
-pub(crate) fn value_list(version: &str, items: &[Value]) -> Value {
-    list(&format!("custom.metrics.k8s.io/{version}"), "MetricValueList", items)
+fn types(api_version: &str, kind: &str) -> TypeMeta {
+    TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() }
 }
 
-/// A series of an external metric.
-pub(crate) fn external(metric: &str, at: &str, series: &Series) -> Value {
-    json!({
-        "metricName": metric,
-        "metricLabels": series.labels,
-        "timestamp": at,
-        "value": series.value,
-    })
-}
-
-/// Series of an external metric.
-pub(crate) fn external_list(items: &[Value]) -> Value {
-    list("external.metrics.k8s.io/v1beta1", "ExternalMetricValueList", items)
-}
-
-fn list(version: &str, kind: &str, items: &[Value]) -> Value {
-    json!({ "kind": kind, "apiVersion": version, "metadata": {}, "items": items })
-}
-
-/// An error.
-pub(crate) fn status(error: &ApiError) -> Value {
-    json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": error.message,
-        "reason": error.reason,
-        "code": error.code,
-    })
+pub(crate) fn list<T: Clone>(api_version: &str, kind: &str, items: Vec<T>) -> ObjectList<T> {
+    ObjectList { types: types(api_version, kind), metadata: ListMeta::default(), items }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::api::ContainerMetrics;
+    use crate::model::time::Time;
 
-    fn pod_of(name: &str, usages: &[Value]) -> Value {
-        let container = |usage: &Value| json!({ "name": "it", "usage": usage });
-        json!({
-            "metadata": { "name": name, "namespace": "shop" },
-            "window": "30s",
-            "containers": usages.iter().map(container).collect::<Vec<_>>(),
-        })
+    fn pod(name: &str, usages: &[&[(&str, &str)]]) -> PodSample {
+        let containers = usages.iter().map(|usage| {
+            let usage = usage.iter().map(|(name, quantity)| {
+                (Arc::from(*name), Quantity::parse(quantity).expect("a quantity"))
+            });
+            ContainerMetrics { name: "app".into(), usage: usage.collect() }
+        });
+        let pod = PodMetrics {
+            name: name.into(),
+            labels: Default::default(),
+            timestamp: Time::ZERO,
+            window: Span::from_secs(30),
+            containers: containers.collect(),
+        };
+        PodSample::new("shop", name, String::new(), &pod)
     }
 
     #[test]
-    fn the_usage_of_pods_is_summed() {
-        let one = json!({ "cpu": "1500m", "memory": "1Mi" });
-        let other = json!({ "cpu": "600m", "memory": "1023Ki" });
-        let pods = [pod_of("a", &[one.clone(), other]), pod_of("b", &[one])];
+    fn usage_is_added_up_over_containers_and_pods() {
+        let one: &[_] = &[("cpu", "1500m"), ("memory", "1Mi")];
+        let other: &[_] = &[("cpu", "600m"), ("memory", "1023Ki")];
+        let pods = [pod("a", &[one, other]), pod("b", &[one])];
         assert_eq!(total(&pods), "cpu 3600m, memory 3071Ki");
-        assert_eq!(total(&[pod_of("a", &[json!({})])]), "without usage");
+        assert_eq!(total(&[pod("a", &[&[]])]), "without usage");
     }
 
     #[test]
     fn a_table_has_a_column_for_each_resource() {
-        let pods = [pod_of("a", &[json!({ "cpu": "1", "memory": "1Mi" })]), pod_of("b", &[])];
-        let table = table(&pods);
+        let table = table(&[pod("a", &[&[("cpu", "1"), ("memory", "1Mi")]]), pod("b", &[])]);
         let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
         let names: Vec<&Value> = columns.iter().map(|column| &column["name"]).collect();
         assert_eq!(names, ["Name", "cpu", "memory", "Window"]);
         assert_eq!(table["rows"][0]["cells"], json!(["a", "1", "1Mi", "30s"]));
         assert_eq!(table["rows"][1]["cells"], json!(["b", "<none>", "<none>", "30s"]));
         assert_eq!(table["rows"][0]["object"]["metadata"]["namespace"], "shop");
+    }
+
+    #[test]
+    fn versions_of_custom_metrics_differ_in_their_fields() {
+        let value = |version: &str| {
+            let quantity = Quantity::parse("1500m").expect("a quantity");
+            let object = ObjectReference::default();
+            let value = MetricValue::custom(version, object, "jobs", String::new(), &quantity);
+            serde_json::to_value(value.over(Some(Span::from_secs(60)))).expect("JSON")
+        };
+        let (first, second) = (value("v1beta1"), value("v1beta2"));
+        assert_eq!((&first["metricName"], &first["window"]), (&json!("jobs"), &json!(60)));
+        assert_eq!(second["metric"], json!({ "name": "jobs" }));
+        assert_eq!((&second["windowSeconds"], &second["value"]), (&json!(60), &json!("1500m")));
+        assert_eq!((second.get("metricName"), second.get("window")), (None, None));
     }
 }

@@ -8,7 +8,6 @@ pub(crate) mod handlers;
 pub(crate) mod json;
 pub(crate) mod openapi;
 pub(crate) mod query;
-pub(crate) mod query_log;
 pub(crate) mod register;
 pub(crate) mod response;
 pub(crate) mod route;

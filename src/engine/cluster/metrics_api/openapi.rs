@@ -1,236 +1,173 @@
-//! How the metrics APIs describe themselves, as OpenAPI 2 and 3: for an API server that joins such
-//! descriptions into its own, and for `kubectl explain`.
+//! The descriptions of the metrics APIs as OpenAPI 2 and 3, for an API server that merges such
+//! descriptions into its own, and for `kubectl explain`. The schemas are in `openapi.json`.
 //!
 //! Upstream: k8s.io/metrics, pkg/apis; kube-openapi, pkg/handler3
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::engine::cluster::metrics_api::groups::GROUPS;
+use crate::engine::cluster::metrics_api::groups::{
+    Endpoint, GroupVersion, QUERIES, QueryPath, versions,
+};
 
-/// What the description is called.
 const TITLE: &str = "kube-lockstep metrics";
 
-/// A kind of which lists are served.
+/// The kinds, one for each version of a group.
+const KINDS: &str = include_str!("openapi.json");
+
+/// The kind of the objects of a version. Lists of it are served.
+#[derive(Deserialize)]
 struct Kind {
-    name: &'static str,
-    description: &'static str,
-    properties: Value,
+    group: String,
+    version: String,
+    /// The prefix of the full name, after the names of Go's packages.
+    package: String,
+    kind: String,
+    description: String,
+    properties: Map<String, Value>,
 }
 
-/// The kind of a group's version.
-fn kind(group: &str, version: &str) -> Kind {
-    let text = |what: &str| json!({ "type": "string", "description": what });
-    let time = json!({
-        "type": "string", "format": "date-time", "description": "When the sample was taken",
-    });
-    let window = text("The time over which the sample was taken");
-    let object = |what: &str| json!({ "type": "object", "description": what });
-    let labels = json!({
-        "type": "object",
-        "additionalProperties": { "type": "string" },
-        "description": "Labels of the series",
-    });
-    match group {
-        "metrics.k8s.io" => {
-            let container = json!({
-                "type": "object",
-                "properties": {
-                    "name": text("The container's name"),
-                    "usage": {
-                        "type": "object",
-                        "additionalProperties": { "type": "string" },
-                        "description": "Quantities by resource",
-                    },
-                },
-            });
-            let containers = json!({
-                "type": "array", "items": container, "description": "Usage by container",
-            });
-            Kind {
-                name: "PodMetrics",
-                description: "Usage of a pod, as a scenario says",
-                properties: json!({
-                    "timestamp": time, "window": window, "containers": containers,
-                }),
-            }
-        }
-        "custom.metrics.k8s.io" => {
-            let mut properties = json!({
-                "describedObject": object("The object that the metric is of"),
-                "timestamp": time,
-                "value": text("A quantity"),
-            });
-            let seconds = json!({
-                "type": "integer", "format": "int64",
-                "description": "The time over which the sample was taken, in seconds",
-            });
-            if version == "v1beta1" {
-                properties["metricName"] = text("The metric's name");
-                properties["window"] = seconds;
-            } else {
-                properties["metric"] = object("The metric's name and selector");
-                properties["windowSeconds"] = seconds;
-            }
-            let description = "A value of a custom metric, as a scenario says";
-            Kind { name: "MetricValue", description, properties }
-        }
-        _ => Kind {
-            name: "ExternalMetricValue",
-            description: "A value of an external metric, as a scenario says",
-            properties: json!({
-                "metricName": text("The metric's name"),
-                "metricLabels": labels,
-                "timestamp": time,
-                "value": text("A quantity"),
-            }),
-        },
+/// The differences between OpenAPI 2 and 3.
+struct Dialect {
+    /// The place of the schemas.
+    schemas: &'static str,
+    parameter: fn(&str) -> Value,
+    /// The response with a schema.
+    response: fn(Value) -> Value,
+}
+
+const V2: Dialect = Dialect {
+    schemas: "#/definitions/",
+    parameter: |name| json!({ "name": name, "in": "path", "required": true, "type": "string" }),
+    response: |schema| json!({ "description": "OK", "schema": schema }),
+};
+
+const V3: Dialect = Dialect {
+    schemas: "#/components/schemas/",
+    parameter: |name| {
+        let schema = json!({ "type": "string" });
+        json!({ "name": name, "in": "path", "required": true, "schema": schema })
+    },
+    response: |schema| {
+        let content = json!({ "application/json": { "schema": schema } });
+        json!({ "description": "OK", "content": content })
+    },
+};
+
+impl Kind {
+    fn of(version: GroupVersion) -> Option<Kind> {
+        let kinds: Vec<Kind> = serde_json::from_str(KINDS).unwrap_or_default();
+        kinds.into_iter().find(|it| it.group == version.group && it.version == version.version)
     }
-}
 
-/// The full name of a kind, as those of Go's packages are.
-fn full(group: &str, version: &str, name: &str) -> String {
-    let package = match group {
-        "metrics.k8s.io" => "metrics",
-        "custom.metrics.k8s.io" => "custom_metrics",
-        _ => "external_metrics",
-    };
-    format!("io.k8s.metrics.pkg.apis.{package}.{version}.{name}")
-}
-
-/// The kind, and that of its lists.
-fn schemas(group: &str, version: &str, place: &str) -> Map<String, Value> {
-    let Kind { name, description, mut properties } = kind(group, version);
-    for field in ["apiVersion", "kind"] {
-        properties[field] = json!({ "type": "string" });
+    fn list(&self) -> String {
+        format!("{}List", self.kind)
     }
-    if group == "metrics.k8s.io" {
-        properties["metadata"] = json!({
-            "type": "object", "description": "Name, namespace and labels of the pod",
+
+    fn full_name(&self, kind: &str) -> String {
+        format!("io.k8s.metrics.pkg.apis.{}.{}.{kind}", self.package, self.version)
+    }
+
+    fn reference(&self, kind: &str, dialect: &Dialect) -> Value {
+        json!({ "$ref": format!("{}{}", dialect.schemas, self.full_name(kind)) })
+    }
+
+    fn group_version_kind(&self, kind: &str) -> Value {
+        json!({ "group": self.group, "version": self.version, "kind": kind })
+    }
+
+    /// The schemas of the kind and of its list.
+    fn schemas(&self, dialect: &Dialect) -> [(String, Value); 2] {
+        let text = json!({ "type": "string" });
+        let mut properties = self.properties.clone();
+        properties.extend(["apiVersion", "kind"].map(|name| (name.to_owned(), text.clone())));
+        let object = json!({
+            "type": "object",
+            "description": self.description,
+            "properties": properties,
+            "x-kubernetes-group-version-kind": [self.group_version_kind(&self.kind)],
         });
-    }
-    let kind = |name: &str| json!([{ "group": group, "version": version, "kind": name }]);
-    let schema = json!({
-        "type": "object",
-        "description": description,
-        "properties": properties,
-        "x-kubernetes-group-version-kind": kind(name),
-    });
-    let item = full(group, version, name);
-    let list = json!({
-        "type": "object",
-        "description": format!("A list of {name}"),
-        "required": ["items"],
-        "properties": {
-            "apiVersion": { "type": "string" },
-            "kind": { "type": "string" },
-            "metadata": { "type": "object" },
-            "items": { "type": "array", "items": { "$ref": format!("{place}{item}") } },
-        },
-        "x-kubernetes-group-version-kind": kind(&format!("{name}List")),
-    });
-    [(item, schema), (full(group, version, &format!("{name}List")), list)].into_iter().collect()
-}
-
-/// The paths of a group's version: address, whether a single object is there, and parameters.
-fn addresses(group: &str, version: &str) -> Vec<(String, bool, Vec<&'static str>)> {
-    let base = format!("/apis/{group}/{version}");
-    let within = format!("{base}/namespaces/{{namespace}}");
-    match group {
-        "metrics.k8s.io" => vec![
-            (format!("{base}/pods"), false, vec![]),
-            (format!("{within}/pods"), false, vec!["namespace"]),
-            (format!("{within}/pods/{{name}}"), true, vec!["name", "namespace"]),
-        ],
-        "custom.metrics.k8s.io" => vec![
-            (
-                format!("{within}/{{resource}}/{{name}}/{{metric}}"),
-                false,
-                vec!["namespace", "resource", "name", "metric"],
-            ),
-            (format!("{within}/metrics/{{metric}}"), false, vec!["namespace", "metric"]),
-        ],
-        _ => vec![(format!("{within}/{{metric}}"), false, vec!["namespace", "metric"])],
-    }
-}
-
-/// What is done at the paths; `answer` makes the answer's part by the kind that it refers to.
-fn paths(
-    (group, version): (&str, &str),
-    parameter: &dyn Fn(&str) -> Value,
-    answer: &dyn Fn(&str) -> Value,
-) -> Map<String, Value> {
-    let kind = kind(group, version);
-    let one = |(index, (address, single, parameters)): (usize, (String, bool, Vec<&str>))| {
-        let name = if single { kind.name.to_owned() } else { format!("{}List", kind.name) };
-        let id: String = format!("read-{group}-{version}-{name}-{index}");
-        let operation = json!({
-            "operationId": id.replace(['.', '-'], "_"),
-            "description": kind.description,
-            "parameters": parameters.iter().map(|it| parameter(it)).collect::<Vec<_>>(),
-            "responses": { "200": answer(&full(group, version, &name)) },
-            "x-kubernetes-action": if single { "get" } else { "list" },
-            "x-kubernetes-group-version-kind": {
-                "group": group, "version": version, "kind": kind.name,
+        let list = json!({
+            "type": "object",
+            "description": format!("A list of {}", self.kind),
+            "required": ["items"],
+            "properties": {
+                "apiVersion": text,
+                "kind": text,
+                "metadata": { "type": "object" },
+                "items": { "type": "array", "items": self.reference(&self.kind, dialect) },
             },
+            "x-kubernetes-group-version-kind": [self.group_version_kind(&self.list())],
         });
-        (address, json!({ "get": operation }))
-    };
-    addresses(group, version).into_iter().enumerate().map(one).collect()
+        [(self.full_name(&self.kind), object), (self.full_name(&self.list()), list)]
+    }
+
+    /// The description of a query.
+    fn path(&self, query: &QueryPath, dialect: &Dialect) -> Value {
+        let is_single = query.endpoint == Endpoint::Pod;
+        let kind = if is_single { self.kind.clone() } else { self.list() };
+        let names = query.path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'));
+        let id = format!("read_{}_{}_{:?}", self.package, self.version, query.endpoint);
+        json!({ "get": {
+            "operationId": id,
+            "description": self.description,
+            "parameters": names.map(dialect.parameter).collect::<Vec<_>>(),
+            "responses": { "200": (dialect.response)(self.reference(&kind, dialect)) },
+            "x-kubernetes-action": if is_single { "get" } else { "list" },
+            "x-kubernetes-group-version-kind": self.group_version_kind(&self.kind),
+        } })
+    }
 }
 
-fn versions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    GROUPS
-        .into_iter()
-        .flat_map(|(group, versions)| versions.iter().map(move |version| (group, *version)))
+/// The paths and the schemas of some versions.
+fn describe(
+    versions: impl Iterator<Item = GroupVersion>,
+    dialect: &Dialect,
+) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    for version in versions {
+        let Some(kind) = Kind::of(version) else { continue };
+        schemas.extend(kind.schemas(dialect));
+        let is_described =
+            |it: &&QueryPath| it.group == version.group && it.endpoint != Endpoint::Nodes;
+        for query in QUERIES.iter().filter(is_described) {
+            let path = format!("{}/{}", version.path(), query.path);
+            paths.insert(path, kind.path(query, dialect));
+        }
+    }
+    (paths, schemas)
 }
 
 fn info() -> Value {
     json!({ "title": TITLE, "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// All of it, as OpenAPI 2.
+/// The OpenAPI 2 document of all versions.
 pub(crate) fn v2() -> Value {
-    let place = "#/definitions/";
-    let parameter =
-        |name: &str| json!({ "name": name, "in": "path", "required": true, "type": "string" });
-    let answer =
-        |kind: &str| json!({ "description": "OK", "schema": { "$ref": format!("{place}{kind}") } });
-    let mut all = (Map::new(), Map::new());
-    for (group, version) in versions() {
-        all.0.extend(paths((group, version), &parameter, &answer));
-        all.1.extend(schemas(group, version, place));
-    }
-    json!({ "swagger": "2.0", "info": info(), "paths": all.0, "definitions": all.1 })
+    let (paths, definitions) = describe(versions(), &V2);
+    json!({ "swagger": "2.0", "info": info(), "paths": paths, "definitions": definitions })
 }
 
-/// Where the parts of OpenAPI 3 are.
+/// The index of the OpenAPI 3 documents.
 pub(crate) fn v3() -> Value {
-    let part = |(group, version): (&str, &str)| {
-        let path = format!("apis/{group}/{version}");
-        // It is the same for as long as the program is.
-        let url = format!("/openapi/v3/{path}?hash={}", env!("CARGO_PKG_VERSION"));
-        (path, json!({ "serverRelativeURL": url }))
+    let document = |of: GroupVersion| {
+        let path = of.path();
+        // The document never changes while the program runs.
+        let url = format!("/openapi/v3{path}?hash={}", env!("CARGO_PKG_VERSION"));
+        (path.trim_start_matches('/').to_owned(), json!({ "serverRelativeURL": url }))
     };
-    json!({ "paths": versions().map(part).collect::<Map<_, _>>() })
+    json!({ "paths": versions().map(document).collect::<Map<_, _>>() })
 }
 
-/// One of them.
+/// The OpenAPI 3 document of a version.
 pub(crate) fn v3_of(group: &str, version: &str) -> Option<Value> {
-    versions().find(|it| *it == (group, version))?;
-    let place = "#/components/schemas/";
-    let parameter = |name: &str| {
-        let schema = json!({ "type": "string" });
-        json!({ "name": name, "in": "path", "required": true, "schema": schema })
-    };
-    let answer = |kind: &str| {
-        let schema = json!({ "$ref": format!("{place}{kind}") });
-        json!({ "description": "OK", "content": { "application/json": { "schema": schema } } })
-    };
+    let found = versions().find(|it| (it.group, it.version) == (group, version))?;
+    let (paths, schemas) = describe(std::iter::once(found), &V3);
     Some(json!({
         "openapi": "3.0.0",
         "info": info(),
-        "paths": paths((group, version), &parameter, &answer),
-        "components": { "schemas": schemas(group, version, place) },
+        "paths": paths,
+        "components": { "schemas": schemas },
     }))
 }
 
@@ -238,7 +175,7 @@ pub(crate) fn v3_of(group: &str, version: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// All that is referred to.
+    /// All references in a document.
     fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
         match value {
             Value::Object(fields) => {
@@ -251,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn references_in_the_openapi_document_resolve() {
+    fn every_reference_leads_to_a_schema() {
         let v2 = v2();
         let mut found = Vec::new();
         references(&v2, &mut found);
@@ -260,14 +197,15 @@ mod tests {
             let name = name.strip_prefix("#/definitions/").expect("a definition");
             assert!(v2["definitions"][name].is_object(), "{name}");
         }
-        for (group, version) in versions() {
-            let root = v3();
-            let path = format!("apis/{group}/{version}");
-            let url = root["paths"][&path]["serverRelativeURL"].as_str().unwrap_or_default();
+        for of in versions() {
+            let index = v3();
+            let path = format!("apis/{}", of.api_version());
+            let url = index["paths"][&path]["serverRelativeURL"].as_str().unwrap_or_default();
             assert!(url.starts_with(&format!("/openapi/v3/{path}?hash=")), "{url}");
-            let v3 = v3_of(group, version).expect("a version");
+            let v3 = v3_of(of.group, of.version).expect("a version");
             let mut found = Vec::new();
             references(&v3, &mut found);
+            assert!(found.len() >= 2, "{path}: {found:?}");
             for name in found {
                 let name = name.strip_prefix("#/components/schemas/").expect("a schema");
                 assert!(v3["components"]["schemas"][name].is_object(), "{name}");

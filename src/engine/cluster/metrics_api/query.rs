@@ -1,23 +1,26 @@
-//! Queries of the metrics APIs: parsed from their addresses, and as records for people to read.
+//! Queries of the metrics APIs: as they arrive, and as records for people to read.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use axum::http::Uri;
+use axum::http::HeaderMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::engine::cluster::metrics_api::groups::GROUPS;
+use crate::engine::cluster::metrics_api::groups::{Endpoint, QueryPath};
+use crate::engine::cluster::metrics_api::response::error;
+use crate::model::api::ApiError;
+use crate::model::selector::Selector;
 
-/// A query of a metric.
+/// The record of a query.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Query {
-    /// When it came.
+    /// When the query arrived.
     pub at: Timestamp,
-    /// The program that asked, by what it says of itself.
+    /// The client, as it names itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// The user that asked, if an API server has handed it on.
+    /// The user, if an API server named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The group: `metrics.k8s.io`.
@@ -25,161 +28,163 @@ pub struct Query {
     /// The namespace; none: all of them, or nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// What was asked for, below the namespace: `pods`, `pods/*/jobs`, `queue_length`.
+    /// The path below the namespace: `pods`, `pods/*/jobs`, `queue_length`.
     pub what: String,
     /// Selectors and other parameters, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, String)>,
     /// The HTTP status.
     pub code: u16,
-    /// The answer, in short.
+    /// A summary of the answer.
     pub answer: String,
 }
 
-tokio::task_local! {
-    /// Who asks what is being answered.
-    pub(crate) static ASKING: String;
-}
-
-/// The user that asks, as the API server has handed it on.
-pub(crate) fn asking() -> String {
-    ASKING.try_with(Clone::clone).unwrap_or_default()
-}
-
-/// A query by its address.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Asked {
+/// A query that is being answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) received: Timestamp,
+    pub(crate) query: QueryPath,
     pub(crate) group: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) what: String,
+    pub(crate) version: String,
+    /// The segments of the path, by their names in [`QueryPath::path`].
+    pub(crate) segments: BTreeMap<String, String>,
     pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) user: Option<String>,
+    /// The client prefers a table, as `kubectl get` does.
+    pub(crate) wants_table: bool,
 }
 
-impl Asked {
-    /// The kind that is asked to be watched, if one is: metrics can only be listed. Clients that
-    /// would rather have a watch's first events than a list, as the kube-controller-manager of 1.32
-    /// would, then ask for the list; that alone counts.
-    ///
-    /// Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource
-    pub(crate) fn watched(&self) -> Option<String> {
-        let watches = |(name, value): &(String, String)| {
-            name == "watch" && !matches!(&**value, "0" | "false")
-        };
-        // A single one is read, whatever else is said.
-        let is_list = self.group != GROUPS[0].0 || !self.what.contains('/');
-        let kind = self.what.split('/').next().unwrap_or_default();
-        (is_list && self.parameters.iter().any(watches)).then(|| format!("{kind}.{}", self.group))
+impl Request {
+    /// The query that arrives now.
+    pub(crate) fn new(
+        query: QueryPath,
+        version: &str,
+        segments: BTreeMap<String, String>,
+        parameters: Vec<(String, String)>,
+        headers: &HeaderMap,
+    ) -> Request {
+        let header = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
+        Request {
+            received: Timestamp::now(),
+            query,
+            group: query.group.to_owned(),
+            version: version.to_owned(),
+            segments,
+            parameters,
+            user_agent: header("user-agent").map(str::to_owned),
+            user: header("x-remote-user").map(str::to_owned),
+            wants_table: header("accept").is_some_and(|it| it.contains("as=Table")),
+        }
     }
 
-    /// Nothing if no metric is asked for.
-    pub(crate) fn of(uri: &Uri) -> Option<Asked> {
-        let rest = uri.path().strip_prefix("/apis/")?;
-        let (group, rest) = rest.split_once('/')?;
-        let (_, rest) = rest.split_once('/')?;
-        if rest.is_empty() || !GROUPS.iter().any(|(name, _)| *name == group) {
-            return None;
+    /// A segment of the path by its name; empty if the path has no such segment.
+    pub(crate) fn segment(&self, name: &str) -> &str {
+        self.segments.get(name).map_or("", String::as_str)
+    }
+
+    /// A parameter; empty if it is absent.
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        let found = self.parameters.iter().rfind(|(other, _)| other == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    pub(crate) fn selector(&self, parameter: &str) -> Result<Selector, ApiError> {
+        Selector::parse(self.parameter(parameter))
+            .map_err(|why| error(400, "BadRequest", &format!("unable to parse requirement: {why}")))
+    }
+
+    /// The path with its segments, below the version.
+    fn path(&self) -> String {
+        if self.query.endpoint == Endpoint::Unknown {
+            return self.segment("path").to_owned();
         }
-        let (namespace, what) = match rest.strip_prefix("namespaces/") {
-            Some(rest) => {
-                let (namespace, what) = rest.split_once('/')?;
-                (Some(plain(namespace).into_owned()), what)
-            }
-            None => (None, rest),
-        };
-        let parameters = uri.query().unwrap_or_default().split('&');
-        let parameters = parameters.filter_map(|it| it.split_once('='));
-        let parameters = parameters.filter(|(name, value)| {
-            // What clients say beside: how much they want at once.
-            !value.is_empty() && !matches!(*name, "limit" | "resourceVersion" | "timeout")
-        });
-        Some(Asked {
-            group: group.to_owned(),
-            namespace,
-            what: plain(what).into_owned(),
-            parameters: parameters
-                .map(|(name, value)| (plain(name).into_owned(), plain(value).into_owned()))
-                .collect(),
+        self.segments.iter().fold(self.query.path.to_owned(), |path, (name, value)| {
+            path.replace(&format!("{{{name}}}"), value)
         })
     }
-}
 
-/// A part of an address as it was before it was put there.
-fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(['%', '+']) {
-        return text.into();
+    /// The namespace, and the path below it.
+    fn place(&self) -> (Option<String>, String) {
+        let path = self.path();
+        let below = path.strip_prefix("namespaces/").and_then(|rest| rest.split_once('/'));
+        match below {
+            Some((namespace, rest)) => (Some(namespace.to_owned()), rest.to_owned()),
+            None => (None, path),
+        }
     }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        rest = match (first, code) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                &after[2..]
-            }
-            (b'+', _) => {
-                bytes.push(b' ');
-                after
-            }
-            _ => {
-                bytes.push(*first);
-                after
-            }
+
+    pub(crate) fn namespace(&self) -> Option<String> {
+        self.place().0
+    }
+
+    /// The resource that a client wants to watch, if it does: metrics can only be listed. A client
+    /// that prefers the first events of a watch over a list, as the kube-controller-manager of 1.32
+    /// does, then asks for the list.
+    ///
+    /// Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource
+    pub(crate) fn watched_resource(&self) -> Option<String> {
+        let is_watch = |(name, value): &(String, String)| {
+            name == "watch" && !matches!(value.as_str(), "" | "0" | "false")
         };
+        // A GET of a single object ignores the parameter.
+        let is_list = self.query.endpoint != Endpoint::Pod;
+        let resource = self.place().1.split('/').next().unwrap_or_default().to_owned();
+        (is_list && self.parameters.iter().any(is_watch))
+            .then(|| format!("{resource}.{}", self.group))
     }
-    String::from_utf8_lossy(&bytes).into_owned().into()
+
+    pub(crate) fn record(self, code: u16, answer: String) -> Query {
+        let (namespace, what) = self.place();
+        let Request { received: at, user_agent, user, group, mut parameters, .. } = self;
+        // How clients fetch a list does not matter to readers.
+        let fetching = ["limit", "resourceVersion", "timeout"];
+        parameters.retain(|(name, value)| !value.is_empty() && !fetching.contains(&name.as_str()));
+        Query { at, user_agent, user, group, namespace, what, parameters, code, answer }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cluster::metrics_api::groups::QUERIES;
 
-    fn asked(uri: &str) -> Option<Asked> {
-        Asked::of(&uri.parse().expect("an address"))
+    fn request(endpoint: Endpoint, segments: &[(&str, &str)], parameters: &str) -> Request {
+        let query = QUERIES.into_iter().find(|it| it.endpoint == endpoint).expect("a query");
+        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let segments = segments.iter().copied().map(own).collect();
+        let parameters = parameters.split_terminator('&').filter_map(|it| it.split_once('='));
+        let parameters = parameters.map(own).collect();
+        Request::new(query, "v1beta1", segments, parameters, &HeaderMap::new())
     }
 
     #[test]
-    fn queries_are_parsed_from_the_path() {
-        let uri = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/%2A/jobs\
-                   ?labelSelector=app%3Dweb%2Ctier+in+%28a%29&limit=500";
-        let jobs = Asked {
-            group: "custom.metrics.k8s.io".to_owned(),
-            namespace: Some("shop".to_owned()),
-            what: "pods/*/jobs".to_owned(),
-            parameters: vec![("labelSelector".to_owned(), "app=web,tier in (a)".to_owned())],
-        };
-        assert_eq!(asked(uri), Some(jobs));
-        let nodes = Asked {
-            group: "metrics.k8s.io".to_owned(),
-            namespace: None,
-            what: "nodes".to_owned(),
-            parameters: Vec::new(),
-        };
-        assert_eq!(asked("/apis/metrics.k8s.io/v1beta1/nodes"), Some(nodes));
-        for other in ["/apis/metrics.k8s.io/v1beta1", "/apis/metrics.k8s.io/v1beta1/", "/readyz"] {
-            assert_eq!(asked(other), None, "{other}");
+    fn a_record_has_the_path_below_the_namespace() {
+        let segments =
+            [("namespace", "shop"), ("resource", "pods"), ("name", "*"), ("metric", "jobs")];
+        let parameters = "labelSelector=app&limit=500&metricLabelSelector=";
+        let jobs =
+            request(Endpoint::ObjectMetric, &segments, parameters).record(200, String::new());
+        assert_eq!((jobs.namespace.as_deref(), &*jobs.what), (Some("shop"), "pods/*/jobs"));
+        assert_eq!(jobs.parameters, [("labelSelector".to_owned(), "app".to_owned())]);
+        let nodes = request(Endpoint::Nodes, &[], "").record(404, String::new());
+        assert_eq!((nodes.namespace, &*nodes.what), (None, "nodes"));
+    }
+
+    #[test]
+    fn a_list_can_be_watched_and_a_single_object_can_not() {
+        let namespace = ("namespace", "shop");
+        let watched =
+            |parameters: &str| request(Endpoint::Pods, &[namespace], parameters).watched_resource();
+        let pods = Some("pods.metrics.k8s.io".to_owned());
+        assert_eq!(watched("labelSelector=app%3Dweb&watch=true"), pods);
+        assert_eq!(watched("watch=1"), pods);
+        for other in ["", "watch=false", "watch=0"] {
+            assert_eq!(watched(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn only_lists_can_be_watched() {
-        let watched = |rest: &str| asked(&format!("/apis/{rest}")).and_then(|it| it.watched());
-        let pods = "metrics.k8s.io/v1beta1/namespaces/shop/pods";
-        let kind = Some("pods.metrics.k8s.io".to_owned());
-        assert_eq!(watched(&format!("{pods}?labelSelector=app%3Dweb&watch=true")), kind);
-        assert_eq!(watched(&format!("{pods}?watch=1")), kind);
-        for other in ["", "?watch=false", "?watch=0", "/web-1?watch=true"] {
-            assert_eq!(watched(&format!("{pods}{other}")), None, "{other}");
-        }
-        let queue = "external.metrics.k8s.io/v1beta1/namespaces/shop/queue?watch=true";
-        assert_eq!(watched(queue).as_deref(), Some("queue.external.metrics.k8s.io"));
-    }
-
-    #[test]
-    fn invalid_paths_are_rejected() {
-        assert_eq!(plain("100%"), "100%");
-        assert_eq!(plain("%zz%4"), "%zz%4");
-        assert_eq!(plain("%C3%A9"), "é");
+        let pod = request(Endpoint::Pod, &[namespace, ("name", "web-1")], "watch=true");
+        assert_eq!(pod.watched_resource(), None);
+        let queue = request(Endpoint::ExternalMetric, &[namespace, ("metric", "queue")], "watch=1");
+        assert_eq!(queue.watched_resource().as_deref(), Some("queue.external.metrics.k8s.io"));
     }
 }

@@ -1,111 +1,111 @@
-//! Makes the fake metrics API known to an API server, and unknown again.
+//! Registers the fake metrics API with an API server, and removes the registration.
 //!
-//! The API server proxies to a Service: which kind of it works is found out with a group of our
-//! own, before anything that others use is touched (`route`). All that is made names its owner, so
-//! that a later process can remove what a dead one left; of an APIService that was somebody else's,
-//! what it was is kept within it, and restored.
+//! The API server proxies to a Service. Which kind of Service works is tried with a group of our
+//! own before an APIService that others use is touched (`route`). Every object names its owner, so
+//! that a later process can remove the objects of a dead one. The original spec of a foreign
+//! APIService is kept in an annotation, and restored.
 
-use crate::engine::cluster::labels::METRICS_API;
-use crate::engine::cluster::labels::OWNER;
-use crate::engine::cluster::labels::REPLACED;
-use crate::engine::cluster::metrics_api::groups::api_services;
 use std::time::Duration;
 
 use axum::http::Request;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{
+    APIService, APIServiceSpec, ServiceReference,
+};
 use kube::api::{ListParams, PostParams};
 use kube::client::Body;
 use kube::{Api, Client, Error, ResourceExt};
-use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::engine::cluster::access::client::{at_once, object};
+use crate::engine::cluster::access::client::at_once;
 use crate::engine::cluster::access::ownership::{Owner, age};
-use crate::engine::cluster::metrics_api::groups::{NAMESPACE, PROBE, SERVER_HEADER};
-use crate::engine::cluster::metrics_api::route;
-use crate::engine::cluster::metrics_api::route::ServiceRoute;
+use crate::engine::cluster::labels::{METRICS_API, OWNER, REPLACED};
+use crate::engine::cluster::metrics_api::groups::{
+    GroupVersion, NAMESPACE, PROBE, SERVER_HEADER, versions_of,
+};
+use crate::engine::cluster::metrics_api::route::{self, ServiceRoute};
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::timeouts::STARTING;
 
-/// Of an object that the API server has to ask etcd for.
+/// The path of an object that the API server has to read from etcd.
 pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
 
-/// How long it may take until the API server has found it.
+/// How long the API server may take to reach the server.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The same of one way of several.
+/// How long one of several routes is tried.
 const PROBE_LIMIT: Duration = Duration::from_secs(12);
 
-/// So long it is waited until the namespace is gone. It takes longer where an API that others serve
-/// does not answer: then no namespace of that cluster goes.
-const GOING: Duration = Duration::from_secs(15);
+/// How long to wait for the deletion of the namespace. While any aggregated API of a cluster does
+/// not respond, the cluster deletes no namespace.
+const DELETION_LIMIT: Duration = Duration::from_secs(15);
 
-/// So long the API server may say that it does not reach it: the first time may be too early.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the API server may report that it does not reach the server: its first attempt may have
+/// been too early.
+const FAILURE_LIMIT: Duration = Duration::from_secs(3);
 
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often a change is tried that the API server's own changes come in the way of.
-const ATTEMPTS: usize = 20;
+/// How often a change is retried after a conflict with the API server's own changes.
+const RETRIES: usize = 20;
 
-/// What is to be registered, and how.
+/// The groups to register, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Options {
-    /// Ways by which the API server may reach the server: the first one that works is taken.
+    /// Routes by which the API server may reach the server. The first one that works is used.
     pub(crate) routes: Vec<ServiceRoute>,
-    /// The groups, of those of [`GROUPS`].
+    /// Some of the groups of [`GROUPS`](crate::engine::cluster::metrics_api::groups::GROUPS).
     pub(crate) groups: Vec<&'static str>,
-    /// Whether a metrics API that is there already may be replaced while this one is served.
+    /// Whether a metrics API of the cluster may be replaced while this one is served.
     pub(crate) replace: bool,
 }
 
-/// Why it was not registered. Nothing of it is left then.
+/// Why the metrics API could not be registered. No objects are left then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum RegistrationError {
-    /// Somebody else serves it.
-    #[error("the cluster has {} already", told(.0))]
+    /// The cluster has its own metrics API.
+    #[error("the cluster has {} already", list(.0))]
     Taken(Vec<ForeignApiService>),
-    /// Another kube-lockstep does.
-    #[error("{0} is served by another kube-lockstep: {told}", told = .1.describe())]
+    /// Another kube-lockstep serves it.
+    #[error("{0} is served by another kube-lockstep: {owner}", owner = .1.describe())]
     OtherInstance(String, Owner),
-    /// The API server reaches it by none of the ways.
+    /// The API server reaches it by none of the routes.
     #[error("the API server does not reach the metrics API: {0}")]
     Unreachable(String),
-    /// The API server refuses something.
+    /// Another error, mostly of the API server.
     #[error("{0}")]
     Other(String),
 }
 
-/// An APIService of somebody else's.
+/// An APIService that is not ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ForeignApiService {
-    /// Its name.
     pub(crate) name: String,
-    /// Namespace and name of the Service behind it.
+    /// The namespace and name of its Service.
     pub(crate) service: String,
 }
 
-fn told(foreign: &[ForeignApiService]) -> String {
+fn list(foreign: &[ForeignApiService]) -> String {
     let one = |it: &ForeignApiService| format!("APIService {} (of {})", it.name, it.service);
     foreign.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The fake metrics API as an API server knows it. [`remove_own`] removes it, dropping it does not.
+/// A registration. [`remove_own`] removes it; dropping it does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registration {
-    /// By which way it is reached.
+    /// The route by which the API server reaches the server.
     pub(crate) route: ServiceRoute,
 }
 
 impl Registration {
-    /// Removes first what dead processes have left. Then registers the server, and waits until the
-    /// API server reaches it.
+    /// Removes the leftovers of dead processes, registers the server, and waits until the API
+    /// server reaches it.
     ///
     /// # Errors
-    /// Why it can't be; nothing is left then. Where it is only dropped on the way, [`remove_own`]
-    /// removes what there is of it.
+    /// If it can't be registered; no objects are left then. If the future is dropped before it is
+    /// ready, [`remove_own`] removes the objects.
     pub(crate) async fn register(
         client: &Client,
         server: &Server,
@@ -114,24 +114,24 @@ impl Registration {
         remove_leftovers(client).await.map_err(RegistrationError::Other)?;
         let registered = Registering { client, server, options }.register().await;
         if registered.is_err() {
-            // What could not be made is the news, not what then can't be removed either.
+            // The first error counts.
             let _ = remove_own(client).await;
         }
         Ok(Registration { route: registered? })
     }
 }
 
-/// Those of somebody else's, of the groups' APIServices.
+/// The APIServices of the groups that are not ours.
 ///
 /// # Errors
-/// If another kube-lockstep serves one of them, or the API server refuses.
+/// If another kube-lockstep serves one of the groups, or the API server refuses.
 pub(crate) async fn foreign(
     client: &Client,
     groups: &[&str],
 ) -> Result<Vec<ForeignApiService>, RegistrationError> {
     let apis: Api<APIService> = Api::all(client.clone());
     let mut found = Vec::new();
-    for (name, ..) in api_services(groups) {
+    for name in versions_of(groups).iter().map(GroupVersion::api_service) {
         let there = apis.get_opt(&name).await;
         let there = there.map_err(|error| refused(&format!("APIService {name}"), &error))?;
         let Some(api) = there else { continue };
@@ -143,7 +143,7 @@ pub(crate) async fn foreign(
     Ok(found)
 }
 
-/// Namespace and name of the Service behind it.
+/// The namespace and name of the Service of an APIService.
 fn service(api: APIService) -> String {
     api.spec.and_then(|spec| spec.service).map_or_else(
         || "the API server itself".to_owned(),
@@ -151,11 +151,11 @@ fn service(api: APIService) -> String {
     )
 }
 
-/// Which of ours somebody else has removed or changed since they were registered.
+/// The removal or change of one of our APIServices by another client, if there was one.
 pub(crate) async fn registration_lost(client: &Client, groups: &[&str]) -> Option<String> {
     let apis: Api<APIService> = Api::all(client.clone());
-    for (name, ..) in api_services(groups) {
-        // An API server that does not answer is seen by others.
+    for name in versions_of(groups).iter().map(GroupVersion::api_service) {
+        // An API server that does not respond is reported elsewhere.
         let there = apis.get_opt(&name).await.ok()?;
         let Some(api) = there else {
             return Some(format!("APIService {name} was removed during the run"));
@@ -176,8 +176,14 @@ fn owner(metadata: &ObjectMeta) -> Option<Owner> {
     Owner::of_text(metadata.annotations.as_ref()?.get(OWNER)?)
 }
 
-fn marks() -> (Value, Value) {
-    (json!({ METRICS_API: "true" }), json!({ OWNER: Owner::here().text() }))
+/// The metadata of an object of ours.
+fn metadata(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some([(METRICS_API.to_owned(), "true".to_owned())].into()),
+        annotations: Some([(OWNER.to_owned(), Owner::here().text())].into()),
+        ..ObjectMeta::default()
+    }
 }
 
 /// A registration that is being made.
@@ -196,17 +202,18 @@ impl Registering<'_> {
         self.namespace().await?;
         let (number, route) = self.route(!foreign.is_empty()).await?;
         let service = route::service_name(number);
-        let names: Vec<_> = api_services(&self.options.groups).collect();
-        for (name, group, version, priority) in &names {
-            let api = self.api_service((name, group, version), &service, *priority);
-            match foreign.iter().any(|it| it.name == *name) {
-                true => self.replace(name, &api).await?,
-                false => self.create(name, api).await?,
+        let versions = versions_of(&self.options.groups);
+        for of in &versions {
+            let api = self.api_service(*of, &service);
+            match foreign.iter().any(|it| it.name == of.api_service()) {
+                true => self.replace(api).await?,
+                false => self.create(&api).await?,
             }
         }
         let limit = Instant::now() + LIMIT;
-        for (name, group, version, _) in &names {
-            self.reach(name, group, version, limit).await.map_err(|why| {
+        for of in versions {
+            self.reach(of, limit).await.map_err(|why| {
+                let name = of.api_service();
                 RegistrationError::Unreachable(format!("{name}, by {route}: {why}"))
             })?;
         }
@@ -216,10 +223,7 @@ impl Registering<'_> {
     async fn namespace(&self) -> Result<(), RegistrationError> {
         let what = format!("namespace {NAMESPACE}");
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let (labels, annotations) = marks();
-        let metadata = json!({ "name": NAMESPACE, "labels": labels, "annotations": annotations });
-        let namespace =
-            object(json!({ "metadata": metadata })).map_err(RegistrationError::Other)?;
+        let namespace = Namespace { metadata: metadata(NAMESPACE), ..Namespace::default() };
         let limit = Instant::now() + LIMIT;
         loop {
             match namespaces.create(&PostParams::default(), &namespace).await {
@@ -229,29 +233,27 @@ impl Registering<'_> {
             }
             let there = namespaces.get_opt(NAMESPACE).await;
             let there = there.map_err(|error| refused(&what, &error))?;
-            // One that is going was removed a moment ago.
+            // One that is being deleted was removed a moment ago.
             if let Some(there) = there.filter(|it| it.metadata.deletion_timestamp.is_none()) {
                 return Err(match owner(&there.metadata) {
                     Some(owner) => RegistrationError::OtherInstance(what, owner),
-                    None => {
-                        RegistrationError::Other(format!("{what} is there, and somebody else's"))
-                    }
+                    None => RegistrationError::Other(format!("{what} exists, and is not ours")),
                 });
             }
             if Instant::now() > limit {
                 return Err(RegistrationError::Other(format!("{what} is still being deleted")));
             }
-            sleep(GLANCE).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// The first way that works. With only one, and nothing at stake, it is seen with the groups
-    /// themselves.
+    /// The first route that works, and its number. A single route is tried with the groups
+    /// themselves, if no foreign APIService is at stake.
     async fn route(&self, at_stake: bool) -> Result<(usize, ServiceRoute), RegistrationError> {
         let routes = &self.options.routes;
         let mut tried = Vec::new();
         for (number, route) in routes.iter().enumerate() {
-            route::create(self.client, route, (number, self.server.address.port()))
+            route::create(self.client, route, number, self.server.address.port())
                 .await
                 .map_err(RegistrationError::Other)?;
             if routes.len() == 1 && !at_stake {
@@ -263,99 +265,83 @@ impl Registering<'_> {
             }
         }
         Err(RegistrationError::Unreachable(match tried.is_empty() {
-            true => "no way is known by which it could".to_owned(),
+            true => "no route to it is known".to_owned(),
             false => tried.join("; "),
         }))
     }
 
-    /// Whether a way works; if not, why.
+    /// Why a route does not work, if it does not.
     async fn probe(&self, number: usize) -> Result<Option<String>, RegistrationError> {
-        let (group, version) = PROBE;
-        let name = format!("{version}.{group}");
-        let api = self.api_service((&name, group, version), &route::service_name(number), 1);
-        self.create(&name, api).await?;
-        let reached = self.reach(&name, group, version, Instant::now() + PROBE_LIMIT).await;
+        let name = PROBE.api_service();
+        self.create(&self.api_service(PROBE, &route::service_name(number))).await?;
+        let reached = self.reach(PROBE, Instant::now() + PROBE_LIMIT).await;
         let apis: Api<APIService> = Api::all(self.client.clone());
         let deleted = apis.delete(&name, &at_once()).await;
         deleted.map_err(|error| refused(&format!("APIService {name}"), &error))?;
         Ok(reached.err())
     }
 
-    fn api_service(
-        &self,
-        (name, group, version): (&str, &str, &str),
-        service: &str,
-        priority: usize,
-    ) -> Value {
-        let (labels, annotations) = marks();
-        let bundle = k8s_openapi::ByteString(self.server.authority.as_bytes().to_vec());
-        json!({
-            "metadata": { "name": name, "labels": labels, "annotations": annotations },
-            "spec": {
-                "group": group,
-                "version": version,
-                "groupPriorityMinimum": 100,
-                "versionPriority": priority,
-                "caBundle": bundle,
-                "service": {
-                    "namespace": NAMESPACE,
-                    "name": service,
-                    "port": self.server.address.port(),
-                },
-            },
-        })
+    fn api_service(&self, of: GroupVersion, service: &str) -> APIService {
+        let service = ServiceReference {
+            namespace: Some(NAMESPACE.to_owned()),
+            name: Some(service.to_owned()),
+            port: Some(self.server.address.port().into()),
+        };
+        let spec = APIServiceSpec {
+            group: Some(of.group.to_owned()),
+            version: Some(of.version.to_owned()),
+            group_priority_minimum: 100,
+            version_priority: of.priority,
+            ca_bundle: Some(ByteString(self.server.authority.as_bytes().to_vec())),
+            service: Some(service),
+            ..APIServiceSpec::default()
+        };
+        let metadata = metadata(&of.api_service());
+        APIService { metadata, spec: Some(spec), status: None }
     }
 
-    async fn create(&self, name: &str, api: Value) -> Result<(), RegistrationError> {
+    async fn create(&self, api: &APIService) -> Result<(), RegistrationError> {
         let apis: Api<APIService> = Api::all(self.client.clone());
-        let api = object(api).map_err(RegistrationError::Other)?;
-        let created = apis.create(&PostParams::default(), &api).await;
-        created.map(|_| ()).map_err(|error| refused(&format!("APIService {name}"), &error))
+        let created = apis.create(&PostParams::default(), api).await;
+        let what = || format!("APIService {}", api.name_any());
+        created.map(|_| ()).map_err(|error| refused(&what(), &error))
     }
 
-    /// Puts ours in the place of an APIService that is somebody else's, and keeps what it was.
-    async fn replace(&self, name: &str, ours: &Value) -> Result<(), RegistrationError> {
-        let spec = object(ours["spec"].clone()).map_err(RegistrationError::Other)?;
-        let done = update(self.client, name, |api| {
-            let was = serde_json::to_string(&api.spec).unwrap_or_default();
-            let annotations = api.metadata.annotations.get_or_insert_default();
-            annotations.insert(REPLACED.to_owned(), was);
-            annotations.insert(OWNER.to_owned(), Owner::here().text());
-            let labels = api.metadata.labels.get_or_insert_default();
-            labels.insert(METRICS_API.to_owned(), "true".to_owned());
-            api.spec.clone_from(&spec);
+    /// Replaces a foreign APIService by ours, and keeps its spec in an annotation.
+    async fn replace(&self, ours: APIService) -> Result<(), RegistrationError> {
+        let name = ours.name_any();
+        let done = update(self.client, &name, |api| {
+            let replaced = serde_json::to_string(&api.spec).unwrap_or_default();
+            api.annotations_mut().insert(REPLACED.to_owned(), replaced);
+            api.annotations_mut().extend(ours.annotations().clone());
+            api.labels_mut().extend(ours.labels().clone());
+            api.spec.clone_from(&ours.spec);
         });
         done.await.map_err(RegistrationError::Other)
     }
 
-    /// Waits until the API server reaches the server by an APIService: until it says so, and hands
-    /// on its answers. Of one that was somebody else's, what it says may still be of then.
-    async fn reach(
-        &self,
-        name: &str,
-        group: &str,
-        version: &str,
-        limit: Instant,
-    ) -> Result<(), String> {
+    /// Waits until the API server reports an APIService as available, and proxies to this server.
+    /// The report on a replaced APIService may still be the old one.
+    async fn reach(&self, of: GroupVersion, limit: Instant) -> Result<(), String> {
         let apis: Api<APIService> = Api::all(self.client.clone());
         let mut failing: Option<Instant> = None;
         loop {
-            let api = apis.get(name).await.map_err(|error| error.to_string())?;
+            let api = apis.get(&of.api_service()).await.map_err(|error| error.to_string())?;
             let conditions = api.status.and_then(|status| status.conditions).unwrap_or_default();
             let available = conditions.into_iter().find(|it| it.type_ == "Available");
             let why = match available {
                 Some(it) if it.status == "True" => {
-                    if self.answers(group, version).await {
+                    if self.answers(of).await {
                         return Ok(());
                     }
                     failing = None;
-                    "others answer in its place".to_owned()
+                    "another server answers in its place".to_owned()
                 }
                 Some(it) => {
                     let why = it.message.unwrap_or_default();
                     let since = *failing.get_or_insert_with(Instant::now);
                     let tried = it.reason.as_deref() == Some("FailedDiscoveryCheck");
-                    let over = tried && since.elapsed() > PATIENCE;
+                    let over = tried && since.elapsed() > FAILURE_LIMIT;
                     if over
                         || ["unsupported service type", "cannot route"]
                             .iter()
@@ -365,26 +351,26 @@ impl Registering<'_> {
                     }
                     why
                 }
-                None => "nothing is said of why".to_owned(),
+                None => "the API server gives no reason".to_owned(),
             };
             if Instant::now() > limit {
                 return Err(why);
             }
-            sleep(GLANCE).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Whether it is this server that answers.
-    async fn answers(&self, group: &str, version: &str) -> bool {
-        let request = Request::get(format!("/apis/{group}/{version}")).body(Body::empty());
+    /// Whether this server answers.
+    async fn answers(&self, of: GroupVersion) -> bool {
+        let request = Request::get(of.path()).body(Body::empty());
         let Ok(request) = request else { return false };
         let Ok(answer) = self.client.send(request).await else { return false };
-        let said = answer.headers().get(SERVER_HEADER);
-        said.is_some_and(|said| said.as_bytes() == self.server.id.as_bytes())
+        let id = answer.headers().get(SERVER_HEADER);
+        id.is_some_and(|id| id.as_bytes() == self.server.id.as_bytes())
     }
 }
 
-/// Changes an APIService; the API server itself writes its status all the while.
+/// Changes an APIService, with retries: the API server itself writes its status at any time.
 async fn update(
     client: &Client,
     name: &str,
@@ -395,20 +381,20 @@ async fn update(
     loop {
         let there = apis.get_opt(name).await;
         let there = there.map_err(|error| format!("APIService {name}: {error}"))?;
-        // Somebody has deleted it: so it stays.
+        // It was deleted meanwhile.
         let Some(mut api) = there else { return Ok(()) };
         change(&mut api);
         match apis.replace(name, &PostParams::default(), &api).await {
             Ok(_) => return Ok(()),
-            Err(Error::Api(status)) if status.code == 409 && attempts < ATTEMPTS => attempts += 1,
+            Err(Error::Api(status)) if status.code == 409 && attempts < RETRIES => attempts += 1,
             Err(error) => return Err(format!("APIService {name}: {error}")),
         }
-        sleep(GLANCE).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Makes an APIService again what it was. One that somebody else has changed meanwhile only loses
-/// our marks.
+/// Restores the spec of an APIService. If another client has changed the spec meanwhile, only our
+/// labels and annotations are removed.
 fn restore(api: &mut APIService) {
     let annotations = api.metadata.annotations.get_or_insert_default();
     let was = annotations.remove(REPLACED).and_then(|was| serde_json::from_str(&was).ok());
@@ -422,18 +408,17 @@ fn restore(api: &mut APIService) {
     }
 }
 
-/// What a process has made.
+/// The objects of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Leftovers {
-    /// The process.
     pub(crate) owner: Owner,
-    /// Whether it lives, as far as can be told from here.
+    /// Whether the process is alive, as far as is known here.
     pub(crate) lives: bool,
-    /// Names of what it has made.
+    /// The names of the objects.
     pub(crate) what: Vec<String>,
 }
 
-/// All that was made and is there, by owner.
+/// All objects that were created by kube-lockstep, by owner.
 ///
 /// # Errors
 /// If the API server refuses.
@@ -444,7 +429,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = namespaces.get_opt(NAMESPACE).await;
     let namespace = namespace.map_err(|error| format!("namespace {NAMESPACE}: {error}"))?;
-    // One that is going already needs nothing done.
+    // A namespace that is being deleted needs no removal.
     let namespace = namespace.filter(|it| it.metadata.deletion_timestamp.is_none());
     let of_apis = list.into_iter().map(|api| {
         let conditions = api.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -457,7 +442,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
     for (name, metadata, serves) in of_apis.chain(of_namespace) {
         let Some(owner) = owner(&metadata) else { continue };
         let replaced = metadata.annotations.iter().any(|it| it.contains_key(REPLACED));
-        // What was replaced is as old as it was before.
+        // The creation time of a replaced APIService is the original one.
         let created = metadata.creation_timestamp.map(|created| created.0);
         let seems_alive = serves || !replaced && age(created) < STARTING;
         match left.iter_mut().find(|(left, _)| left.owner == owner) {
@@ -475,7 +460,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
     Ok(told.collect())
 }
 
-/// Removes what dead processes have left. Says what was done.
+/// Removes the objects of dead processes. Returns a report of each removal.
 ///
 /// # Errors
 /// If the API server refuses.
@@ -487,7 +472,8 @@ pub(crate) async fn remove_leftovers(client: &Client) -> Result<Vec<String>, Str
     Ok(done)
 }
 
-/// Removes what this process has made, and restores what it has replaced. Says what was done.
+/// Removes the objects of this process, and restores what it replaced. Returns a report of each
+/// removal.
 ///
 /// # Errors
 /// If the API server refuses.
@@ -500,12 +486,12 @@ async fn remove_of(client: &Client, of: &Owner) -> Result<Vec<String>, String> {
     let apis: Api<APIService> = Api::all(client.clone());
     let list = apis.list(&ListParams::default().labels(METRICS_API)).await;
     let list = list.map_err(|error| format!("APIServices: {error}"))?;
-    // The namespace can only go when these have gone: the API server looks for what is in it.
+    // The APIServices first: to delete a namespace the API server lists its objects in every API.
     for api in list.into_iter().filter(|api| owner(&api.metadata).as_ref() == Some(of)) {
         let name = api.name_any();
         if api.annotations().contains_key(REPLACED) {
             update(client, &name, restore).await?;
-            done.push(format!("APIService {name} is what it was before"));
+            done.push(format!("APIService {name} is restored"));
             continue;
         }
         match apis.delete(&name, &at_once()).await {
@@ -530,7 +516,7 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
         Err(error) => return Err(failed(error)),
         Ok(_) => {}
     }
-    let limit = Instant::now() + GOING;
+    let limit = Instant::now() + DELETION_LIMIT;
     while let Some(there) = namespaces.get_opt(NAMESPACE).await.map_err(failed)? {
         if Instant::now() > limit {
             let conditions = there.status.and_then(|status| status.conditions).unwrap_or_default();
@@ -538,7 +524,7 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
             let why = why.and_then(|it| it.message).map_or(String::new(), |why| format!(": {why}"));
             return Ok(Some(format!("namespace {NAMESPACE} is still being deleted{why}")));
         }
-        sleep(GLANCE).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(Some(format!("namespace {NAMESPACE} is deleted")))
 }

@@ -1,33 +1,54 @@
-//! Responses of the fake metrics API: bodies with a summary, and errors of the API.
+//! Answers of the fake metrics API.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use serde::Serialize;
 
-use crate::engine::cluster::metrics_api::json as body;
 use crate::model::api::ApiError;
+use crate::model::observation::ControllerAction;
 
-/// What an answer says, in short; it goes along with the answer.
-#[derive(Clone, Debug)]
-pub(crate) struct InShort(pub(crate) String);
+/// The answer to a query, and its records.
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    /// For people to read.
+    pub(crate) summary: String,
+    /// The query as an action of the controller, by the namespaces that it concerns.
+    pub(crate) actions: Vec<(String, ControllerAction)>,
+}
 
-pub(crate) fn in_short(answer: Value, short: String) -> Response {
-    let mut answer = Json(answer).into_response();
-    answer.extensions_mut().insert(InShort(short));
-    answer
+impl Answer {
+    pub(crate) fn new(body: impl Serialize, summary: String) -> Answer {
+        Answer { response: Json(body).into_response(), summary, actions: Vec::new() }
+    }
+
+    pub(crate) fn failed(error: &ApiError) -> Answer {
+        let (response, summary) = (failure(error), error.message.to_string());
+        Answer { response, summary, actions: Vec::new() }
+    }
+
+    pub(crate) fn with_action(self, namespace: &str, action: ControllerAction) -> Answer {
+        Answer { actions: vec![(namespace.to_owned(), action)], ..self }
+    }
 }
 
 pub(crate) fn error(code: u16, reason: &str, message: &str) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message: message.into() }
 }
 
-pub(crate) fn not_found(message: &str) -> Response {
-    failure(&error(404, "NotFound", message))
+pub(crate) fn not_found(message: &str) -> ApiError {
+    error(404, "NotFound", message)
 }
 
+/// An error as the API server would answer it.
 pub(crate) fn failure(error: &ApiError) -> Response {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = (code, Json(body::status(error))).into_response();
-    answer.extensions_mut().insert(InShort(error.message.to_string()));
-    answer
+    let status = Status {
+        status: Some("Failure".to_owned()),
+        message: Some(error.message.to_string()),
+        reason: Some(error.reason.clone()),
+        code: Some(error.code.into()),
+        ..Status::default()
+    };
+    (code, Json(status)).into_response()
 }

@@ -1,35 +1,33 @@
-//! The fake metrics API: metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io for many
-//! scenarios at once, each in its namespace.
+//! The server of the fake metrics API: metrics.k8s.io, custom.metrics.k8s.io and
+//! external.metrics.k8s.io for many scenarios at once, each in its own namespace.
 //!
-//! Here is what is served, and the server. What it says of its groups is in `discovery`, what it
-//! answers to queries in `answers`; the bodies are made in `metrics_json`.
+//! `discovery` describes the groups, `handlers` answers queries, and `json` has the objects of the
+//! answers.
 
-use crate::engine::cluster::metrics_api::groups::NAMESPACE;
-use crate::engine::cluster::metrics_api::groups::SERVER_HEADER;
-use crate::engine::cluster::metrics_api::groups::SERVICE;
-use crate::engine::cluster::metrics_api::response::not_found;
-use crate::engine::cluster::metrics_api::state::Metrics;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::HeaderValue;
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::map_response;
 use axum::response::Response;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 
 use crate::engine::cluster::access::pki::{Authority, Identity};
-use crate::engine::cluster::metrics_api::{discovery, handlers, query_log};
+use crate::engine::cluster::metrics_api::groups::{NAMESPACE, SERVER_HEADER, SERVICE};
+use crate::engine::cluster::metrics_api::response::{failure, not_found};
+use crate::engine::cluster::metrics_api::state::Metrics;
+use crate::engine::cluster::metrics_api::{discovery, handlers};
 
-/// The server, until it is dropped.
+/// The server. It ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where it listens.
+    /// The address at which it listens.
     pub(crate) address: SocketAddr,
-    /// What the API server knows it by.
+    /// The certificate authority by which the API server trusts it, as PEM.
     pub(crate) authority: String,
-    /// What it says of itself in each answer.
+    /// Its name in [`SERVER_HEADER`].
     pub(crate) id: String,
     handle: Handle<SocketAddr>,
 }
@@ -41,17 +39,17 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Serves at an address, whose port may be 0: then it is one that is free.
+    /// Serves at an address. Port 0 stands for any free port.
     ///
     /// # Errors
-    /// If it can't listen there, or no certificate can be made.
+    /// If it can't listen there, or a certificate can't be created.
     pub(crate) async fn start(metrics: Arc<Metrics>, address: &str) -> Result<Server, String> {
         let listener = TcpListener::bind(address)
             .map_err(|error| format!("the metrics API can't listen at {address}: {error}"))?;
         listener.set_nonblocking(true).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let authority = Authority::new().map_err(|error| error.to_string())?;
-        // Whatever the Service is called by which the API server reaches it.
+        // The name of the Service by which the API server reaches it is not known yet.
         let name = format!("*.{NAMESPACE}.svc");
         let own = address.ip().to_string();
         let Identity { certificate, key } = authority
@@ -78,8 +76,7 @@ fn router(metrics: Arc<Metrics>, id: &str) -> Router {
     };
     let router = handlers::routes(discovery::routes(Router::new()));
     router
-        .fallback(async || not_found("the server could not find this"))
-        .layer(from_fn_with_state(metrics.clone(), query_log::observe))
+        .fallback(async || failure(&not_found("the server could not find this")))
         .layer(map_response(signed))
         .with_state(metrics)
 }

@@ -6,33 +6,34 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::engine::cluster::metrics_api::query::{Query, asking};
+use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::model::time::{Span, Time};
 use crate::world::{Change, Cluster, Mirror, RealPod};
 
-/// What is served in one namespace.
+/// The metrics of one namespace.
 #[derive(Debug)]
 pub(crate) struct ServedNamespace {
     pub(crate) cluster: Cluster,
-    /// What the scenario calls it.
-    pub(crate) called: Arc<str>,
-    /// Which instant is t=0.
+    /// The namespace's name in the scenario.
+    pub(crate) scenario_name: Arc<str>,
+    /// The instant of t=0.
     epoch: Timestamp,
-    /// The names that the scenario's pods have in the cluster.
+    /// The names of the scenario's pods in the cluster.
     names: HashMap<Arc<str>, Arc<str>>,
-    /// What goes on of itself, with the cluster's own pods.
+    /// The world of a namespace that changes by itself, with the cluster's own pods.
     mirror: Option<Mirror>,
+    /// The scenario that queries are reported to.
     log: Option<UnboundedSender<ObservedAction>>,
-    /// Whose queries alone are told, where that is known.
+    /// Only queries of this user are reported; none: all queries.
     controller: Option<Arc<str>>,
 }
 
 impl ServedNamespace {
-    fn new(called: &Arc<str>, epoch: Timestamp) -> ServedNamespace {
+    fn new(scenario_name: &Arc<str>, epoch: Timestamp) -> ServedNamespace {
         ServedNamespace {
             cluster: Cluster::default(),
-            called: called.clone(),
+            scenario_name: scenario_name.clone(),
             epoch,
             names: HashMap::new(),
             mirror: None,
@@ -41,12 +42,12 @@ impl ServedNamespace {
         }
     }
 
-    /// As it is now.
+    /// Its present state.
     pub(crate) fn now(&mut self) -> &ServedNamespace {
         let now = self.time(Timestamp::now());
         let changes = self.mirror.as_mut().map(|mirror| mirror.advance(now));
         for change in changes.into_iter().flatten() {
-            // The world defines a template before it uses it.
+            // Cannot fail: the world defines a template before it uses it.
             let _ = self.cluster.apply(&change, &|_, _| Ok(()));
         }
         self
@@ -69,38 +70,38 @@ impl ServedNamespace {
         self.names.get(pod).unwrap_or(pod)
     }
 
-    /// Tells of a query. Others than the controller may look, too.
-    pub(crate) fn tell(&self, did: ObservedAction) {
-        let by = asking();
-        if self.controller.as_ref().is_some_and(|it| **it != *by) {
+    /// Reports a query to the scenario, unless it is another client's than the controller's.
+    pub(crate) fn report(&self, action: ObservedAction) {
+        if self.controller.as_ref().is_some_and(|it| **it != *action.user) {
             return;
         }
         if let Some(log) = &self.log {
-            // Nobody listens any more when a scenario is over.
-            let _ = log.send(ObservedAction { by, ..did });
+            // The receiver is gone when the scenario is over.
+            let _ = log.send(action);
         }
     }
 }
 
-/// What the server and those who tell it of changes share.
+/// The metrics of all namespaces, shared by the server and the scenarios.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     namespaces: Mutex<HashMap<String, ServedNamespace>>,
-    /// Who asks as the HPA controller, once that is known.
+    /// The user name of the HPA controller, once it is known.
     controller: OnceLock<Arc<str>>,
-    /// Who is told of all queries.
+    /// The receiver of the records of all queries.
     queries: Option<UnboundedSender<Query>>,
-    /// Nobody but the controller asks: what upstream's never asks for is told as well.
+    /// Only the controller queries the metrics, so that every query is reported, including those
+    /// that upstream's controller never makes.
     is_private: bool,
 }
 
 impl Metrics {
-    /// Of which all queries are told.
-    pub(crate) fn told_to(queries: UnboundedSender<Query>) -> Metrics {
+    /// With a receiver of the records of all queries.
+    pub(crate) fn with_query_log(queries: UnboundedSender<Query>) -> Metrics {
         Metrics { queries: Some(queries), ..Metrics::default() }
     }
 
-    /// Which the controller alone asks, or others as well.
+    /// For a cluster that only the controller queries, or other clients as well.
     pub(crate) fn of_cluster(is_private: bool) -> Metrics {
         Metrics { is_private, ..Metrics::default() }
     }
@@ -113,37 +114,41 @@ impl Metrics {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on a namespace is served. Queries are told to `log`.
+    /// Starts to serve a namespace. Queries are reported to `log`.
     pub(crate) fn open(
         &self,
         namespace: &str,
-        called: &Arc<str>,
+        scenario_name: &Arc<str>,
         epoch: Timestamp,
         log: UnboundedSender<ObservedAction>,
     ) {
         let controller = self.controller.get().cloned();
-        let served =
-            ServedNamespace { log: Some(log), controller, ..ServedNamespace::new(called, epoch) };
+        let served = ServedNamespace {
+            log: Some(log),
+            controller,
+            ..ServedNamespace::new(scenario_name, epoch)
+        };
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// From now on a namespace is served, of itself: t=0 is now. `pods` are those that there are,
-    /// in the order of their creation; it is given which instant t=0 is.
+    /// Starts to serve a namespace that changes by itself, with t=0 = now. `pods` returns the
+    /// existing pods in the order of their creation, for the instant of t=0.
     pub(crate) fn open_mirror(
         &self,
         namespace: &str,
-        (called, mut mirror): (&Arc<str>, Mirror),
+        scenario_name: &Arc<str>,
+        mut mirror: Mirror,
         pods: impl FnOnce(Timestamp) -> Vec<RealPod>,
     ) {
         let epoch = Timestamp::now();
-        // What happens at t=0 happens to them.
+        // Actions at t=0 apply to these pods.
         mirror.see(Time(-1), &pods(epoch));
         let served =
-            ServedNamespace { mirror: Some(mirror), ..ServedNamespace::new(called, epoch) };
+            ServedNamespace { mirror: Some(mirror), ..ServedNamespace::new(scenario_name, epoch) };
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// The pods of a namespace that is served of itself, as for [`Metrics::open_mirror`].
+    /// Updates the pods of a namespace, as for [`Metrics::open_mirror`].
     pub(crate) fn see(&self, namespace: &str, pods: impl FnOnce(Timestamp) -> Vec<RealPod>) {
         if let Some(served) = self.lock().get_mut(namespace) {
             let now = served.time(Timestamp::now());
@@ -154,50 +159,52 @@ impl Metrics {
         }
     }
 
-    /// That user is the controller: of namespaces that are opened from now on, only what it asks is
-    /// told.
+    /// Sets the user name of the controller: only its queries are reported in namespaces that are
+    /// opened from now on.
     pub(crate) fn set_controller(&self, user: &str) {
-        // Once is enough: it does not change.
+        // The name does not change.
         let _ = self.controller.set(user.into());
     }
 
-    /// Its t=0 is another instant.
+    /// Changes the instant of t=0 of a namespace.
     pub(crate) fn begin_at(&self, namespace: &str, epoch: Timestamp) {
         if let Some(served) = self.lock().get_mut(namespace) {
             served.epoch = epoch;
         }
     }
 
-    /// It no longer is.
+    /// Stops to serve a namespace.
     pub(crate) fn close(&self, namespace: &str) {
         self.lock().remove(namespace);
     }
 
-    /// What a namespace's metrics APIs answer changes.
+    /// Changes the metrics of a namespace.
     pub(crate) fn apply(&self, namespace: &str, change: &Change) {
         if let Some(served) = self.lock().get_mut(namespace) {
-            // The world defines a template before it uses it, and HPAs are not applied here.
+            // Cannot fail: the world defines a template before it uses it, and HPAs are not applied
+            // here.
             let _ = served.cluster.apply(change, &|_, _| Ok(()));
         }
     }
 
-    /// The scenario's pods have these names in the cluster.
+    /// Sets the names of the scenario's pods in the cluster.
     pub(crate) fn rename(&self, namespace: &str, names: HashMap<Arc<str>, Arc<str>>) {
         if let Some(served) = self.lock().get_mut(namespace) {
             served.names = names;
         }
     }
 
-    /// How long a query of a namespace that is served of itself takes now.
+    /// The present delay of queries in a namespace that changes by itself.
     pub(crate) fn slowness(&self, namespace: &str) -> Option<Span> {
         let mut namespaces = self.lock();
         let served = namespaces.get_mut(namespace).filter(|served| served.mirror.is_some())?;
         served.now().cluster.faults().slow_metrics
     }
 
-    pub(crate) fn asked(&self, query: impl FnOnce() -> Query) {
+    /// Passes on the record of a query, if there is a receiver.
+    pub(crate) fn record(&self, query: impl FnOnce() -> Query) {
         if let Some(queries) = &self.queries {
-            // Nobody listens any more when all is over.
+            // The receiver is gone when the server is about to end.
             let _ = queries.send(query());
         }
     }

@@ -1,24 +1,101 @@
-//! Actions of the controller.
+//! Requests of the controller, as they are observed in a cluster.
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 
-/// Something that the controller did, as the protocol writes it.
-#[derive(Clone, Debug)]
+use crate::model::api::{HpaStatus, Text};
+use crate::model::observation::{ControllerAction, Event, EventType, ScaleWrite, StatusWrite};
+
+/// An action of the controller. Namespaces and pods have their names in the cluster.
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ObservedAction {
-    /// When its request came.
-    pub(crate) at: Timestamp,
+    /// When the request arrived.
+    pub(crate) received: Timestamp,
     /// When it was answered.
-    pub(crate) done: Timestamp,
-    /// What it was, and the protocol's name for it.
-    pub(crate) what: &'static str,
-    pub(crate) entry: Value,
-    /// Who asked, where it is a query.
-    pub(crate) by: String,
+    pub(crate) answered: Timestamp,
+    pub(crate) action: ControllerAction,
+    /// The user that queried a metric, if the API server named it.
+    pub(crate) user: String,
+    /// `spec.replicas` was written to the target itself, not to its scale subresource.
+    pub(crate) direct: bool,
+    /// Why the status that was written has no form in the model. `action` has an empty status then.
+    pub(crate) unreadable: Option<String>,
 }
 
-/// Marks the write of a size that went past the scale.
-pub(crate) const DIRECT: &str = "direct";
+impl ObservedAction {
+    pub(crate) fn new(
+        received: Timestamp,
+        answered: Timestamp,
+        action: ControllerAction,
+    ) -> ObservedAction {
+        let user = String::new();
+        ObservedAction { received, answered, action, user, direct: false, unreadable: None }
+    }
 
-/// Some versions may have been missed: what the entry of this name says to who plays.
-pub(crate) const GAP: &str = "gap";
+    /// A write of an HPA's status, as the API has it.
+    pub(crate) fn status_write(
+        received: Timestamp,
+        answered: Timestamp,
+        status: Option<&Value>,
+        mut write: StatusWrite,
+    ) -> ObservedAction {
+        let read = status.map_or(Ok(HpaStatus::default()), HpaStatus::deserialize);
+        let unreadable = read.as_ref().err().map(ToString::to_string);
+        write.status = read.unwrap_or_default();
+        let action = ControllerAction::UpdateStatus(write);
+        ObservedAction { unreadable, ..ObservedAction::new(received, answered, action) }
+    }
+
+    /// The write of a scale that this is, if it is one.
+    pub(crate) fn scale_write(&self) -> Option<&ScaleWrite> {
+        match &self.action {
+            ControllerAction::UpdateScale(write) => Some(write),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_scale_read(&self) -> bool {
+        matches!(self.action, ControllerAction::GetScale { .. })
+    }
+
+    pub(crate) fn is_status_write(&self) -> bool {
+        matches!(self.action, ControllerAction::UpdateStatus(_))
+    }
+
+    pub(crate) fn is_event(&self) -> bool {
+        matches!(self.action, ControllerAction::Event(_))
+    }
+
+    /// Whether the API server accepted the request.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.action.error().is_none()
+    }
+
+    /// Whether the request is a write of a scale that another client had changed since it was read.
+    pub(crate) fn is_conflict(&self) -> bool {
+        let error = self.scale_write().and_then(|write| write.error.as_ref());
+        error.is_some_and(|error| error.contains("the object has been modified"))
+    }
+}
+
+/// An event of `v1` or `events.k8s.io`.
+pub(crate) fn event(object: &Value) -> Option<ControllerAction> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Written {
+        #[serde(alias = "regarding")]
+        involved_object: Regarding,
+        #[serde(rename = "type")]
+        type_: EventType,
+        reason: Text,
+        #[serde(alias = "note")]
+        message: Text,
+    }
+    #[derive(Deserialize)]
+    struct Regarding {
+        name: std::sync::Arc<str>,
+    }
+    let Written { involved_object, type_, reason, message } = Written::deserialize(object).ok()?;
+    Some(ControllerAction::Event(Event { hpa: involved_object.name, type_, reason, message }))
+}

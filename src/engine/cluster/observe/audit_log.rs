@@ -1,76 +1,77 @@
-//! What the API server tells of the controller's requests: its audit log, on its standard output.
+//! Reads the API server's audit log from its standard output.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::compare::Scope;
-use crate::engine::cluster::observe::action::{DIRECT, ObservedAction};
+use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
+use crate::model::api::with_group;
+use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite, StatusWrite};
 use crate::model::time::Span;
 
-/// What is seen so. The controller's error log is not told by any API, and events are written
-/// later: they are compared when all is over.
+/// The controller's error log is in no API. Events are written later: they are compared at the end
+/// of a scenario.
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { events: false, errors: false, ..Scope::ALL },
-    // Clocks of two processes of one machine, and the time from a clock's reading to a request.
+    // The clocks of two processes on one machine, and the time from a reading of the clock to a
+    // request.
     uncertainty: Span::from_millis(4),
     linger: Span::ZERO,
-    // They are written one after the other, for all scenarios.
+    // The controller writes the events of all scenarios one after the other.
     events: Span::from_secs(20),
 };
 
-/// Reads the log to its end, and dispatches what the controller did.
+/// Reads the log to its end, and dispatches the actions of the controller.
 pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpin) {
     let mut lines = BufReader::new(log).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let event = match serde_json::from_str::<Event>(&line) {
             Ok(event) => event,
             Err(error) if line.starts_with('{') => {
-                // Without it a reconcile can't be told from another one.
+                // Without it one reconcile cannot be told from the next.
                 let start: String = line.chars().take(200).collect();
                 dispatcher.mark_incomplete(format!(
-                    "a line of the API server's audit log makes no sense: {error}: {start}"
+                    "a line of the API server's audit log cannot be read: {error}: {start}"
                 ));
                 continue;
             }
-            // What the API server prints besides is not for us.
+            // Other output of the API server.
             Err(_) => continue,
         };
-        keep_refusal(&dispatcher, &event);
-        let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
-        if let (Some(namespace), Some(did)) = (namespace, did(event)) {
-            dispatcher.dispatch(&namespace, did);
+        let namespace = event.object_ref.as_ref().and_then(|it| it.namespace.clone());
+        if let Some(message) = event.forbidden() {
+            dispatcher.add_forbidden(namespace.clone(), message);
+        }
+        if let (Some(namespace), Some(action)) = (namespace, event.action()) {
+            dispatcher.dispatch(&namespace, action);
         }
     }
 }
 
-fn keep_refusal(dispatcher: &Dispatcher, event: &Event) {
-    let Some(status) = event.response_status.as_ref().filter(|it| it.code == 403) else { return };
-    let namespace = event.object_ref.as_ref().and_then(|of| of.namespace.clone());
-    let message = status.message.clone().unwrap_or_else(|| event.verb.clone());
-    dispatcher.keep_refusal(namespace, message);
-}
-
+/// `audit.k8s.io/v1` Event, as far as it is read.
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
 struct Event {
     verb: String,
     object_ref: Option<ObjectRef>,
-    response_status: Option<Status>,
-    request_object: Option<Value>,
-    response_object: Option<Value>,
+    #[serde(default)]
+    response_status: Status,
+    #[serde(default)]
+    request_object: Value,
+    #[serde(default)]
+    response_object: Value,
     request_received_timestamp: Timestamp,
     stage_timestamp: Timestamp,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct ObjectRef {
     resource: String,
     namespace: Option<String>,
@@ -86,179 +87,210 @@ struct Status {
     message: Option<String>,
 }
 
-fn did(event: Event) -> Option<ObservedAction> {
-    let of = event.object_ref?;
-    let status = event.response_status.unwrap_or_default();
-    let failed = (status.code >= 400).then(|| {
-        let said = event.response_object.as_ref().and_then(|answer| answer["message"].as_str());
-        status.message.or_else(|| said.map(str::to_owned)).unwrap_or_default()
-    });
-    let answer = event.response_object.unwrap_or_default();
-    let asked = event.request_object.unwrap_or_default();
-    let resource = crate::model::api::with_group(&of.resource, &of.api_group);
-    let (what, entry) = match (event.verb.as_str(), &*of.resource, &*of.subresource) {
-        ("get", _, "scale") => (
-            "getScale",
-            match failed {
-                Some(error) => json!({ "resource": resource, "name": of.name, "error": error }),
-                None => json!({
-                    "resource": resource,
-                    "name": of.name,
-                    "replicas": answer["spec"]["replicas"].as_i64().unwrap_or_default(),
-                    "statusReplicas": answer["status"]["replicas"].as_i64().unwrap_or_default(),
-                }),
-            },
-        ),
-        ("update" | "patch", _, "scale") => {
-            ("updateScale", scale_entry((&resource, &of.name), (&asked, &answer), failed))
-        }
-        // Somebody may scale without the scale: what is written then is the same field.
-        ("update" | "patch", _, "") if SCALED.contains(&&*resource) => {
-            replicas(&asked)?;
-            let mut entry = scale_entry((&resource, &of.name), (&asked, &answer), failed);
-            entry[DIRECT] = true.into();
-            ("updateScale", entry)
-        }
-        ("update" | "patch", "horizontalpodautoscalers", "status") => {
-            // A patch is a part of what is stored then.
-            let stored = if failed.is_some() { &asked } else { &answer };
-            let status = stored.get("status").filter(|status| status.is_object());
-            let status = status.cloned().unwrap_or_else(|| json!({}));
-            ("updateStatus", json!({ "name": of.name, "status": status, "error": failed }))
-        }
-        ("create" | "patch", "events", _) if failed.is_none() => ("event", event_entry(&answer)),
-        _ => return None,
-    };
-    let (at, done) = (event.request_received_timestamp, event.stage_timestamp);
-    Some(ObservedAction { at, done, what, entry, by: String::new() })
-}
-
-/// What has `spec.replicas`, and a scale besides.
-const SCALED: [&str; 4] =
+/// Resources that have `spec.replicas` besides their scale subresource.
+const SCALABLE: [&str; 4] =
     ["deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"];
 
-/// A write of a size: what was asked for, or, of a patch that says it in its own way, what came of
-/// it.
-fn scale_entry(
-    (resource, name): (&str, &str),
-    (asked, answer): (&Value, &Value),
-    failed: Option<String>,
-) -> Value {
-    let replicas = replicas(asked).or(answer["spec"]["replicas"].as_i64()).unwrap_or_default();
-    json!({ "resource": resource, "name": name, "replicas": replicas, "error": failed })
+impl Event {
+    /// The message of a request that was forbidden.
+    fn forbidden(&self) -> Option<String> {
+        let message = || self.response_status.message.as_ref().unwrap_or(&self.verb).clone();
+        (self.response_status.code == 403).then(message)
+    }
+
+    /// The message of a request that failed.
+    fn error(&self) -> Option<Arc<str>> {
+        let Status { code, message } = &self.response_status;
+        let of_body = || self.response_object["message"].as_str();
+        (*code >= 400).then(|| message.as_deref().or_else(of_body).unwrap_or_default().into())
+    }
+
+    /// The controller's action, if the request is one.
+    fn action(self) -> Option<ObservedAction> {
+        let error = self.error();
+        let (received, answered) = (self.request_received_timestamp, self.stage_timestamp);
+        let observed = |action| ObservedAction::new(received, answered, action);
+        let ObjectRef { resource: plural, name, api_group, subresource, .. } =
+            self.object_ref.as_ref()?;
+        let resource: Arc<str> = with_group(plural, api_group).into();
+        let name: Arc<str> = name.as_str().into();
+        match (self.verb.as_str(), plural.as_str(), subresource.as_str()) {
+            ("get", _, "scale") => {
+                let answer = match error {
+                    Some(error) => Err(error),
+                    None => Ok(scale_replicas(&self.response_object)),
+                };
+                Some(observed(ControllerAction::GetScale { resource, name, answer }))
+            }
+            ("update" | "patch", _, "scale") => {
+                // A patch may have a form that is not read here: its result counts then.
+                let written = written_replicas(&self.request_object);
+                let replicas =
+                    written.unwrap_or_else(|| scale_replicas(&self.response_object).replicas);
+                let write = ScaleWrite { resource, name, replicas, error };
+                Some(observed(ControllerAction::UpdateScale(write)))
+            }
+            ("update" | "patch", _, "") if SCALABLE.contains(&&*resource) => {
+                let replicas = written_replicas(&self.request_object)?;
+                let write = ScaleWrite { resource, name, replicas, error };
+                let action = observed(ControllerAction::UpdateScale(write));
+                Some(ObservedAction { direct: true, ..action })
+            }
+            ("update" | "patch", "horizontalpodautoscalers", "status") => {
+                // A patch is only part of the status that is stored.
+                let object =
+                    if error.is_some() { &self.request_object } else { &self.response_object };
+                let status = object.get("status").filter(|status| status.is_object());
+                let write = StatusWrite { name, error, ..StatusWrite::default() };
+                Some(ObservedAction::status_write(received, answered, status, write))
+            }
+            ("create" | "patch", "events", _) if error.is_none() => {
+                action::event(&self.response_object).map(observed)
+            }
+            _ => None,
+        }
+    }
 }
 
-/// The `spec.replicas` of an object, of a merge patch or of what is to be applied, or of a JSON
-/// patch.
-fn replicas(asked: &Value) -> Option<i64> {
-    let Some(steps) = asked.as_array() else { return asked["spec"]["replicas"].as_i64() };
-    let last =
-        steps.iter().rev().find(|step| step["path"] == "/spec/replicas" && step["op"] != "test");
-    last?["value"].as_i64()
+/// The replicas of a Scale of any version.
+fn scale_replicas(scale: &Value) -> ScaleReplicas {
+    let replicas = |of: &str| i32::deserialize(&scale[of]["replicas"]).unwrap_or_default();
+    ScaleReplicas { replicas: replicas("spec"), status_replicas: replicas("status") }
 }
 
-/// An event of either API.
-pub(crate) fn event_entry(event: &Value) -> Value {
-    let of = |one: &str, other: &str| match &event[one] {
-        Value::Null => event[other].clone(),
-        value => value.clone(),
+/// The `spec.replicas` of an object, of a merge patch, of a server-side apply, or of a JSON patch.
+fn written_replicas(request: &Value) -> Option<i32> {
+    let replicas = match request.as_array() {
+        None => &request["spec"]["replicas"],
+        Some(operations) => {
+            let is_write = |it: &&Value| it["path"] == "/spec/replicas" && it["op"] != "test";
+            &operations.iter().rfind(is_write)?["value"]
+        }
     };
-    json!({
-        "hpa": of("involvedObject", "regarding")["name"],
-        "type": event["type"],
-        "reason": event["reason"],
-        "message": of("message", "note"),
-    })
+    i32::deserialize(replicas).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    /// An event of the log, and what it says.
-    fn heard(
-        verb: &str,
-        of: Value,
-        (asked, answer): (Value, Value),
+    use super::*;
+    use crate::model::api::HpaStatus;
+
+    /// A request, and the answer to it.
+    struct Request {
+        verb: &'static str,
+        object: Value,
+        request: Value,
+        response: Value,
         code: u16,
-    ) -> Option<ObservedAction> {
-        let mut of_all = json!({ "namespace": "shop", "name": "web" });
-        for (key, value) in of.as_object().expect("an object") {
-            of_all[key] = value.clone();
-        }
-        let event = json!({
-            "verb": verb,
-            "objectRef": of_all,
-            "responseStatus": { "code": code, "message": (code >= 400).then_some("no") },
-            "requestObject": asked,
-            "responseObject": answer,
-            "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
-            "stageTimestamp": "2026-01-02T03:04:05.000002Z",
-        });
-        did(serde_json::from_value(event).expect("an event"))
     }
 
-    fn scale() -> Value {
-        json!({ "resource": "deployments", "apiGroup": "apps", "subresource": "scale" })
+    impl Request {
+        fn read(self) -> Option<ObservedAction> {
+            let mut object_ref = json!({ "namespace": "shop", "name": "web" });
+            for (key, value) in self.object.as_object().expect("an object") {
+                object_ref[key] = value.clone();
+            }
+            let event = json!({
+                "verb": self.verb,
+                "objectRef": object_ref,
+                "responseStatus": {
+                    "code": self.code,
+                    "message": (self.code >= 400).then_some("no"),
+                },
+                "requestObject": self.request,
+                "responseObject": self.response,
+                "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
+                "stageTimestamp": "2026-01-02T03:04:05.000002Z",
+            });
+            serde_json::from_value::<Event>(event).expect("an event").action()
+        }
+    }
+
+    fn write(replicas: i32, error: Option<&str>) -> ScaleWrite {
+        let (resource, name) = ("deployments.apps".into(), "web".into());
+        ScaleWrite { resource, name, replicas, error: error.map(Into::into) }
     }
 
     #[test]
-    fn replicas_are_read_from_each_form_of_a_request() {
-        let answer = json!({ "spec": { "replicas": 7 } });
+    fn replicas_are_read_from_every_form_of_a_write() {
+        let scale =
+            json!({ "resource": "deployments", "apiGroup": "apps", "subresource": "scale" });
+        let response = json!({ "spec": { "replicas": 7 } });
         let whole = json!({ "spec": { "replicas": 7 }, "metadata": {} });
         let merge = json!({ "spec": { "replicas": 7 } });
-        let steps = json!([
+        let operations = json!([
             { "op": "test", "path": "/spec/replicas", "value": 3 },
             { "op": "replace", "path": "/spec/replicas", "value": 7 },
         ]);
-        for (verb, asked) in [("update", &whole), ("patch", &merge), ("patch", &steps)] {
-            let did = heard(verb, scale(), (asked.clone(), answer.clone()), 200).expect("a write");
-            assert_eq!(did.what, "updateScale");
-            assert_eq!(did.entry["replicas"], 7, "{asked}");
-            assert_eq!(did.entry["resource"], "deployments.apps");
-            assert_eq!(did.entry["error"], Value::Null);
-            let failed = heard(verb, scale(), (asked.clone(), Value::Null), 409).expect("a write");
-            assert_eq!(
-                (&failed.entry["replicas"], &failed.entry["error"]),
-                (&7.into(), &"no".into())
-            );
+        for (verb, request) in [("update", &whole), ("patch", &merge), ("patch", &operations)] {
+            let send = |response: Value, code| {
+                let (object, request) = (scale.clone(), request.clone());
+                Request { verb, object, request, response, code }.read().expect("a write")
+            };
+            let accepted = send(response.clone(), 200);
+            assert_eq!(accepted.scale_write(), Some(&write(7, None)), "{request}");
+            assert!(!accepted.direct);
+            assert_eq!(send(Value::Null, 409).scale_write(), Some(&write(7, Some("no"))));
         }
     }
 
     #[test]
-    fn replicas_may_be_written_without_the_scale_subresource() {
-        let deployment = || json!({ "resource": "deployments", "apiGroup": "apps" });
-        let answer = || json!({ "spec": { "replicas": 7 } });
-        let did = heard("patch", deployment(), (answer(), answer()), 200).expect("a write");
-        assert_eq!((did.what, &did.entry[DIRECT]), ("updateScale", &true.into()));
+    fn replicas_may_be_written_to_the_target_itself() {
+        let send = |resource: &str, request: Value| {
+            let object = json!({ "resource": resource, "apiGroup": "apps" });
+            let response = json!({ "spec": { "replicas": 7 } });
+            Request { verb: "patch", object, request, response, code: 200 }.read()
+        };
+        let replicas = json!({ "spec": { "replicas": 7 } });
+        let action = send("deployments", replicas.clone()).expect("a write");
+        assert_eq!((action.scale_write(), action.direct), (Some(&write(7, None)), true));
         let labels = json!({ "metadata": { "labels": { "a": "b" } } });
-        assert!(heard("patch", deployment(), (labels, answer()), 200).is_none());
-        let pods = json!({ "resource": "pods" });
-        assert!(heard("patch", pods, (answer(), answer()), 200).is_none());
+        assert_eq!(send("deployments", labels), None);
+        assert_eq!(send("daemonsets", replicas), None);
     }
 
     #[test]
-    fn a_status_patch_counts_as_the_stored_status() {
-        let hpa = || {
-            json!({
+    fn of_a_patched_status_the_stored_status_counts() {
+        let send = |request: Value, response: Value, code| {
+            let object = json!({
                 "resource": "horizontalpodautoscalers",
                 "apiGroup": "autoscaling",
                 "subresource": "status",
-            })
+            });
+            let action = Request { verb: "patch", object, request, response, code }.read();
+            let ControllerAction::UpdateStatus(write) = action.expect("a write").action else {
+                panic!("not a write of the status");
+            };
+            write
         };
         let stored = json!({ "status": { "desiredReplicas": 7, "currentReplicas": 3 } });
-        let patch = json!({ "status": { "desiredReplicas": 7 } });
-        let did = heard("patch", hpa(), (patch, stored.clone()), 200).expect("a write");
-        assert_eq!((did.what, &did.entry["status"]), ("updateStatus", &stored["status"]));
-        let steps = json!([{ "op": "add", "path": "/status/desiredReplicas", "value": 7 }]);
-        let did = heard("patch", hpa(), (steps, Value::Null), 403).expect("a write");
-        assert_eq!((&did.entry["status"], &did.entry["error"]), (&json!({}), &"no".into()));
+        let write = send(json!({ "status": { "desiredReplicas": 7 } }), stored, 200);
+        assert_eq!((write.status.desired_replicas, write.status.current_replicas), (7, Some(3)));
+        let operations = json!([{ "op": "add", "path": "/status/desiredReplicas", "value": 7 }]);
+        let write = send(operations, Value::Null, 403);
+        assert_eq!((write.status, write.error.as_deref()), (HpaStatus::default(), Some("no")));
     }
 
     #[test]
-    fn forbidden_requests_are_recorded() {
-        let dispatcher = Dispatcher::default();
-        let refused = |namespace: Option<&str>, code: u16| {
+    fn a_status_that_the_model_has_no_form_for_is_reported_with_the_reason() {
+        let conditions = json!([{ "type": "Paused", "status": "True" }]);
+        let action = Request {
+            verb: "update",
+            object: json!({ "resource": "horizontalpodautoscalers", "subresource": "status" }),
+            request: Value::Null,
+            response: json!({ "status": { "conditions": conditions } }),
+            code: 200,
+        };
+        let unreadable = action.read().and_then(|action| action.unreadable).expect("a reason");
+        assert!(unreadable.contains("Paused"), "{unreadable}");
+    }
+
+    #[tokio::test]
+    async fn messages_of_forbidden_requests_are_kept() {
+        let dispatcher = Arc::new(Dispatcher::default());
+        let line = |namespace: Option<&str>, code: u16| {
             let event = json!({
                 "verb": "list",
                 "objectRef": { "resource": "pods", "namespace": namespace },
@@ -266,15 +298,15 @@ mod tests {
                 "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
                 "stageTimestamp": "2026-01-02T03:04:05.000002Z",
             });
-            keep_refusal(&dispatcher, &serde_json::from_value(event).expect("an event"));
+            format!("{event}\n")
         };
-        refused(Some("shop"), 404);
-        assert_eq!(dispatcher.refused("shop"), Vec::<String>::new());
-        refused(Some("shop"), 403);
-        refused(Some("shop"), 403);
-        assert_eq!(dispatcher.refused("shop").len(), 1);
-        assert_eq!(dispatcher.refused("other").len(), 0);
-        refused(None, 403);
-        assert_eq!(dispatcher.refused("other").len(), 1);
+        read(dispatcher.clone(), line(Some("shop"), 404).as_bytes()).await;
+        assert_eq!(dispatcher.forbidden("shop"), Vec::<String>::new());
+        let twice = line(Some("shop"), 403).repeat(2);
+        read(dispatcher.clone(), twice.as_bytes()).await;
+        assert_eq!(dispatcher.forbidden("shop").len(), 1);
+        assert_eq!(dispatcher.forbidden("other").len(), 0);
+        read(dispatcher.clone(), line(None, 403).as_bytes()).await;
+        assert_eq!(dispatcher.forbidden("other").len(), 1);
     }
 }

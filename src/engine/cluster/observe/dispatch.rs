@@ -1,77 +1,86 @@
 //! Hands each action of the controller to the scenario in whose namespace it happened.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::cluster::observe::action::ObservedAction;
 
-/// Hands on what is done in each namespace to the one who plays there.
+/// Sends the actions in each namespace to the scenario that runs there.
 #[derive(Debug, Default)]
 pub(crate) struct Dispatcher {
     by_namespace: Mutex<HashMap<String, UnboundedSender<ObservedAction>>>,
-    /// Why not all can be seen.
-    lost: Mutex<Option<String>>,
-    /// What the controller had no right to: the namespace, if it was of one, and what was said.
-    refused: Mutex<BTreeSet<(Option<String>, String)>>,
+    /// Why actions can no longer be observed completely.
+    incomplete: OnceLock<String>,
+    /// How often a watch had to list its objects anew: versions in between may be missing.
+    gaps: AtomicUsize,
+    /// Forbidden requests of the controller.
+    forbidden: Mutex<BTreeSet<Forbidden>>,
 }
 
-/// So much of what was refused is kept: a controller may ask for it again and again.
-const REFUSED: usize = 100;
+/// A request that the controller has no permission for.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Forbidden {
+    /// None: the request concerns the whole cluster.
+    namespace: Option<String>,
+    message: String,
+}
+
+/// The limit of kept messages: a controller may repeat a forbidden request forever.
+const MAX_FORBIDDEN: usize = 100;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Dispatcher {
     pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<ObservedAction>) {
-        let mut dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        dispatcher.insert(namespace.to_owned(), to);
+        lock(&self.by_namespace).insert(namespace.to_owned(), to);
     }
 
     pub(crate) fn close(&self, namespace: &str) {
-        let mut dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        dispatcher.remove(namespace);
+        lock(&self.by_namespace).remove(namespace);
     }
 
-    pub(crate) fn dispatch(&self, namespace: &str, did: ObservedAction) {
-        let dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(to) = dispatcher.get(namespace) {
-            // Nobody listens any more when a scenario is over.
-            let _ = to.send(did);
+    pub(crate) fn dispatch(&self, namespace: &str, action: ObservedAction) {
+        if let Some(to) = lock(&self.by_namespace).get(namespace) {
+            // The receiver is gone when the scenario is over.
+            let _ = to.send(action);
         }
     }
 
-    /// Tells all of them.
-    pub(crate) fn dispatch_to_all(&self, did: &ObservedAction) {
-        let dispatcher = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        dispatcher.values().for_each(|to| drop(to.send(did.clone())));
+    pub(crate) fn add_gap(&self) {
+        self.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lock_lost(&self) -> MutexGuard<'_, Option<String>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn gaps(&self) -> usize {
+        self.gaps.load(Ordering::Relaxed)
     }
 
-    /// From now on not all can be seen.
+    /// Actions can no longer be observed completely.
     pub(crate) fn mark_incomplete(&self, why: String) {
-        self.lock_lost().get_or_insert(why);
+        // The first reason is the one that counts.
+        let _ = self.incomplete.set(why);
     }
 
-    /// Why something that was done may not have been handed on.
+    /// Why actions can no longer be observed completely, if that is so.
     pub(crate) fn incomplete(&self) -> Option<String> {
-        self.lock_lost().clone()
+        self.incomplete.get().cloned()
     }
 
-    /// What the controller had no right to, in a namespace or in all of the cluster.
-    pub(crate) fn refused(&self, namespace: &str) -> Vec<String> {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let of =
-            |(of, _): &&(Option<String>, String)| of.as_deref().is_none_or(|of| of == namespace);
-        refused.iter().filter(of).map(|(_, what)| what.clone()).collect()
+    /// The messages of forbidden requests that concern a namespace or the whole cluster.
+    pub(crate) fn forbidden(&self, namespace: &str) -> Vec<String> {
+        let forbidden = lock(&self.forbidden);
+        let concerns = |it: &&Forbidden| it.namespace.as_deref().is_none_or(|it| it == namespace);
+        forbidden.iter().filter(concerns).map(|it| it.message.clone()).collect()
     }
 
-    /// Keeps the message of a refused request; without a namespace it concerns the whole cluster.
-    pub(crate) fn keep_refusal(&self, namespace: Option<String>, message: String) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < REFUSED {
-            refused.insert((namespace, message));
+    pub(crate) fn add_forbidden(&self, namespace: Option<String>, message: String) {
+        let mut forbidden = lock(&self.forbidden);
+        if forbidden.len() < MAX_FORBIDDEN {
+            forbidden.insert(Forbidden { namespace, message });
         }
     }
 }

@@ -3,15 +3,16 @@
 use crate::compare::Scope;
 use crate::model::time::Span;
 
-/// What can be seen of a cluster's controller, and how exactly.
+/// What a source of observations shows of a controller, and how exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Observability {
-    /// What can be seen at all.
+    /// The fields that can be observed at all.
     pub(crate) scope: Scope,
-    /// How far from its time something may seem to be.
+    /// The error of an observed time.
     pub(crate) uncertainty: Span,
-    /// How long after the last request of a reconcile something of it may still be told.
+    /// How long after the last request of a reconcile another one may still be reported.
     pub(crate) linger: Span,
-    /// How long events may be on their way: controllers write them by the way, one by one.
+    /// How long an event may take to be reported: controllers write them in the background, one by
+    /// one.
     pub(crate) events: Span,
 }

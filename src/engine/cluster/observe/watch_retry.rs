@@ -1,48 +1,52 @@
-//! Watches that fail are started again; a watch that the API server keeps refusing ends the run.
+//! Watches that are restarted after failures; one that the API server keeps refusing makes the
+//! observation incomplete.
 
-use std::time::Duration;
+use std::fmt::Debug;
+use std::sync::Arc;
 
-use kube::runtime::watcher;
-use tokio::time::sleep;
+use futures::{Stream, StreamExt};
+use kube::Api;
+use kube::core::Resource;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde::de::DeserializeOwned;
 
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 
-/// Before a watch that has failed is begun again.
-const PAUSE: Duration = Duration::from_millis(200);
+/// A watch that was refused this often stays refused. With the default backoff that is after at
+/// least five seconds: permissions that were just granted take a moment to become effective.
+const MAX_REFUSALS: u32 = 4;
 
-/// So often one may be refused: rights that were just given take a moment.
-const PATIENCE: u32 = 15;
-
-/// How often a watch was refused.
-#[derive(Default)]
-pub(crate) struct Refusals(u32);
-
-impl Refusals {
-    /// Waits before a watch that has failed is begun again. One that is refused again and again
-    /// will not be any better; a cluster that is gone is told by others.
-    pub(crate) async fn wait_after(
-        &mut self,
-        error: &watcher::Error,
-        of: &str,
-        dispatcher: &Dispatcher,
-    ) {
-        if let Some(why) = refused(error) {
-            self.0 += 1;
-            if self.0 >= PATIENCE {
-                dispatcher.mark_incomplete(format!("{of} can't be watched: {why}"));
+/// The events of a watch. `resource` names its objects in messages.
+pub(crate) fn watch<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    resource: String,
+    dispatcher: Arc<Dispatcher>,
+) -> impl Stream<Item = Event<K>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut refusals = 0;
+    let events = watcher(api, config).default_backoff();
+    events.filter_map(move |event| {
+        if let Some(why) = event.as_ref().err().and_then(refusal) {
+            refusals += 1;
+            if refusals >= MAX_REFUSALS {
+                dispatcher.mark_incomplete(format!("{resource} can't be watched: {why}"));
             }
         }
-        sleep(PAUSE).await;
-    }
+        std::future::ready(event.ok())
+    })
 }
 
-/// What the API server says to a watch that nobody has the right to, or that is of nothing.
-fn refused(error: &watcher::Error) -> Option<&str> {
-    let said = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(said))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(said)) => said,
-        watcher::Error::WatchError(said) => said,
+/// The message of an API server that does not permit a watch, or does not serve the resource.
+fn refusal(error: &watcher::Error) -> Option<&str> {
+    let status = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
+        watcher::Error::WatchError(status) => status,
         _ => return None,
     };
-    matches!(said.code, 401 | 403 | 404).then_some(&said.message)
+    matches!(status.code, 401 | 403 | 404).then_some(&status.message)
 }

@@ -91,7 +91,7 @@ pub(crate) async fn ways(
 ) -> Result<Exposure, String> {
     let ways =
         ListenRoute::all(given.metrics_address.as_ref(), reached.address().await?, own_address);
-    Ok(Exposure { ways, groups: groups.to_vec(), replace: given.replaces })
+    Ok(Exposure { addresses: ways, groups: groups.to_vec(), replace: given.replaces })
 }
 
 /// The uncertainty of observed times: the difference between the clocks.

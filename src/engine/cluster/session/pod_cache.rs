@@ -1,21 +1,21 @@
 //! What the cluster has of the scenarios' pods and targets, kept up to date by watches.
 
-use crate::engine::cluster::labels::PLAYED;
-use crate::engine::cluster::observe::watch_retry::Refusals;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::TryStreamExt;
-use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use crate::engine::cluster::labels::PLAYED;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
+use crate::engine::cluster::observe::watch_retry::watch;
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -80,106 +80,79 @@ impl Seen {
         self.lock().remove(namespace);
     }
 
-    /// Begins to watch. Ends with the set.
+    /// Starts the watches, which end with the set.
     pub(crate) fn watch(
         self: &Arc<Seen>,
         client: &Client,
         dispatcher: &Arc<Dispatcher>,
         tasks: &mut JoinSet<()>,
     ) {
-        let with = (client, dispatcher);
-        let (pods, seen) = (events::<Pod>(client, Some(PLAYED)), self.clone());
-        tasks.spawn(follow(pods, dispatcher.clone(), move |pod, there| {
-            let status = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let (api, config) = (Api::<Pod>::all(client.clone()), Config::default().labels(PLAYED));
+        let pods = watch(api, config, Pod::plural(&()).into(), dispatcher.clone());
+        let seen = self.clone();
+        tasks.spawn(follow(pods, move |pod, exists| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let real = RealPod {
                 deleting: pod.metadata.deletion_timestamp.is_some(),
-                over: matches!(status, Some("Failed" | "Succeeded")),
+                over: matches!(phase, Some("Failed" | "Succeeded")),
             };
             let name = pod.name_any();
             seen.change(pod.namespace(), |namespace| {
-                match there {
+                match exists {
                     true => namespace.pods.insert(name, real),
                     false => namespace.pods.remove(&name),
                 };
             });
         }));
-        let status = |status: Option<i32>| status.unwrap_or_default();
-        self.watch_targets::<Deployment>(
-            with,
-            tasks,
-            ("Deployment", move |it| status(it.status.as_ref().and_then(|status| status.replicas))),
-        );
-        self.watch_targets::<ReplicaSet>(
-            with,
-            tasks,
-            ("ReplicaSet", move |it| status(it.status.as_ref().map(|status| status.replicas))),
-        );
-        self.watch_targets::<StatefulSet>(
-            with,
-            tasks,
-            ("StatefulSet", move |it| status(it.status.as_ref().map(|status| status.replicas))),
-        );
-        let kind = "ReplicationController";
-        self.watch_targets::<ReplicationController>(
-            with,
-            tasks,
-            (kind, move |it| status(it.status.as_ref().map(|status| status.replicas))),
-        );
+        tasks.spawn(self.targets::<Deployment>(client, dispatcher, |it| {
+            it.status.as_ref().and_then(|status| status.replicas)
+        }));
+        tasks.spawn(self.targets::<ReplicaSet>(client, dispatcher, |it| {
+            it.status.as_ref().map(|status| status.replicas)
+        }));
+        tasks.spawn(self.targets::<StatefulSet>(client, dispatcher, |it| {
+            it.status.as_ref().map(|status| status.replicas)
+        }));
+        tasks.spawn(self.targets::<ReplicationController>(client, dispatcher, |it| {
+            it.status.as_ref().map(|status| status.replicas)
+        }));
     }
 
-    /// Watches targets of a kind, whose `status.replicas` is what is given of each.
-    fn watch_targets<K>(
+    /// Watches targets of a kind for their `status.replicas`.
+    fn targets<K>(
         self: &Arc<Seen>,
-        (client, dispatcher): (&Client, &Arc<Dispatcher>),
-        tasks: &mut JoinSet<()>,
-        (kind, replicas): (&'static str, impl Fn(&K) -> i32 + Send + 'static),
-    ) where
-        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+        client: &Client,
+        dispatcher: &Arc<Dispatcher>,
+        replicas: fn(&K) -> Option<i32>,
+    ) -> impl Future<Output = ()> + Send + 'static
+    where
+        K: k8s_openapi::Resource + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+        K: Send + 'static,
     {
-        let (objects, seen) = (events::<K>(client, None), self.clone());
-        tasks.spawn(follow(objects, dispatcher.clone(), move |object, there| {
-            let key = (kind, object.name_any());
-            let replicas = replicas(&object);
-            seen.change(object.namespace(), |namespace| {
-                match there {
+        let (api, config) = (Api::<K>::all(client.clone()), Config::default());
+        let targets = watch(api, config, K::plural(&()).into(), dispatcher.clone());
+        let seen = self.clone();
+        follow(targets, move |target, exists| {
+            let key = (K::KIND, target.name_any());
+            let replicas = replicas(&target).unwrap_or_default();
+            seen.change(target.namespace(), |namespace| {
+                match exists {
                     true => namespace.replicas.insert(key, replicas),
                     false => namespace.replicas.remove(&key),
                 };
             });
-        }));
+        })
     }
 }
 
-type Events<K> = BoxStream<'static, Result<Event<K>, watcher::Error>>;
-
-fn events<K>(client: &Client, label: Option<&str>) -> Events<K>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-{
-    let config = watcher::Config::default();
-    let config = match label {
-        Some(label) => config.labels(label),
-        None => config,
-    };
-    Box::pin(watcher(Api::<K>::all(client.clone()), config))
-}
-
-/// Hands on each object, and whether it is there.
-async fn follow<K>(
-    mut events: Events<K>,
-    dispatcher: Arc<Dispatcher>,
-    mut hand: impl FnMut(K, bool),
-) where
-    K: Resource<DynamicType = ()>,
-{
-    let mut refusals = Refusals::default();
-    loop {
-        match events.try_next().await {
-            Ok(Some(Event::Apply(object) | Event::InitApply(object))) => hand(object, true),
-            Ok(Some(Event::Delete(object))) => hand(object, false),
-            Ok(Some(Event::Init | Event::InitDone)) => {}
-            Ok(None) => return,
-            Err(error) => refusals.wait_after(&error, &K::plural(&()), &dispatcher).await,
+/// Passes on each object of a watch, and whether it exists.
+async fn follow<K>(objects: impl Stream<Item = Event<K>>, mut pass: impl FnMut(K, bool)) {
+    let mut objects = std::pin::pin!(objects);
+    while let Some(event) = objects.next().await {
+        match event {
+            Event::Apply(object) | Event::InitApply(object) => pass(object, true),
+            Event::Delete(object) => pass(object, false),
+            Event::Init | Event::InitDone => {}
         }
     }
 }

@@ -225,8 +225,8 @@ impl PodDriver {
     }
 
     fn is_superseded_by(&self, requests: &mut RequestStream) -> bool {
-        let size = requests.size_since(self.sized);
-        size.is_some_and(|size| size != i64::from(self.replicas))
+        let replicas = requests.replicas_since(self.sized);
+        replicas.is_some_and(|replicas| replicas != self.replicas)
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {

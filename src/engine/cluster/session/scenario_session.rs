@@ -45,6 +45,8 @@ pub(crate) struct Scene {
     pods: PodDriver,
     /// Held while its objects are created.
     permit: Option<SetupPermit>,
+    /// `Dispatcher::gaps` at the start.
+    gaps: usize,
     /// One of [`Stage::scenes`].
     _present: Arc<()>,
 }
@@ -82,6 +84,7 @@ impl Scene {
             requests,
             pods,
             permit,
+            gaps: stage.dispatcher.gaps(),
             _present: stage.scenes.clone(),
         };
         let object = namespaces::namespace(&scene.namespace).map_err(|why| stage.broken(why))?;
@@ -150,9 +153,14 @@ impl Scene {
         Some(EngineError::Broken { engine, why, output })
     }
 
-    /// The requests that the controller had no permission for.
+    /// Whether an action of the controller may not have been observed.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.stage.dispatcher.gaps() > self.gaps
+    }
+
+    /// Messages of requests that the controller had no permission for.
     pub(crate) fn forbidden(&self) -> Vec<String> {
-        self.stage.dispatcher.refused(&self.namespace)
+        self.stage.dispatcher.forbidden(&self.namespace)
     }
 
     /// The longest time since `since` in which a component of the cluster did not respond.

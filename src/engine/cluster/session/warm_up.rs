@@ -17,7 +17,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
-use crate::engine::cluster::metrics_api::handlers::is_query;
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::session::context::Stage;
 use crate::engine::cluster::settings::UPSTREAM_USER;
@@ -25,12 +24,10 @@ use crate::engine::cluster::timeouts::{
     CUSTOM_WARM_UP_TIMEOUT, LONGEST_SYNC_PERIOD, OTHER_CONTROLLER_AFTER, POLL_INTERVAL,
     SAME_RECONCILE, WARM_UP_TIMEOUT,
 };
+use crate::model::observation::ControllerAction;
 use crate::model::time::Span;
 
 const NAMESPACE: &str = "kube-lockstep-warm-up";
-
-/// A query of each metrics API.
-const METRICS: [&str; 3] = ["listPodMetrics", "podsMetric", "externalMetric"];
 
 /// The number of reconciles that the measurement of the sync period takes.
 const RECONCILES: usize = 3;
@@ -44,18 +41,23 @@ pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result
     let mut did = begin(stage, &GROUPS.map(|(group, _)| group)).await?;
     let own = stage.said.is_some();
     let limit = Instant::now() + if own { CUSTOM_WARM_UP_TIMEOUT } else { WARM_UP_TIMEOUT };
-    let mut asked = Vec::new();
-    let enough = |asked: &[&str]| match own {
+    let mut asked: Vec<ControllerAction> = Vec::new();
+    let enough = |asked: &[ControllerAction]| match own {
         true => !asked.is_empty(),
-        false => METRICS.iter().all(|metrics| asked.contains(metrics)),
+        false => {
+            use ControllerAction::{ExternalMetric, ListPodMetrics, PodsMetric};
+            asked.iter().any(|it| matches!(it, ListPodMetrics { .. }))
+                && asked.iter().any(|it| matches!(it, PodsMetric { .. }))
+                && asked.iter().any(|it| matches!(it, ExternalMetric { .. }))
+        }
     };
     while !enough(&asked) && !is_gone() && Instant::now() < limit {
         match timeout_at(Instant::now() + POLL_INTERVAL, did.recv()).await {
             Ok(Some(did)) => {
-                if is_upstream(&did.by) {
-                    stage.metrics.set_controller(&did.by);
+                if is_upstream(&did.user) {
+                    stage.metrics.set_controller(&did.user);
                 }
-                asked.push(did.what);
+                asked.push(did.action);
             }
             Ok(None) => break,
             Err(_) => {}
@@ -74,17 +76,17 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
     let mut users: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     let controller = loop {
         let next = timeout(LONGEST_SYNC_PERIOD, did.recv()).await;
-        let Ok(Some(ObservedAction { at, what, by, .. })) = next else { break None };
-        // Watches also report writes.
-        if !is_query(what) {
+        let Ok(Some(ObservedAction { received, action, user, .. })) = next else { break None };
+        if !action.is_metric_query() {
             continue;
         }
-        let asked = users.entry(by.clone()).or_default();
-        asked.push(at);
+        let asked = users.entry(user.clone()).or_default();
+        asked.push(received);
         let enough = reconciles(asked).len() >= RECONCILES;
         let others_only = !users.keys().any(|user| is_upstream(user));
-        if enough && (is_upstream(&by) || others_only && begin.elapsed() > OTHER_CONTROLLER_AFTER) {
-            break Some(by);
+        let is_late = begin.elapsed() > OTHER_CONTROLLER_AFTER;
+        if enough && (is_upstream(&user) || others_only && is_late) {
+            break Some(user);
         }
         if begin.elapsed() > LONGEST_SYNC_PERIOD * 3 {
             break None;

@@ -21,10 +21,10 @@ impl WallClockRun<'_> {
     ) -> Result<(), EngineError> {
         let many = self.events.iter().map(|(_, events)| events.len()).sum();
         let limit = scene.now() + self.observability.events;
-        let did = scene.requests().events(many, limit).await.to_vec();
-        let mut seen = match did.as_slice() {
+        let actions = scene.requests().events(many, limit).await.to_vec();
+        let mut seen = match actions.as_slice() {
             [] => Vec::new(),
-            did => self.observation(scene, Time::ZERO, did)?.events().cloned().collect(),
+            actions => self.observation(scene, Time::ZERO, actions)?.events().cloned().collect(),
         };
         self.may_have_come(scene.now(), seen.len());
         let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();

@@ -256,13 +256,14 @@ impl<'a> WallClockRun<'a> {
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // Its requests cannot be observed: only that no others are made.
         let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
-        if !(visible || hidden && scene.requests().is_told(due + slack).await) {
+        if !(visible || hidden && scene.requests().has_request_by(due + slack).await) {
             let decision = self.checker.unobservable(due);
             self.events
                 .extend(decision.map(|it| (None, it.observation.events().cloned().collect())));
             return Ok(());
         }
-        let Some(mut tick) = scene.requests().next_tick(self.checker.window.deadline(due)).await
+        let Some(mut tick) =
+            scene.requests().next_reconcile(self.checker.window.deadline(due)).await
         else {
             let idle = scene.idle(self.scenario.flags.sync_period);
             if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
@@ -279,7 +280,7 @@ impl<'a> WallClockRun<'a> {
         }
         // A custom controller's reconcile ends with its silence.
         let timeout = tick.began + REQUEST_TIMEOUT;
-        scene.requests().rest_of(&mut tick, &possible, timeout).await;
+        scene.requests().complete(&mut tick, &possible, timeout).await;
         if self.custom.is_some() {
             if findings.trace.ticks.is_empty() {
                 self.late = (tick.began - due).max(Span::ZERO);
@@ -313,13 +314,14 @@ impl<'a> WallClockRun<'a> {
         rest: ObservedReconcile,
         why: String,
     ) -> Result<(), EngineError> {
-        let reopened = self.checker.reopen(rest.began, |since| scene.requests().held_since(since));
+        let reopened =
+            self.checker.reopen(rest.began, |since| scene.requests().stalled_since(since));
         let Some((mut tick, due)) = last.filter(|_| reopened) else {
             return Err(without_verdict(scene, &Uncertainty::NotComparable(why)));
         };
         self.checker.uncertainties.set(Uncertainty::Resumed(why));
         tick.ended = rest.ended;
-        tick.did.extend(rest.did);
+        tick.actions.extend(rest.actions);
         findings.take_back();
         self.events.pop();
         let seen = self.read(scene, &tick, due)?;
@@ -378,7 +380,7 @@ impl<'a> WallClockRun<'a> {
         let few = || window::missing_note(seen, expected).map(Uncertainty::TooFewReconciles);
         let few = || few().filter(|_| window::are_too_few(seen, expected));
         let of_divergence = findings.divergence.as_ref().and_then(|_| reason());
-        let gap = scene.requests().has_gap().then_some(Uncertainty::WatchInterrupted);
+        let gap = scene.has_gap().then_some(Uncertainty::WatchInterrupted);
         of_divergence.or(gap).or_else(few)
     }
 

@@ -1,17 +1,17 @@
-//! Requests of the controller, as an observation in the model's terms.
+//! Requests of the controller, as an observation in the scenario's names.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
 
 use super::WallClockRun;
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::EngineError;
-use crate::engine::cluster::{DIRECT, ObservedAction, ObservedReconcile, Scene};
-use crate::model::observation::Observation;
+use crate::engine::cluster::{ObservedAction, ObservedReconcile, Scene};
+use crate::model::api::Text;
+use crate::model::observation::{Answer, ControllerAction, Observation, ScaleWrite, StatusWrite};
 use crate::model::time::{Time, rfc3339};
-use crate::run::wall_clock::custom_controller::{effective, mark, unread};
-use crate::run::wall_clock::event_recorder::texts;
+use crate::run::wall_clock::custom_controller::{effective, unread};
+use crate::run::wall_clock::event_recorder::separate;
 use crate::run::wall_clock::hypotheses::Reconcile;
-use crate::trace::wire::{Log, SteppedJson};
 
 /// A reconcile that was observed, and a status that cannot be compared.
 pub(super) struct Seen {
@@ -30,12 +30,12 @@ impl WallClockRun<'_> {
         tick: &ObservedReconcile,
         due: Time,
     ) -> Result<Seen, EngineError> {
-        let ObservedReconcile { began, ended, ref did } = *tick;
+        let ObservedReconcile { began, ended, ref actions } = *tick;
         let (seen, scope, unread) = match self.custom {
-            None => (self.observation(scene, began, did)?, self.observability.scope, None),
+            None => (self.observation(scene, began, actions)?, self.observability.scope, None),
             Some(scope) => self.of_custom(scene, tick, scope)?,
         };
-        let stall = scene.requests().held_since(self.checker.uncertainties.since_current());
+        let stall = scene.requests().stalled_since(self.checker.uncertainties.since_current());
         // A longer one is a reason for no verdict whatever the reconcile did.
         let stall = stall.min(self.checker.window.slack);
         let pods = scene.names().map(|(_, world)| world.to_owned()).collect();
@@ -52,64 +52,110 @@ impl WallClockRun<'_> {
         scope: Scope,
     ) -> Result<(Observation, Scope, Option<FieldDifference>), EngineError> {
         let (target, replicas) = scene.target();
-        let mut did = effective(&tick.did, target, replicas);
-        self.direct |= did.iter().any(|did| did.entry[DIRECT] == true);
-        match self.parse(scene, tick.began, &did) {
-            Ok(seen) => Ok((seen, scope, None)),
-            Err(why) => {
-                did.retain(|did| did.what != "updateStatus");
-                let seen = self.observation(scene, tick.began, &did)?;
-                let unread = scope.status.then(|| unread(why));
-                Ok((seen, Scope { status: false, ..scope }, unread))
-            }
-        }
+        let mut actions = effective(&tick.actions, target, replicas);
+        self.direct |= actions.iter().any(|it| it.direct);
+        let unreadable = actions.iter().find_map(|it| it.unreadable.clone());
+        let Some(why) = unreadable else {
+            return Ok((self.observation(scene, tick.began, &actions)?, scope, None));
+        };
+        actions.retain(|it| it.unreadable.is_none());
+        let seen = self.observation(scene, tick.began, &actions)?;
+        let unread = scope.status.then(|| unread(why));
+        Ok((seen, Scope { status: false, ..scope }, unread))
     }
 
-    /// Requests of one reconcile, or events.
+    /// The observation of one reconcile, or of events.
     ///
     /// # Errors
-    /// If they are not in the model's terms.
+    /// If a status has no form in the model, or the requests are those of several reconciles.
     pub(super) fn observation(
         &self,
         scene: &Scene,
         began: Time,
-        did: &[ObservedAction],
+        actions: &[ObservedAction],
     ) -> Result<Observation, EngineError> {
-        self.parse(scene, began, did).map_err(|why| {
+        let broken = |why: &str| {
             let why = format!("the requests of the controller at {began} cannot be read: {why}");
             scene.broken(why)
-        })
+        };
+        if let Some(why) = actions.iter().find_map(|it| it.unreadable.as_ref()) {
+            return Err(broken(why));
+        }
+        if self.custom.is_none() && actions.windows(2).any(begins_again) {
+            return Err(broken("they seem to be several reconciles"));
+        }
+        let epoch = rfc3339::time(scene.epoch());
+        let epoch = epoch.ok_or_else(|| broken("the epoch is out of range"))?;
+        let names = Names(scene.names().collect());
+        let actions = actions.iter().map(|it| {
+            let mut action = it.action.clone();
+            names.rename(&mut action);
+            if let ControllerAction::UpdateStatus(write) = &mut action {
+                write.status.start_at(epoch);
+            }
+            action
+        });
+        // Scenarios with several HPAs do not run on clusters.
+        let hpa = self.scenario.hpas.first().map(|hpa| hpa.name.clone()).unwrap_or_default();
+        Ok(Observation::new(began, hpa, actions))
+    }
+}
+
+/// Whether the second of two actions begins a reconcile: upstream's controller reads the scale
+/// first, and once more only before it retries a refused write.
+fn begins_again(pair: &[ObservedAction]) -> bool {
+    let [last, next] = pair else { return false };
+    next.is_scale_read() && (last.scale_write().is_none() || last.succeeded())
+}
+
+/// Names in the cluster, and the scenario's names for them.
+struct Names<'a>(Vec<(&'a str, &'a str)>);
+
+impl Names<'_> {
+    fn replace(&self, text: &str) -> String {
+        let names = self.0.iter();
+        names.fold(text.to_owned(), |text, (real, scenario)| text.replace(real, scenario))
     }
 
-    fn parse(
-        &self,
-        scene: &Scene,
-        began: Time,
-        did: &[ObservedAction],
-    ) -> Result<Observation, String> {
-        let renamed = |text: &str| {
-            let rename = |text: String, (real, world): (&str, &str)| text.replace(real, world);
-            scene.names().fold(text.to_owned(), rename)
-        };
-        let entry = |did: &ObservedAction| {
-            let mut entry = did.entry.clone();
-            texts(&mut entry, &renamed);
-            json!({ "at": began, did.what: entry })
-        };
-        let mut log: Vec<Value> = did.iter().map(entry).collect();
-        let mut hpas = self.scenario.hpas.iter().map(|hpa| hpa.name.clone());
-        if let (Some(_), Some(hpa)) = (self.custom, hpas.clone().next()) {
-            mark(&mut log, began, &hpa);
-        }
-        let answer = json!({ "now": began, "log": log });
-        let answer: SteppedJson =
-            serde_json::from_value(answer).map_err(|error| error.to_string())?;
-        let epoch = rfc3339::time(scene.epoch()).ok_or("the epoch is out of range")?;
-        let mut log = Log::new(epoch, hpas.by_ref(), self.custom.is_some());
-        let stepped = log.stepped(answer, began)?;
-        match <[Observation; 1]>::try_from(stepped.ticks) {
-            Ok([seen]) => Ok(seen),
-            Err(ticks) => Err(format!("they seem to be {} reconciles", ticks.len())),
+    fn text(&self, text: &mut Text) {
+        *text = self.replace(text.as_str()).into();
+    }
+
+    fn shared<'t>(&self, texts: impl IntoIterator<Item = &'t mut Arc<str>>) {
+        texts.into_iter().for_each(|text| *text = self.replace(text).into());
+    }
+
+    fn error<T>(&self, answer: &mut Answer<T>) {
+        self.shared(answer.as_mut().err());
+    }
+
+    /// Replaces the names of namespaces and pods in an action.
+    fn rename(&self, action: &mut ControllerAction) {
+        match action {
+            ControllerAction::GetScale { answer, .. } => self.error(answer),
+            ControllerAction::ListPodMetrics { selector, answer }
+            | ControllerAction::PodsMetric { selector, answer, .. } => {
+                self.shared([selector]);
+                self.error(answer);
+            }
+            ControllerAction::ObjectMetric { name, answer, .. } => {
+                self.shared([name]);
+                self.error(answer);
+            }
+            ControllerAction::ExternalMetric { answer, .. } => self.error(answer),
+            ControllerAction::UpdateScale(ScaleWrite { error, .. }) => self.shared(error),
+            ControllerAction::UpdateStatus(StatusWrite { status, error, .. }) => {
+                self.shared(error);
+                let conditions = status.conditions.iter_mut();
+                conditions.for_each(|condition| self.text(&mut condition.message));
+            }
+            ControllerAction::Event(event) => {
+                self.text(&mut event.message);
+                separate(event);
+            }
+            ControllerAction::Error { .. }
+            | ControllerAction::Reconcile { .. }
+            | ControllerAction::Reconciled { .. } => {}
         }
     }
 }

@@ -1,8 +1,11 @@
-//! What is kept of others, and what of it is restored.
+//! The restoration of replaced APIServices.
+
+use serde_json::json;
 
 use super::*;
+use crate::engine::cluster::access::client::object;
 
-/// An APIService that is ours now, and what it was.
+/// An APIService that was replaced by ours.
 fn replaced(namespace: &str) -> APIService {
     let was = json!({
         "group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 7,
@@ -27,7 +30,7 @@ fn service(api: &APIService) -> Option<&str> {
 }
 
 #[test]
-fn replaced_api_services_are_restored() {
+fn a_replaced_api_service_is_restored() {
     let mut api = replaced(NAMESPACE);
     restore(&mut api);
     let spec = api.spec.as_ref().expect("a spec");
@@ -37,7 +40,7 @@ fn replaced_api_services_are_restored() {
 }
 
 #[test]
-fn later_changes_by_others_are_kept() {
+fn changes_by_other_clients_are_kept() {
     let mut api = replaced("elsewhere");
     restore(&mut api);
     assert_eq!(service(&api), Some("metrics"));
@@ -45,8 +48,10 @@ fn later_changes_by_others_are_kept() {
 }
 
 #[test]
-fn only_requested_groups_have_api_services() {
-    let names = |groups: &[&str]| api_services(groups).map(|it| it.0).collect::<Vec<_>>();
+fn only_the_requested_groups_have_api_services() {
+    let names = |groups: &[&str]| {
+        versions_of(groups).iter().map(GroupVersion::api_service).collect::<Vec<_>>()
+    };
     assert_eq!(names(&["external.metrics.k8s.io"]), ["v1beta1.external.metrics.k8s.io"]);
     assert_eq!(
         names(&["custom.metrics.k8s.io"]),
