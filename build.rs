@@ -1,6 +1,6 @@
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
-//! Makes cargo look at the folders that are embedded in the binary: the macro that embeds them sees
-//! files that change, but not files that are new.
+//! Tells cargo about the folders that are embedded in the binary: the macro that embeds them
+//! notices changed files, but not new ones.
 
 fn main() {
     for folder in ["upstream", "fixtures", "suites/recorded"] {

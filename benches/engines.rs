@@ -1,9 +1,9 @@
-//! Ticks per second of the model and of upstream's controller, as ratios of one run.
+//! Ticks per second of the model and of upstream's controller in one run, with their ratios.
 //!
-//! Each iteration is one tick of a steady closed scenario: fresh timestamps, the decision, the full
-//! observation. Upstream is stepped through the protocol in both modes: one step at a time, and a
-//! thousand steps ahead, as the runner does. The same program measures its own loop without the
-//! protocol (`BenchmarkBare`), right before and after. See `docs/speed.md`.
+//! Each iteration is one tick of a steady scenario: new timestamps, the decision, and the full
+//! observation. Upstream runs over the protocol in both modes: one step at a time, and pipelined
+//! with a thousand steps ahead, as the runner does. The host measures its own loop without the
+//! protocol (`BenchmarkBare`), immediately before and after. See `docs/speed.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ fn note(what: &'static str, pods: u32, ticks: u64, took: Duration) {
     }
 }
 
-/// Pods at exactly the target, for ever.
+/// A scenario whose pods are always exactly on target.
 fn steady(pods: u32) -> Arc<Scenario> {
     let text = format!(
         "apiVersion: kube-lockstep.dev/v1alpha1
@@ -106,8 +106,8 @@ fn model(criterion: &mut Criterion) {
         simulation.commit(&decision.observation, decision.end);
         group.bench_function(BenchmarkId::from_parameter(pods), |bencher| {
             bencher.iter_custom(|count| {
-                // The changes of a tick, fresh timestamps, are the world's work and not the
-                // model's: they are made once for all ticks that are timed together.
+                // The changes of a tick (new timestamps) are computed by the world, not by the
+                // model: they are applied once for all ticks of a sample.
                 let step = ticks.step();
                 for change in &step.apply {
                     simulation.apply(change, step.until);
@@ -209,11 +209,11 @@ fn bare(program: &Path) {
 }
 
 fn say(line: &str) {
-    // No reader: nothing to do.
+    // A closed standard output is no reason to stop.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// The ratios, of the best sample of each: the machine's noise only ever adds time.
+/// Prints the ratios of the best samples: noise of the machine only adds time.
 fn ratios() {
     let Ok(least) = LEAST.lock() else { return };
     let get = |what: &'static str, pods| least.get(&(what, pods)).copied();

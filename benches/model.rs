@@ -1,4 +1,4 @@
-//! Ticks of the reference model, decision with full observation and derivation, by number of pods.
+//! The speed of the reference model by number of pods: a tick with observation and derivation.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn quantity(text: &str) -> Quantity {
     Quantity::parse(text).expect("a quantity")
 }
 
-/// An HPA with a target of half the requested CPU.
+/// An HPA with a target of 50 % CPU utilization.
 fn hpa() -> Hpa {
     let spec = serde_json::json!({
         "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },

@@ -1,8 +1,8 @@
-//! A naive controller of HorizontalPodAutoscalers, as somebody may write one in an afternoon: each
-//! sync period it sets the size to ceil(current × utilization / target), within the limits.
+//! A naive HPA controller: every sync period, it sets the replicas to
+//! ceil(current × utilization / target), within the limits.
 //!
-//! What it has not: a tolerance, a stabilization window, policies, several metrics at once, and any
-//! idea of pods that are not ready. `docs/engines/custom.md` shows how kube-lockstep finds that out:
+//! It ignores tolerance, stabilization windows, policies, the readiness of pods, and all metrics
+//! but the first. `docs/engines/custom.md` shows how kube-lockstep finds these faults:
 //!
 //! ```sh
 //! cargo build --features clusters --example naive
@@ -10,7 +10,7 @@
 //!     --controller 'target/debug/examples/naive --sync-period {sync-period}' tolerance
 //! ```
 //!
-//! It reads the kubeconfig that `$KUBECONFIG` names.
+//! `$KUBECONFIG` names its kubeconfig.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let period = period(std::env::args().skip(1))?;
-    // The one provider that is compiled in.
+    // The only provider that is compiled in.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(Config::infer().await?)?;
     let mut ticks = interval(period);
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Error> {
     }
 }
 
-/// `--sync-period 15s`.
+/// The value of `--sync-period`, 15s by default.
 fn period(mut args: impl Iterator<Item = String>) -> Result<Duration, Error> {
     let mut period = Duration::from_secs(15);
     while let Some(arg) = args.next() {
@@ -59,11 +59,11 @@ fn period(mut args: impl Iterator<Item = String>) -> Result<Duration, Error> {
 
 fn log(line: &str) {
     use std::io::Write as _;
-    // Nobody reads it: nothing to be done about it.
+    // A closed standard error is no reason to stop.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// All HPAs, side by side.
+/// Reconciles all HPAs concurrently.
 async fn sync_all(client: &Client) -> Result<(), Error> {
     let hpas = Api::<Hpa>::all(client.clone()).list(&ListParams::default()).await?;
     let sync = async |hpa: Hpa| {
@@ -76,7 +76,7 @@ async fn sync_all(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// Looks at one HPA, and scales its target.
+/// Reconciles one HPA.
 async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     let namespace = hpa.namespace().unwrap_or_default();
     let of = &hpa.spec.scale_target_ref;
@@ -90,12 +90,12 @@ async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     let Some(metric) = hpa.spec.metrics.iter().flatten().next() else { return Ok(()) };
     let Some(ratio) = ratio(client, &namespace, &selector, metric).await? else { return Ok(()) };
     let (least, most) = (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas);
-    // Sizes are far below what a float can hold.
+    // Replicas are far below the limits of a float.
     let desired = ((f64::from(current) * ratio).ceil() as i32).clamp(least, most);
     let patch = PatchParams::default();
     if desired != current {
-        let size = json!({ "spec": { "replicas": desired } });
-        targets.patch_scale(&of.name, &patch, &Patch::Merge(size)).await?;
+        let scale = json!({ "spec": { "replicas": desired } });
+        targets.patch_scale(&of.name, &patch, &Patch::Merge(scale)).await?;
     }
     let status = json!({
         "status": { "currentReplicas": current, "desiredReplicas": desired },
@@ -105,7 +105,7 @@ async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many times its target a metric of resources is; nothing for other metrics.
+/// The ratio of a resource metric to its target; nothing for other metrics.
 async fn ratio(
     client: &Client,
     namespace: &str,
@@ -130,7 +130,7 @@ async fn ratio(
     Ok(Some(100.0 * sum / requested / target))
 }
 
-/// What each pod uses.
+/// The usage of each pod.
 async fn usage(
     client: &Client,
     namespace: &str,
@@ -155,7 +155,7 @@ async fn usage(
     Ok(usage)
 }
 
-/// What each pod requests.
+/// The request of each pod.
 async fn requests(
     client: &Client,
     namespace: &str,

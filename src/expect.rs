@@ -53,7 +53,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a scenario.
+    /// The targets of a scenario.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Sizes {
         let targets = scenario.targets();

@@ -1,4 +1,4 @@
-//! Every fixture that fits a wall clock, on real control planes: `cargo test --features e2e`.
+//! Every fixture that can run on a wall clock, on real control planes: `cargo test --features e2e`.
 //!
 //! It runs on the newest release; on others if the environment variable KUBE_LOCKSTEP_E2E_RELEASES
 //! says so, and then has to. What does not fit is named as ignored, and the reasons are told.

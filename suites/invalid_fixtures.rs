@@ -1,7 +1,7 @@
-//! Realistic mistakes in scenario files, and the message that each must give: `fixtures/invalid/`
-//! holds a file `NAME.yaml` and, beside it, all that is said of it as `NAME.txt`.
+//! Realistic mistakes in scenario files and their messages: `fixtures/invalid/` contains a file
+//! `NAME.yaml` and its expected messages, `NAME.txt`.
 //!
-//! `UPDATE_INVALID=1 cargo test --test invalid_fixtures` writes the messages; read the difference.
+//! `UPDATE_INVALID=1 cargo test --test invalid_fixtures` writes the messages; review the diff.
 
 mod support;
 

@@ -23,7 +23,7 @@ const HELP: &str = "\
 Exit codes:
   0    nothing changed, or each change is explained
   1    a change is unexplained
-  2    a wrong command line, or an invalid scenario
+  2    an invalid command line, or an invalid scenario
   3    upstream could not run a scenario, and nothing is unexplained
   4    nothing to compare: no scenarios, or none that both releases support";
 

@@ -22,8 +22,8 @@ use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 const HELP: &str = "\
 Exit codes:
   0    the upstream controller can run here
-  2    a wrong command line
-  3    it can't";
+  2    an invalid command line
+  3    it cannot run here";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]

@@ -16,7 +16,7 @@ pub const HELP: &str = "\
 Exit codes:
   0    all scenarios conform
   1    a divergence, an unmet expectation, or a known disagreement that disappeared
-  2    a wrong command line, or an invalid scenario
+  2    an invalid command line, or an invalid scenario
   3    an engine could not run, or a scenario had no verdict and none diverged
   4    nothing to run: no scenarios, a glob that matches none, or all of them skipped
   130  interrupted (Ctrl-C)";

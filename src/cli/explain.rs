@@ -20,7 +20,7 @@ use crate::scenario::Scenario;
 const HELP: &str = "\
 Exit codes:
   0    the tick is explained, whether or not the checkout (--upstream-path) agrees
-  2    a wrong command line, an invalid scenario, or no such tick
+  2    an invalid command line, an invalid scenario, or no such tick
   3    the checkout can't be built";
 
 /// The arguments.

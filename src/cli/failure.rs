@@ -11,7 +11,7 @@ use crate::engine::registry::{CLUSTERS, feature_hint};
 pub(super) struct Failure {
     /// The exit code.
     pub(super) code: u8,
-    /// What is wrong.
+    /// The problem.
     pub(super) what: String,
     /// What to do.
     pub(super) hint: Option<String>,

@@ -79,7 +79,7 @@ const HELP: &str = "\
 Exit codes:
   0    no divergence
   1    a divergence was found and saved
-  2    a wrong command line
+  2    an invalid command line
   3    the engine could not run, or a scenario had no verdict and none diverged
   130  interrupted (Ctrl-C)";
 

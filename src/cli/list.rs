@@ -16,7 +16,7 @@ use crate::report::{counted, json};
 const HELP: &str = "\
 Exit codes:
   0    the scenarios are listed
-  2    a wrong command line, or an invalid scenario
+  2    an invalid command line, or an invalid scenario
   4    there are no scenarios, or a glob matches none";
 
 /// The arguments.

@@ -18,7 +18,7 @@ guard process removes them. If the machine is lost, the next start or --remove r
 
 Exit codes:
   0    the server was stopped, and all its objects are removed
-  2    a wrong command line, an invalid scenario, or a metrics API of another owner
+  2    an invalid command line, an invalid scenario, or a metrics API of another owner
   3    the server can't run, or some objects could not be removed";
 
 /// The arguments.

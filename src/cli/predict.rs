@@ -13,7 +13,7 @@ const HELP: &str = "\
 Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
-  2    a wrong command line, or an invalid scenario
+  2    an invalid command line, or an invalid scenario
   3    the scenario can't be run to its end, because the outcome is left to chance";
 
 /// The arguments.

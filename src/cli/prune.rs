@@ -12,7 +12,7 @@ use crate::report::style::{DIM, STRONG, WARN, paint};
 const HELP: &str = "\
 Exit codes:
   0    all removable files are removed; files in use are kept
-  2    a wrong command line
+  2    an invalid command line
   3    there is no cache folder, Docker does not respond, or something can't be removed";
 
 /// The arguments.

@@ -129,7 +129,7 @@ fn markdown(rows: &[Row]) -> String {
         let changes: Vec<String> = changes.collect();
         let _ = writeln!(
             out,
-            "| {} | {live} | {} ({} of its own) | {} |",
+            "| {} | {live} | {} ({}) | {} |",
             row.release,
             row.recorded,
             row.kept,

@@ -130,7 +130,7 @@ impl CustomControllerArgs {
         let mut controller = Controller::new(command).map_err(wrong)?;
         if let Some(path) = &self.controller_role {
             let wrong = |why: String| {
-                let hint = "the file holds a ClusterRole, as `kubectl apply` takes it";
+                let hint = "the file must contain a ClusterRole manifest";
                 let what = format!("--controller-role {}: {why}", path.display());
                 Failure::usage(what).hint(hint)
             };
@@ -310,8 +310,8 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
 fn interrupted(cluster: &ExistingCluster) -> String {
     let clean = cluster.cleaning();
     format!(
-        "interrupted: everything that was created on the cluster is being removed; a second \
-         Ctrl-C ends at once and leaves it to `{clean}`"
+        "interrupted: removing everything that was created on the cluster; a second Ctrl-C exits \
+         at once, and `{clean}` removes the rest"
     )
 }
 

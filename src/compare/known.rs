@@ -44,9 +44,10 @@ impl KnownDisagreement {
     #[must_use]
     pub fn flaw(&self) -> Option<&'static str> {
         let texts = [&self.scenario, &self.field, &self.reason, &self.link];
-        texts.iter().any(|text| text.trim().is_empty()).then_some(
-            "scenario, field, reason and link must all be given: an empty one would hide anything",
-        )
+        texts
+            .iter()
+            .any(|text| text.trim().is_empty())
+            .then_some("scenario, field, reason and link are required and must not be empty")
     }
 
     /// Returns true if the entry explains a difference.

@@ -36,7 +36,7 @@ impl FromStr for HostPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<HostPort, String> {
-        let wrong = || "it is HOST or HOST:PORT, for instance 192.168.1.20:4443".to_owned();
+        let wrong = || "expected HOST or HOST:PORT, for instance 192.168.1.20:4443".to_owned();
         let (host, port) = match text.rsplit_once(':') {
             // An IPv6 address without a port.
             _ if text.parse::<Ipv6Addr>().is_ok() => (text, 0),

@@ -1,4 +1,4 @@
-//! What the wall-clock engines need, and whether it is here.
+//! The requirements of the wall-clock engines, and whether this machine meets them.
 
 use std::process::Command;
 

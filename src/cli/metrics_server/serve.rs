@@ -1,4 +1,4 @@
-//! Serving the metrics of scenarios until a signal, and what is reported meanwhile.
+//! Serves the metrics of scenarios until a signal, and reports queries and changes.
 
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};

@@ -46,9 +46,9 @@ pub enum Told {
 /// The error if the server can't run, or some objects could not be removed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// A hint.
     pub hint: Option<String>,
     /// Whether the error is in the command line.
     pub of_usage: bool,
@@ -86,7 +86,7 @@ impl From<RegistrationError> for Trouble {
                 "--replace-metrics-api replaces it while the server runs, and restores it at the \
                  end",
             ),
-            RegistrationError::OtherInstance(..) => Trouble::usage(what, "stop that one first"),
+            RegistrationError::OtherInstance(..) => Trouble::usage(what, "stop the other server"),
             RegistrationError::Unreachable(_) => Trouble {
                 hint: Some(
                     "set --metrics-address HOST[:PORT] to the address of this machine as seen from \

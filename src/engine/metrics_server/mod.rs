@@ -111,7 +111,7 @@ pub fn serve(
         let removed = runtime.block_on(async {
             let mut removed = register::remove_own(&cluster.client).await?;
             if !is_served {
-                // What was being made when it was told to stop.
+                // A request that was in progress may have created another object.
                 sleep(AFTERMATH).await;
                 removed.extend(register::remove_own(&cluster.client).await?);
             }
@@ -139,7 +139,7 @@ fn not_removed<E>(wanted: &Wanted, ended: &Result<Result<(), Trouble>, E>, why: 
         _ => String::new(),
     };
     Trouble {
-        hint: Some(format!("`{}` tries again", command_line(&wanted.cleans))),
+        hint: Some(format!("run `{}` to try again", command_line(&wanted.cleans))),
         ..Trouble::new(format!("{first}some objects could not be removed: {why}"))
     }
 }
@@ -298,7 +298,7 @@ async fn start(
     Ok((server, Some(registered)))
 }
 
-/// Tells of queries and of what changes, for ever.
+/// Reports queries and notes. Never returns.
 async fn hand_on(
     mut asked: UnboundedReceiver<Query>,
     mut noted: UnboundedReceiver<String>,

@@ -46,7 +46,7 @@ impl Which {
     }
 }
 
-/// Tells which one it is.
+/// Reports the address and the version of the cluster.
 pub(super) async fn tell(cluster: &Reached, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> {
     let server = cluster.server();
     let info = cluster.client.apiserver_version().await;

@@ -34,9 +34,9 @@ const BASE: &str = "staging/src/k8s.io/component-base/version/base.go";
 pub struct CheckoutError {
     /// The folder.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub why: String,
-    /// What to do.
+    /// A hint.
     pub hint: String,
 }
 

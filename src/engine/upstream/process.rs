@@ -186,7 +186,7 @@ impl Process {
     fn end(&mut self) -> Option<std::process::ExitStatus> {
         let child = &mut self.child;
         self.runtime.block_on(async {
-            // One that has closed its output is about to end: give it the time to do so.
+            // A process that has closed its output is about to exit.
             let grace = Duration::from_millis(200);
             if let Ok(Ok(status)) = timeout(grace, child.wait()).await {
                 return Some(status);

@@ -117,7 +117,7 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
         "versions",
         &["autoscaling/v2", "autoscaling/v1", "autoscaling/v2beta2", "autoscaling/v2beta1"],
     ),
-    // Those that a release has.
+    // The ones that exist on a release.
     ("gates", &[]),
 ];
 

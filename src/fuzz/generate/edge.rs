@@ -10,7 +10,7 @@ use crate::model::flags::Flags;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 
-/// Such a place.
+/// An edge case of the algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Edge {
     /// No edge case: everything is drawn independently.

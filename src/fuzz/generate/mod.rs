@@ -254,7 +254,7 @@ fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
 /// The flags of the release, some with other values than the defaults.
 fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     let default = Flags::default();
-    // Later releases have these flags, too, and do nothing with them.
+    // Later releases also have these flags, without effect.
     let forbids = rules.flags[Flag::UpscaleDelay as usize]
         && rules.normalization.windows == Windows::Forbidden;
     let mut flags = default.with(Flag::SyncPeriod, &rules.default_flags);
