@@ -107,7 +107,9 @@ impl Machine {
             env!("CARGO_BIN_EXE_kube-lockstep")
         );
         machine.program("path/kube-lockstep", &stands_in)?;
-        let cargo = "mkdir -p target/release && cp path/kube-lockstep target/release/\n";
+        // The jobs run control planes, which a build without the feature lacks.
+        let cargo = "case \"$*\" in *'--features clusters'*) ;; *) exit 1;; esac\n\
+             mkdir -p target/release && cp path/kube-lockstep target/release/\n";
         machine.program("path/cargo", cargo)?;
         Ok(machine)
     }
@@ -173,81 +175,114 @@ fn scripts(
 /// As the workflow's shell runs a step.
 const BASH: &[&str] = &["bash", "--noprofile", "--norc", "-eo", "pipefail"];
 
-fn night() -> Result<(), Failed> {
-    let workflow = yaml("nightly.yaml")?;
-    assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
-    let machine = Machine::new()?;
-    let play = |job: &str, values: &[(&str, &str)]| -> Result<Vec<(String, Output)>, Failed> {
-        let scripts = scripts(&workflow["jobs"][job], values)?;
+/// The nightly workflow, whose jobs run on one machine.
+struct Night {
+    workflow: Value,
+    machine: Machine,
+}
+
+/// The steps of a job, each with its name.
+type Steps = Vec<(String, Output)>;
+
+impl Night {
+    fn new() -> Result<Night, Failed> {
+        let workflow = yaml("nightly.yaml")?;
+        assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
+        Ok(Night { workflow, machine: Machine::new()? })
+    }
+
+    /// Runs the steps of a job, also after one that fails.
+    fn play(&self, job: &str, values: &[(&str, &str)]) -> Result<Steps, Failed> {
+        let scripts = scripts(&self.workflow["jobs"][job], values)?;
         let played = scripts.into_iter().map(|(name, script, env)| {
-            let output = machine.run(BASH, &script, &env)?;
+            let output = self.machine.run(BASH, &script, &env)?;
             Ok((name, output))
         });
         played.collect()
-    };
-    let succeeds = |played: Vec<(String, Output)>| {
-        for (name, output) in played {
-            let told = String::from_utf8_lossy(&output.stdout).into_owned()
-                + &String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{name}: {told}");
-        }
-    };
+    }
 
-    succeeds(play("plan", &[("inputs.seed", "")])?);
-    let told = fs::read_to_string(machine.path("output"))?;
-    let output = |name: &str| {
-        let line = told.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
-        line.map(str::to_owned).ok_or_else(|| format!("no {name}: {told}"))
-    };
-    let (seed, releases) = (output("seed")?, output("releases")?);
+    /// Runs the job that joins the results of some releases.
+    fn report(&self, releases: &[String], cluster: &str) -> Result<Steps, Failed> {
+        let joined = |what: &str| format!("join(fromJSON(needs.plan.outputs.{what}), ',')");
+        let (all, clusters) = (joined("releases"), joined("clusters"));
+        self.play("report", &[(&all, &releases.join(",")), (&clusters, cluster)])
+    }
+}
+
+fn assert_success(steps: Steps) {
+    for (name, output) in steps {
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {printed}");
+    }
+}
+
+/// The outputs of the job `plan`.
+struct Plan {
+    seed: String,
+    releases: Vec<String>,
+    clusters: Vec<String>,
+}
+
+impl Plan {
+    fn read(night: &Night) -> Result<Plan, Failed> {
+        let text = fs::read_to_string(night.machine.path("output"))?;
+        let output = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+            line.ok_or_else(|| format!("no {name}: {text}"))
+        };
+        Ok(Plan {
+            seed: output("seed")?.to_owned(),
+            releases: serde_json::from_str(output("releases")?)?,
+            clusters: serde_json::from_str(output("clusters")?)?,
+        })
+    }
+}
+
+fn night() -> Result<(), Failed> {
+    let night = Night::new()?;
+    assert_success(night.play("plan", &[("inputs.seed", "")])?);
+    let Plan { seed, releases, clusters } = Plan::read(&night)?;
     assert!(seed.parse::<u64>().is_ok_and(|seed| seed > 0), "{seed}");
-    let releases: Vec<String> = serde_json::from_str(&releases)?;
     assert_eq!(releases[0], Release::NEWEST.to_string());
     assert!(releases.len() >= 8, "{releases:?}");
-
-    let clusters: Vec<String> = serde_json::from_str(&output("clusters")?)?;
     assert!(clusters.len() >= 2 && clusters.iter().all(|it| releases.contains(it)), "{clusters:?}");
 
     // Two of them are enough to be joined.
     let releases = &releases[..2];
     for release in releases {
-        succeeds(play(
-            "release",
-            &[
-                ("matrix.release", release),
-                ("needs.plan.outputs.seed", &seed),
-                ("inputs.ticks || '200000'", "300"),
-            ],
-        )?);
+        let values = [
+            ("matrix.release", &**release),
+            ("needs.plan.outputs.seed", &seed),
+            ("inputs.ticks || '200000'", "300"),
+        ];
+        assert_success(night.play("release", &values)?);
     }
-    succeeds(play("cluster", &[("matrix.release", &clusters[0])])?);
-    let expected = releases.join(",");
-    let report = || {
-        let of = |what: &str| format!("join(fromJSON(needs.plan.outputs.{what}), ',')");
-        let (releases, played) = (of("releases"), of("clusters"));
-        play("report", &[(&releases, &expected), (&played, &clusters[0])])
-    };
-    succeeds(report()?);
+    assert_success(night.play("cluster", &[("matrix.release", &clusters[0])])?);
+    assert_success(night.report(releases, &clusters[0])?);
     for file in ["run.json", "fuzz.json"] {
-        let text = fs::read_to_string(machine.path(file))?;
+        let text = fs::read_to_string(night.machine.path(file))?;
         let last = text.lines().last().ok_or(file)?;
         assert!(last.starts_with(r#"{"summary":"#) && !last.contains("\"missing\":["), "{last}");
     }
-    // A job that has left nothing, and one that was killed, are no success.
-    let gone = machine.path(&format!("results/run-{}.json", releases[0]));
-    fs::remove_file(gone)?;
-    fs::write(machine.path(&format!("results/fuzz-{}.json", releases[1])), "")?;
-    let played = report()?;
-    let failed = |index: usize, told: &str| {
-        let (name, output) = &played[index];
+    lost_results_fail(&night, releases, &clusters[0])
+}
+
+/// A job that left no results and one that was killed make the report fail.
+fn lost_results_fail(night: &Night, releases: &[String], cluster: &str) -> Result<(), Failed> {
+    fs::remove_file(night.machine.path(&format!("results/run-{}.json", releases[0])))?;
+    fs::write(night.machine.path(&format!("results/fuzz-{}.json", releases[1])), "")?;
+    let steps = night.report(releases, cluster)?;
+    let assert_failed = |index: usize, expected: &str| {
+        let (name, output) = &steps[index];
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(3), "{name}: {text}");
-        assert!(text.contains(told), "{name}: {told}: {text}");
+        assert!(text.contains(expected), "{name}: {expected}: {text}");
     };
-    failed(0, &format!("missing  release {}: there are no results\n", releases[0]));
+    assert_failed(0, &format!("missing  release {}: there are no results\n", releases[0]));
     let cut = format!("missing  results/fuzz-{}.json: the run is incomplete\n", releases[1]);
-    failed(2, &cut);
-    failed(2, &format!("missing  release {}: there are no results\n", releases[1]));
+    assert_failed(2, &cut);
+    assert_failed(2, &format!("missing  release {}: there are no results\n", releases[1]));
     Ok(())
 }
 
