@@ -9,7 +9,7 @@ use std::process::Command;
 
 use kube_lockstep::engine::recorded::{FOLDER, Traces};
 use kube_lockstep::model::rules::{CHANGES, Release};
-use kube_lockstep::run::change::changed;
+use kube_lockstep::run::change::{TraceOn, changed};
 
 /// Rows that no fixture can show, and why.
 const UNSEEN: &[(&str, &str)] = &[
@@ -91,9 +91,9 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
                 found.map(|recording| recording.trace().expect("a trace can be read"))
             };
             let (Some(before), Some(after)) = (trace(from), trace(to)) else { continue };
-            let Some(changed) = changed(&scenario, (from, &before), (to, &after)) else {
-                continue;
-            };
+            let before = TraceOn { release: from, trace: &before };
+            let after = TraceOn { release: to, trace: &after };
+            let Some(changed) = changed(&scenario, before, after) else { continue };
             if changed.rows.is_empty() {
                 unexplained.push(format!("{} {from} -> {to}: {:?}", scenario.id, changed.first));
             }

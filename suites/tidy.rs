@@ -3,6 +3,8 @@
 
 #[path = "tidy/cycles.rs"]
 mod cycles;
+#[path = "tidy/functions.rs"]
+mod functions;
 #[path = "tidy/imports.rs"]
 mod imports;
 mod support;
@@ -12,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use functions::Outline;
 use imports::Sources;
 
 /// A module at the top of the crate.
@@ -67,9 +70,9 @@ const FUNCTION_LINES: usize = 70;
 /// Functions that are still longer, by name. An entry that is no longer needed fails the test.
 const KNOWN_LONG_FUNCTIONS: &[&str] = &[];
 
-/// Functions that still take tuples apart in their signature, by name; once for each parameter. An
-/// entry that is no longer needed fails the test.
-const KNOWN_TUPLE_PARAMETERS: &[&str] = &["changed", "changed", "rows"];
+/// Functions that still have a tuple parameter, by name. An entry that is no longer needed fails the
+/// test.
+const KNOWN_TUPLE_PARAMETERS: &[&str] = &[];
 
 /// Folders that depend on other parts of their own folder in a cycle, with these parts, and files of
 /// real clusters in a cycle. An entry that is no longer needed fails the test.
@@ -109,13 +112,13 @@ fn sources_below(folder: &str) -> Vec<(String, PathBuf, String)> {
     found
 }
 
-/// The lines of a file that are code of the product: up to its tests, without comments.
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
-        .enumerate()
-        .take_while(|(_, line)| *line != "#[cfg(test)]")
-        .filter(|(_, line)| !line.trim_start().starts_with("//"))
-        .map(|(index, line)| (index + 1, line))
+/// The numbered lines of a source that are code of the product: no tests and no comments.
+fn code(text: &str) -> Vec<(usize, &str)> {
+    let outline = Outline::read(text);
+    let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    numbered
+        .filter(|(number, line)| !outline.is_test(*number) && !line.trim_start().starts_with("//"))
+        .collect()
 }
 
 fn show(path: &Path, line: usize) -> String {
@@ -264,63 +267,35 @@ fn files_state_their_purpose_in_lines_of_at_most_100_columns() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A function as rustfmt lays it out.
+/// A function, with the file and line of its signature.
 struct Function {
-    name: String,
-    /// The file and line of its signature.
+    outline: functions::Function,
     place: String,
-    /// Its signature in one line.
-    signature: String,
-    /// The number of lines from its signature to its closing brace.
-    lines: usize,
 }
 
-/// The functions of the product, its benchmarks and its examples, without tests, trait methods without a body, and functions of one
-/// line. Relies on the layout of rustfmt: the closing brace has the indentation of the signature.
+/// The functions of the product, its benchmarks, examples and suites; unit tests are left out.
 fn functions() -> Vec<Function> {
     let mut found = Vec::new();
-    let sources = sources().into_iter().chain(sources_below("benches"));
-    for (_, path, text) in sources.chain(sources_below("examples")) {
-        let lines: Vec<_> = code(&text).collect();
-        for (index, (number, line)) in lines.iter().enumerate() {
-            let trimmed = line.trim_start();
-            let indent = &line[..line.len() - trimmed.len()];
-            let Some((before, after)) = trimmed.split_once("fn ") else { continue };
-            let qualifiers = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe"];
-            if !before.split_whitespace().all(|word| {
-                qualifiers.contains(&word) || word == "pub(in" || word.starts_with("crate::")
-            }) {
-                continue;
-            }
-            let rest = &lines[index..];
-            let opens = rest.iter().position(|(_, line)| line.ends_with(['{', '}', ';']));
-            let opens = opens.expect("a signature ends");
-            if !rest[opens].1.ends_with('{') {
-                continue;
-            }
-            let signature = rest[..=opens].iter().map(|(_, line)| line.trim()).collect::<Vec<_>>();
-            let closing = format!("{indent}}}");
-            let end = rest.iter().find(|(_, line)| *line == closing).expect("a body ends");
-            found.push(Function {
-                name: after.split(['(', '<']).next().unwrap_or_default().to_owned(),
-                place: show(&path, *number),
-                signature: signature.join(" "),
-                lines: end.0 - number + 1,
-            });
+    for folder in ["src", "benches", "examples", "suites"] {
+        for (_, path, text) in sources_below(folder) {
+            found.extend(Outline::read(&text).functions.into_iter().map(|outline| {
+                let place = show(&path, outline.line);
+                Function { outline, place }
+            }));
         }
     }
     assert!(found.len() > 500, "only {} functions were found", found.len());
     found
 }
 
-/// Fails unless the findings are exactly the known ones.
-fn assert_only_known(found: &[(&Function, String)], known: &[&str]) {
+/// Fails unless the offending functions are exactly the known ones.
+fn assert_only_known(offending: &[&Function], reason: &str, known: &[&str]) {
     let mut known = known.to_vec();
     let mut wrong = Vec::new();
-    for (function, why) in found {
-        match known.iter().position(|name| *name == function.name) {
+    for Function { outline, place } in offending {
+        match known.iter().position(|name| *name == outline.name) {
             Some(index) => drop(known.swap_remove(index)),
-            None => wrong.push(format!("{}: {} {why}", function.place, function.name)),
+            None => wrong.push(format!("{place}: {} {reason}", outline.name)),
         }
     }
     wrong.extend(known.iter().map(|name| format!("{name}: remove it from the list of the known")));
@@ -330,24 +305,60 @@ fn assert_only_known(found: &[(&Function, String)], known: &[&str]) {
 #[test]
 fn functions_have_at_most_70_lines() {
     let functions = functions();
-    let long = functions.iter().filter(|function| function.lines > FUNCTION_LINES);
-    let long: Vec<_> =
-        long.map(|function| (function, format!("has {} lines", function.lines))).collect();
-    assert_only_known(&long, KNOWN_LONG_FUNCTIONS);
+    let long = functions.iter().filter(|function| function.outline.lines > FUNCTION_LINES);
+    assert_only_known(&long.collect::<Vec<_>>(), "has over 70 lines", KNOWN_LONG_FUNCTIONS);
 }
 
-/// Parameters that belong together are a struct with names: `(a, b): (&A, &B)` hides the names from
-/// the caller.
+/// Parameters that belong together are a struct with names: a tuple hides the names from the caller.
 #[test]
 fn functions_have_no_tuple_parameters() {
     let functions = functions();
-    let mut tuples = Vec::new();
-    for function in &functions {
-        for _ in function.signature.matches("): (") {
-            tuples.push((function, "has a tuple parameter".to_owned()));
-        }
+    let tuples = functions.iter().filter(|function| function.outline.tuple_parameters > 0);
+    assert_only_known(&tuples.collect::<Vec<_>>(), "has a tuple parameter", KNOWN_TUPLE_PARAMETERS);
+}
+
+#[test]
+fn functions_and_tests_are_told_apart() {
+    let text = "\
+fn first((a, b): (u8, u8), c: &(u8, u8), (): ()) {
+    fn inner(_: (u8,)) {}
+}
+trait T {
+    fn no_body(_: (u8, u8));
+    fn body() {
+        let closure = |(a, b): (u8, u8)| a + b;
     }
-    assert_only_known(&tuples, KNOWN_TUPLE_PARAMETERS);
+}
+#[cfg(test)]
+fn helper() {}
+impl T for u8 {
+    #[cfg(test)]
+    fn of_tests() {}
+    fn no_body(_: (u8, u8)) {}
+}
+#[cfg(not(test))]
+fn product() {}
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test() {}
+}
+fn last() {}
+";
+    let outline = Outline::read(text);
+    let read = outline.functions.iter();
+    let read: Vec<_> = read.map(|it| (&*it.name, it.line, it.lines, it.tuple_parameters)).collect();
+    let expected = [
+        ("first", 1, 3, 2),
+        ("inner", 2, 1, 1),
+        ("body", 6, 3, 0),
+        ("no_body", 15, 1, 1),
+        ("product", 18, 1, 0),
+        ("last", 24, 1, 0),
+    ];
+    assert_eq!(read, expected);
+    let tests: Vec<_> = (1..=24).filter(|line| outline.is_test(*line)).collect();
+    assert_eq!(tests, [10, 11, 13, 14, 19, 20, 21, 22, 23]);
 }
 
 /// The code map of `src/lib.rs` is written from [`MODULES`].
@@ -376,6 +387,38 @@ fn the_code_map_is_up_to_date() {
     assert_eq!(text, written, "run `UPDATE_DOCS=1 cargo test --test tidy`");
 }
 
+/// Returns true if the file of a link exists and, in a Markdown file, the heading of its anchor.
+fn leads_somewhere(document: &Path, link: &str) -> bool {
+    let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match target {
+        "" => document.to_owned(),
+        target => document.parent().expect("a folder").join(target),
+    };
+    if anchor.is_empty() || target.extension().is_none_or(|extension| extension != "md") {
+        return target.exists();
+    }
+    let Ok(text) = fs::read_to_string(&target) else { return false };
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(anchor_of).any(|heading| heading == anchor)
+}
+
+/// The anchor that GitHub gives to a heading.
+fn anchor_of(heading: &str) -> String {
+    let title = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = title.chars().filter(|it| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_'));
+    kept.map(|it| if it == ' ' { '-' } else { it }).collect()
+}
+
+#[test]
+fn anchors_are_those_of_the_headings() {
+    assert_eq!(anchor_of("## Read `run --json`, step by step"), "read-run---json-step-by-step");
+    let readme = support::repository().join("README.md");
+    assert!(leads_somewhere(&readme, "#get-started"));
+    assert!(leads_somewhere(&readme, "docs/cli.md"));
+    assert!(!leads_somewhere(&readme, "#no-such-heading"));
+    assert!(!leads_somewhere(&readme, "docs/no-such-file.md"));
+}
+
 /// Links of the README and of docs/ that point into the repository.
 #[test]
 fn links_in_the_documents_have_targets() {
@@ -389,11 +432,7 @@ fn links_in_the_documents_have_targets() {
         let text = fs::read_to_string(document).expect("a document can be read");
         for (index, line) in text.lines().enumerate() {
             for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-                let target = link.split('#').next().unwrap_or_default();
-                if target.is_empty() || target.contains("://") {
-                    continue;
-                }
-                if !document.parent().expect("a folder").join(target).exists() {
+                if !link.contains("://") && !leads_somewhere(document, link) {
                     wrong.push(format!("{}: {link}", show(document, index + 1)));
                 }
             }

@@ -16,7 +16,7 @@ use super::upstreams::{Seen, Upstreams};
 use crate::model::rules::{Change, Release};
 use crate::report::change::Between;
 use crate::report::{self, change};
-use crate::run::change::{Changed, changed};
+use crate::run::change::{Changed, TraceOn, changed};
 use crate::scenario::Scenario;
 
 const HELP: &str = "\
@@ -104,8 +104,9 @@ fn compare(
             Seen::Unknown(why) => return Ok(Compared::Not(NotCompared { why, unknown: true })),
         }
     }
-    let [(from, before), (to, after)] = &seen[..] else { return Ok(Compared::Same) };
-    Ok(match changed(scenario, (*from, before), (*to, after)) {
+    let traces = seen.iter().map(|(release, trace)| TraceOn { release: *release, trace });
+    let [before, after] = &traces.collect::<Vec<_>>()[..] else { return Ok(Compared::Same) };
+    Ok(match changed(scenario, *before, *after) {
         None => Compared::Same,
         Some(changed) => Compared::Changed(changed),
     })

@@ -24,16 +24,25 @@ pub struct Changed {
     pub also: Vec<&'static Change>,
 }
 
-/// What changed in a scenario from one release to a later one, by upstream's traces on both.
-/// Nothing if they are the same.
+/// The trace of a scenario on one release.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceOn<'a> {
+    /// The release whose controller was observed.
+    pub release: Release,
+    /// The observations.
+    pub trace: &'a Trace,
+}
+
+/// Compares upstream's traces of a scenario on two releases, the older one first, and finds the
+/// model's rows that account for the first difference. Returns `None` if the traces are equal.
 #[must_use]
 pub fn changed(
     scenario: &Arc<Scenario>,
-    (from, before): (Release, &Trace),
-    (to, after): (Release, &Trace),
+    before: TraceOn<'_>,
+    after: TraceOn<'_>,
 ) -> Option<Changed> {
-    let (place, first) = first_difference(before, after)?;
-    let (rows, also) = rows(scenario, (from, to), &place);
+    let (place, first) = first_difference(before.trace, after.trace)?;
+    let (rows, also) = rows(scenario, before.release, after.release, &place);
     Some(Changed { first, rows, also })
 }
 
@@ -45,7 +54,8 @@ pub fn changed(
 /// they came.
 fn rows(
     scenario: &Arc<Scenario>,
-    (from, to): (Release, Release),
+    from: Release,
+    to: Release,
     place: &Place,
 ) -> (Vec<&'static Change>, Vec<&'static Change>) {
     let by = |rules: Rules| {

@@ -179,9 +179,9 @@ fn waiting_engine(folder: &Path) -> PathBuf {
 /// The engine sees the end of its input and ends; the interrupted program leaves nothing behind.
 #[cfg(unix)]
 #[rstest]
-fn an_interrupted_run_is_reported_and_stops_its_engine(
-    #[values(("INT", 2), ("TERM", 15))] signal: (&str, i32),
-) {
+#[case::interrupt("INT", 2)]
+#[case::terminate("TERM", 15)]
+fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[case] number: i32) {
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
@@ -210,7 +210,6 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(
     let mut lines = out.lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("replay: ")), "the first scenario is told");
     wait_for("begun");
-    let (name, number) = signal;
     let kill = std::process::Command::new("kill");
     let kill = { kill }.args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(kill.expect("kill can be run").success());

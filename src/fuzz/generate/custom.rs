@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::hpa::{aim, requests};
-use super::{Aim, CUSTOM, Draft, RESOURCES, metrics, numbers};
+use super::{Aim, CUSTOM, Draft, RESOURCES, Tolerances, metrics, numbers};
 use crate::scenario::resolved::{
     DescribedObject, ExternalMetric, ObjectMetric, PodsMetric, Series, Signal, UsageSource,
 };
@@ -25,7 +25,7 @@ const OBJECTS: [(&str, &str, &str); 3] = [
 ];
 
 /// A metric of one container.
-pub(super) fn container_resource(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+pub(super) fn container_resource(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let resource = usize::from(draft.dice.percent(30));
     let containers = draft.containers.clone();
     let (container, known) = draft.dice.pick(&containers);
@@ -37,7 +37,7 @@ pub(super) fn container_resource(draft: &mut Draft, tolerances: (i64, i64)) -> V
 }
 
 /// A metric of the pods.
-pub(super) fn pods(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+pub(super) fn pods(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let name = name(draft, "pods");
     let (target, aim) = average(draft, tolerances);
     draft.aims.push(aim);
@@ -63,7 +63,7 @@ pub(super) fn pods(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
 }
 
 /// A metric of an object.
-pub(super) fn object(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+pub(super) fn object(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let name = name(draft, "object");
     let (target, aim, times) = value_or_average(draft, tolerances);
     let (api_version, kind, object) = draft.dice.pick(&OBJECTS);
@@ -83,7 +83,7 @@ pub(super) fn object(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
 }
 
 /// An external metric.
-pub(super) fn external(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+pub(super) fn external(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let name = name(draft, "external");
     let (target, aim, times) = value_or_average(draft, tolerances);
     let (series, selector) = series(draft, aim, times);
@@ -100,7 +100,7 @@ fn name(draft: &mut Draft, kind: &str) -> Arc<str> {
     Arc::from(format!("{kind}_{}{odd}", draft.named))
 }
 
-fn average(draft: &mut Draft, tolerances: (i64, i64)) -> (Value, Aim) {
+fn average(draft: &mut Draft, tolerances: Tolerances) -> (Value, Aim) {
     let milli = draft.dice.pick(&[1, 3, 7, 10, 100, 333, 500, 1000, 10_000, 30_000, 1_000_000]);
     let value = numbers::positive(draft, milli);
     let aim = Aim { resource: CUSTOM, milli: value.milli(), requests: 0, tolerances };
@@ -108,7 +108,7 @@ fn average(draft: &mut Draft, tolerances: (i64, i64)) -> (Value, Aim) {
 }
 
 /// A target of either kind, and how many times the aim is the whole value.
-fn value_or_average(draft: &mut Draft, tolerances: (i64, i64)) -> (Value, Aim, i64) {
+fn value_or_average(draft: &mut Draft, tolerances: Tolerances) -> (Value, Aim, i64) {
     let (average, aim) = average(draft, tolerances);
     match draft.dice.percent(50) {
         true => (average, aim, i64::from(draft.replicas.max(1))),
@@ -179,7 +179,7 @@ fn in_(key: &str, operator: &str, values: &[&str]) -> Value {
 }
 
 /// The target of a resource metric and its aim.
-pub(super) fn of_resource(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+pub(super) fn of_resource(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let memory = if draft.edge.is_of_readiness() { 3 } else { 30 };
     let resource = usize::from(draft.dice.percent(memory));
     let requests = requests(draft, resource);

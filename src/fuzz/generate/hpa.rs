@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::edge::Edge;
-use super::{Aim, Draft, behavior, custom, numbers, older, workload};
+use super::{Aim, Draft, Tolerances, behavior, custom, numbers, older, workload};
 use crate::fuzz::area::Area;
 use crate::model::quantity::Quantity;
 
@@ -16,7 +16,8 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
     let mut spec = Map::new();
     let target = json!({ "apiVersion": api_version, "kind": kind, "name": workload::NAME });
     spec.insert("scaleTargetRef".to_owned(), target);
-    let mut limits = (tolerance(draft.flags.tolerance), tolerance(draft.flags.tolerance));
+    let default = tolerance(draft.flags.tolerance);
+    let mut tolerances = Tolerances { down: default, up: default };
     let percent = matches!(draft.edge, Edge::Percent { .. });
     let behaves = draft.likely(Area::Behavior, 40, 95) || percent;
     let behavior = behaves.then(|| behavior::behavior(draft));
@@ -25,11 +26,14 @@ pub(super) fn manifest(draft: &mut Draft) -> Value {
             let tolerance = behavior.get(direction)?.get("tolerance")?.as_str()?;
             Some(Quantity::parse(tolerance).ok()?.milli())
         };
-        limits = (own("scaleDown").unwrap_or(limits.0), own("scaleUp").unwrap_or(limits.1));
+        tolerances = Tolerances {
+            down: own("scaleDown").unwrap_or(default),
+            up: own("scaleUp").unwrap_or(default),
+        };
     }
     let outside = |draft: &Draft| draft.served.objects.len() + draft.served.externals.len();
     let before = outside(draft);
-    let metrics = metrics(draft, limits);
+    let metrics = metrics(draft, tolerances);
     let from_outside = outside(draft) > before;
     let zero = if draft.edge == Edge::Zero { 95 } else { 50 };
     if from_outside && draft.to_zero && draft.dice.percent(zero) {
@@ -54,7 +58,7 @@ fn tolerance(fraction: f64) -> i64 {
 }
 
 /// Metrics with their targets. Without metrics, the API server defaults to CPU at 80 %.
-fn metrics(draft: &mut Draft, tolerances: (i64, i64)) -> Vec<Value> {
+fn metrics(draft: &mut Draft, tolerances: Tolerances) -> Vec<Value> {
     let count = match draft.edge {
         // Others would win.
         Edge::None => draft.dice.weighted(&[(1, 0), (10, 1), (7, 2), (1, 3)]),
@@ -77,7 +81,7 @@ pub(super) fn requests(draft: &Draft, resource: usize) -> i64 {
 }
 
 /// One metric of any type.
-pub(super) fn metric(draft: &mut Draft, tolerances: (i64, i64)) -> Value {
+pub(super) fn metric(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let custom = if draft.area == Area::Custom { 12 } else { 1 };
     let of_readiness = draft.edge.is_of_readiness() && draft.dice.percent(85);
     if of_readiness && !draft.podless {
@@ -104,7 +108,7 @@ pub(super) fn aim(
     draft: &mut Draft,
     resource: usize,
     requests: i64,
-    tolerances: (i64, i64),
+    tolerances: Tolerances,
 ) -> (Value, Aim) {
     if draft.dice.percent(60) {
         let percent = draft.dice.pick(&[1, 10, 33, 50, 50, 60, 66, 80, 99, 100, 101, 150, 500]);

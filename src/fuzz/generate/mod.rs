@@ -139,8 +139,14 @@ struct Aim {
     milli: i64,
     /// The request of one pod in milli-units; 0 for average values.
     requests: i64,
-    /// The tolerances downwards and upwards, in thousandths.
-    tolerances: (i64, i64),
+    tolerances: Tolerances,
+}
+
+/// How far usage may be from the target without a change of size, in thousandths.
+#[derive(Clone, Copy, Debug)]
+struct Tolerances {
+    down: i64,
+    up: i64,
 }
 
 const RESOURCES: [&str; 2] = ["cpu", "memory"];

@@ -1,7 +1,7 @@
 //! Amounts close to a target, in different notations.
 
 use super::edge::Edge;
-use super::{Aim, CUSTOM, Draft};
+use super::{Aim, CUSTOM, Draft, Tolerances};
 use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 
@@ -34,7 +34,7 @@ const ODD: [&str; 22] = [
 /// The usage of one pod, mostly at a boundary of the decision.
 pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     let target = aim.milli.max(1);
-    let (down, up) = aim.tolerances;
+    let Tolerances { down, up } = aim.tolerances;
     let share = |thousandths: i64| (i128::from(target) * i128::from(thousandths) / 1000) as i64;
     if let Edge::Percent { up, .. } = draft.edge
         && draft.dice.percent(60)

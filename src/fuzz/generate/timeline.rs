@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Draft, RESOURCES, behavior, edge, hpa, metrics, several, workload};
+use super::{Draft, RESOURCES, Tolerances, behavior, edge, hpa, metrics, several, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
@@ -241,7 +241,7 @@ fn edit(draft: &mut Draft) -> Value {
         }
         3 => {
             // Its metrics, unless they are cpu or memory, do not exist: 404.
-            let metric = hpa::metric(draft, (100, 100));
+            let metric = hpa::metric(draft, Tolerances { down: 100, up: 100 });
             json!({ "spec": { "metrics": [metric] } })
         }
         4 | 5 => {
