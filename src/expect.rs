@@ -95,7 +95,7 @@ pub fn evaluate(
     if expect.is_empty() {
         return Vec::new();
     }
-    let all = Seen(fold(observations, sizes.clone(), outside));
+    let all = Reconciles(fold(observations, sizes.clone(), outside));
     let unmet = |expectation: &Expectation| {
         let (when, what) = (&expectation.when, &expectation.what);
         let what = match &expectation.hpa {
@@ -169,13 +169,13 @@ fn fold<'a>(
 }
 
 /// All reconciles of a run.
-struct Seen<'a>(Vec<Tick<'a>>);
+struct Reconciles<'a>(Vec<Tick<'a>>);
 
-impl<'a> Seen<'a> {
+impl<'a> Reconciles<'a> {
     /// The reconciles of one HPA, numbered separately.
-    fn of_hpa(&self, hpa: &str) -> Seen<'a> {
+    fn of_hpa(&self, hpa: &str) -> Reconciles<'a> {
         let ticks = self.0.iter().filter(|tick| &*tick.observation.hpa == hpa).enumerate();
-        Seen(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
+        Reconciles(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
     }
 
     /// Why an expectation is not met.

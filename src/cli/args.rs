@@ -75,15 +75,15 @@ pub(super) struct OfRelease {
 
 /// A release, or a checkout.
 #[derive(clap::Args, Debug)]
-pub(super) struct OfReleaseOrCheckout {
+pub(super) struct ReleaseOrCheckoutArgs {
     /// The Kubernetes release [default: the newest, or the release of --upstream-path]
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     pub(super) release: Option<Release>,
     #[command(flatten)]
-    pub(super) local: OfCheckout,
+    pub(super) local: CheckoutArgs,
 }
 
-impl OfReleaseOrCheckout {
+impl ReleaseOrCheckoutArgs {
     pub(super) fn release(&self, checkout: Option<&Checkout>) -> Release {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
         self.release.unwrap_or_else(rules)
@@ -92,14 +92,14 @@ impl OfReleaseOrCheckout {
 
 /// One or more releases.
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct OfReleases {
+pub(super) struct ReleaseArgs {
     /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest, or
     /// the release of --upstream-path]
     #[arg(long = "release", value_name = "RELEASES", value_parser = releases)]
     releases: Option<Releases>,
 }
 
-impl OfReleases {
+impl ReleaseArgs {
     /// The named releases.
     pub(super) fn named(&self) -> Option<&Releases> {
         self.releases.as_ref()
@@ -120,14 +120,14 @@ impl OfReleases {
 
 /// A checkout instead of a release.
 #[derive(clap::Args, Debug)]
-pub(super) struct OfCheckout {
+pub(super) struct CheckoutArgs {
     /// Run the controller of a local Kubernetes checkout. Go compiles the changes; --release
     /// selects the rules that the model follows
     #[arg(long, value_name = "DIR")]
     pub(super) upstream_path: Option<PathBuf>,
 }
 
-impl OfCheckout {
+impl CheckoutArgs {
     /// Opens the named checkout. Fails if another engine or a program is named as well.
     pub(super) fn open(&self, other: bool, program: bool) -> Result<Option<Checkout>, Failure> {
         let Some(path) = &self.upstream_path else { return Ok(None) };
@@ -150,7 +150,7 @@ impl OfCheckout {
 
 /// The shard of the run.
 #[derive(clap::Args, Debug)]
-pub(super) struct OfShard {
+pub(super) struct ShardArgs {
     /// Run the I-th of N shards, for N machines; `report merge` merges their JSON results
     #[arg(long, value_name = "I/N")]
     pub(super) shard: Option<Shard>,

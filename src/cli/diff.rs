@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
 use super::run::parse_all;
-use super::upstreams::{Seen, Upstreams};
+use super::upstreams::{Behavior, Upstreams};
 use crate::model::rules::{Change, Release};
 use crate::report::change::Between;
 use crate::report::{self, change};
@@ -97,11 +97,11 @@ fn compare(
     let mut seen = Vec::with_capacity(2);
     for release in [from, to] {
         match upstreams.see(scenario, release)? {
-            Seen::Trace(trace) => seen.push((release, trace)),
-            Seen::Lacking(why) => {
+            Behavior::Trace(trace) => seen.push((release, trace)),
+            Behavior::Lacking(why) => {
                 return Ok(Compared::Not(NotCompared { why, unknown: false }));
             }
-            Seen::Unknown(why) => return Ok(Compared::Not(NotCompared { why, unknown: true })),
+            Behavior::Unknown(why) => return Ok(Compared::Not(NotCompared { why, unknown: true })),
         }
     }
     let traces = seen.iter().map(|(release, trace)| TraceOn { release: *release, trace });

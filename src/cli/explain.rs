@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{OfReleaseOrCheckout, Source};
+use super::args::{ReleaseOrCheckoutArgs, Source};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
     #[command(flatten)]
-    release: OfReleaseOrCheckout,
+    release: ReleaseOrCheckoutArgs,
     #[command(flatten)]
     source: Source,
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Format, OfReleaseOrCheckout, OfShard, program_and_engine, workers};
+use super::args::{Format, ReleaseOrCheckoutArgs, ShardArgs, program_and_engine, workers};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{TellPreparing, columns, show, unless_closed};
@@ -21,7 +21,7 @@ use crate::fuzz::Area;
 use crate::model::rules::Release;
 use crate::report::fuzz::{self as report, FuzzSetting};
 use crate::run::fuzzing::{Enough, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz};
-use crate::run::{Setting, Shard, of_program};
+use crate::run::{Setting, Shard, program_engine};
 
 /// The message for a signal while there are findings to save.
 const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to stop at once";
@@ -41,9 +41,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = super::args::time_limit)]
     time: Option<Duration>,
     #[command(flatten)]
-    release: OfReleaseOrCheckout,
+    release: ReleaseOrCheckoutArgs,
     #[command(flatten)]
-    part: OfShard,
+    part: ShardArgs,
     /// How many scenarios to run in parallel [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -155,7 +155,7 @@ fn engine(
             return Err(program_and_engine().into());
         }
         return Ok(Box::new(move || {
-            Box::new(of_program(&program, release).with_time_limit(TIME_LIMIT))
+            Box::new(program_engine(&program, release).with_time_limit(TIME_LIMIT))
         }));
     }
     if args.engine == EngineName::Model {

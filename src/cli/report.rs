@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let empty = |(_, text): &&(String, String)| text.trim().is_empty();
     let is_of_the_fuzzer = |(_, text): &&(String, String)| fuzz_results::is_of_the_fuzzer(text);
     if !texts.iter().any(|it| is_of_the_fuzzer(&it)) {
-        return of_runs(args, &texts);
+        return merge_runs(args, &texts);
     }
     if let Some((other, _)) = texts.iter().find(|it| !is_of_the_fuzzer(it) && !empty(it)) {
         let what = format!("{other} is not a result of `fuzz`, but other files are");
@@ -97,7 +97,7 @@ fn not_ours(error: results::ResultsError) -> Failure {
         .hint("results are the output of `run --format json` or `fuzz --format json`")
 }
 
-fn of_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
+fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
     let parts = texts.iter().map(|(file, text)| results::read(file, text));
     let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
     let merged = merge::merge(parts, args.release.as_ref(), VERSION);

@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use super::args::{
-    Format, OfCheckout, OfReleases, OfShard, Source, given_flags, program_and_engine, time_limit,
-    workers,
+    CheckoutArgs, Format, ReleaseArgs, ShardArgs, Source, given_flags, program_and_engine,
+    time_limit, workers,
 };
 use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
@@ -41,11 +41,11 @@ pub(super) struct Args {
     #[arg(long, value_enum)]
     engine: Option<EngineChoice>,
     #[command(flatten)]
-    releases: OfReleases,
+    releases: ReleaseArgs,
     #[command(flatten)]
-    local: OfCheckout,
+    local: CheckoutArgs,
     #[command(flatten)]
-    part: OfShard,
+    part: ShardArgs,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,

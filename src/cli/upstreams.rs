@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 
 /// The behavior of a scenario on a release.
-pub(super) enum Seen {
+pub(super) enum Behavior {
     /// The trace of upstream.
     Trace(Trace),
     /// The release does not support the scenario, for this reason.
@@ -46,12 +46,12 @@ impl Upstreams {
         &mut self,
         scenario: &Arc<Scenario>,
         release: Release,
-    ) -> Result<Seen, Failure> {
+    ) -> Result<Behavior, Failure> {
         if let Some(why) = scenario.unsupported_on(release) {
-            return Ok(Seen::Lacking(why));
+            return Ok(Behavior::Lacking(why));
         }
         match self.recorded(scenario, release)? {
-            Some(trace) => Ok(Seen::Trace(trace)),
+            Some(trace) => Ok(Behavior::Trace(trace)),
             None => Ok(self.live(scenario, release)),
         }
     }
@@ -64,7 +64,7 @@ impl Upstreams {
         Ok(trace.filter(|trace| trace.hash == scenario.hash))
     }
 
-    fn live(&mut self, scenario: &Arc<Scenario>, release: Release) -> Seen {
+    fn live(&mut self, scenario: &Arc<Scenario>, release: Release) -> Behavior {
         if self.told != scenario.id {
             self.told.clone_from(&scenario.id);
             let text = format!("note: running {} live: it has no recorded trace\n", scenario.id);
@@ -88,14 +88,14 @@ impl Upstreams {
         });
         let outcome = match engine {
             Ok(engine) => run_one(scenario, engine, &[]),
-            Err(why) => return Seen::Unknown(why.clone()),
+            Err(why) => return Behavior::Unknown(why.clone()),
         };
         match outcome.verdict {
-            Verdict::Skipped { why } => Seen::Lacking(why),
-            Verdict::Inconclusive { why, .. } => Seen::Unknown(why),
+            Verdict::Skipped { why } => Behavior::Lacking(why),
+            Verdict::Inconclusive { why, .. } => Behavior::Unknown(why),
             // The model's prediction does not matter here.
             Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unexpected => {
-                Seen::Trace(outcome.trace)
+                Behavior::Trace(outcome.trace)
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The engines by name: the one place that lists them. How each is made is in `run::engines`.
+//! The engines by name: the one place that lists them. `run::virtual_time` and
+//! `run::wall_clock` start them.
 //!
 //! The list is the same in every build. An engine whose cargo feature is missing is refused by name
 //! when a run asks for it.

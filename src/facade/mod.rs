@@ -129,7 +129,7 @@ impl Engine {
         };
         match self {
             Engine::Upstream => upstream(),
-            Engine::Program(program) => Ok(ready(Box::new(run::of_program(program, release)))),
+            Engine::Program(program) => Ok(ready(Box::new(run::program_engine(program, release)))),
             Engine::Model => Ok(ready(Box::new(Model::new(release)))),
             Engine::Best => upstream().or_else(|error| match error {
                 EngineError::Unavailable { why, .. } => {

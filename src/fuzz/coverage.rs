@@ -27,7 +27,7 @@ pub struct Coverage {
 
 /// One group of [`Coverage`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reached {
+pub struct CoverageGroup {
     /// The name of the group.
     pub group: String,
     /// The reached items with the number of ticks, or of scenarios for kinds, versions and gates.
@@ -261,7 +261,7 @@ impl Coverage {
 
     /// The groups, for a report.
     #[must_use]
-    pub fn groups(&self) -> Vec<Reached> {
+    pub fn groups(&self) -> Vec<CoverageGroup> {
         let of = |(index, (group, names)): (usize, (&'static str, &[&'static str]))| {
             let counted = |at: usize| self.known[index].get(at).copied().unwrap_or(0);
             let all = || names.iter().enumerate();
@@ -275,7 +275,7 @@ impl Coverage {
             let not_met = others().filter(|(_, count)| **count == 0);
             let not_met = not_met.map(|((_, name), _)| name.clone());
             let never = never.map(str::to_owned).chain(not_met).collect();
-            Reached { group: group.to_owned(), reached, never }
+            CoverageGroup { group: group.to_owned(), reached, never }
         };
         KNOWN.into_iter().enumerate().map(of).collect()
     }

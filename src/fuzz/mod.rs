@@ -16,6 +16,6 @@ mod shrink;
 mod tests;
 
 pub use self::area::Area;
-pub use self::coverage::{Coverage, Reached};
+pub use self::coverage::{Coverage, CoverageGroup};
 pub use self::generate::scenario;
-pub use self::shrink::{Seen, Shrunk, shrink};
+pub use self::shrink::{FailurePoint, Shrunk, shrink};

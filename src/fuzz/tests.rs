@@ -97,14 +97,14 @@ fn shrinking_keeps_the_failure() {
     assert_eq!(small.flags, Default::default());
 }
 
-fn fails(scenario: &Scenario) -> Option<Seen> {
+fn fails(scenario: &Scenario) -> Option<FailurePoint> {
     let scaled = scenario
         .timeline
         .iter()
         .find(|it| matches!(it.action, scenario::resolved::Action::Scale(_)));
     scaled
         .filter(|_| scenario.workload.replicas > 3)
-        .map(|it| Seen { at: it.at, sizes: Vec::new() })
+        .map(|it| FailurePoint { at: it.at, sizes: Vec::new() })
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn shrinking_respects_its_budget() {
     let mut tried = 0;
     let shrunk = shrink(&big, 10, &mut |scenario| {
         tried += 1;
-        Some(Seen { at: scenario.until, sizes: Vec::new() })
+        Some(FailurePoint { at: scenario.until, sizes: Vec::new() })
     });
     assert_eq!(shrunk.map(|shrunk| shrunk.tried), Some(10));
     assert_eq!(tried, 10);

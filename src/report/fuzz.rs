@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, json as lines, layout, outcome, thousands};
-use crate::fuzz::Reached;
+use crate::fuzz::CoverageGroup;
 use crate::run::fuzzing::{Failure, Finding, FuzzSummary};
 use crate::run::{Setting, Shard, Verdict};
 use crate::scenario::{self, Scenario};
@@ -251,7 +251,7 @@ pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     out
 }
 
-fn reached(group: &Reached) -> String {
+fn reached(group: &CoverageGroup) -> String {
     let of = |(name, count): &(String, u64)| {
         format!("{name} {}", thousands(usize::try_from(*count).unwrap_or(usize::MAX)))
     };
@@ -296,7 +296,7 @@ struct Group {
 
 impl SummaryFigures {
     pub(super) fn of(summary: &FuzzSummary, setting: &FuzzSetting) -> SummaryFigures {
-        let group = |of: &Reached| {
+        let group = |of: &CoverageGroup| {
             let reached = of.reached.iter().map(|(name, count)| (name.clone(), json!(count)));
             let group = Group { reached: reached.collect(), never: of.never.clone() };
             (of.group.clone(), json!(group))
@@ -323,7 +323,7 @@ impl SummaryFigures {
         let group = |(group, value): (String, Value)| {
             let Group { reached, never } = serde_json::from_value(value)?;
             let count = |(name, count): (String, Value)| (name, count.as_u64().unwrap_or(0));
-            Ok(Reached { group, reached: reached.into_iter().map(count).collect(), never })
+            Ok(CoverageGroup { group, reached: reached.into_iter().map(count).collect(), never })
         };
         Ok(FuzzSummary {
             scenarios: self.scenarios,

@@ -38,7 +38,7 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
 
 /// The notes for the author; notes on how the file was read only if `all`.
 pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
-    let notes = outcome.notes.iter().filter(|note| all || !note.of_reading);
+    let notes = outcome.notes.iter().filter(|note| all || !note.is_about_reading);
     notes.map(|note| note_line(&outcome.path, note, columns)).collect()
 }
 

@@ -323,7 +323,7 @@ fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
 }
 
 /// A time without the nanoseconds by which resyncs of the informer are late (see
-/// `model::hpa::resync`), which are irrelevant to users.
+/// `model::hpa::queue`), which are irrelevant to users.
 fn short(at: Time) -> String {
     let nanos = at.since_start().0;
     Span(nanos - nanos % 1_000).to_string()

@@ -15,7 +15,7 @@ use super::in_order::in_order;
 use super::{Outcome, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::Engine;
-use crate::fuzz::{self, Area, Coverage, Reached, Seen};
+use crate::fuzz::{self, Area, Coverage, CoverageGroup, FailurePoint};
 use crate::model::derivation::{Derivation, RateLimit};
 use crate::model::hpa::Decision;
 use crate::model::rules::Release;
@@ -136,7 +136,7 @@ pub struct FuzzSummary {
     /// Whether it was ended from outside, before it was enough.
     pub interrupted: bool,
     /// What of the controller was reached.
-    pub coverage: Vec<Reached>,
+    pub coverage: Vec<CoverageGroup>,
     /// Wall-clock time, shrinking left out.
     pub elapsed: Duration,
 }
@@ -398,7 +398,7 @@ fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding 
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
         let at = failure.at(scenario);
         last = Some((scenario.clone(), failure));
-        Some(Seen { at, sizes })
+        Some(FailurePoint { at, sizes })
     };
     let shrunk = fuzz::shrink(&finding.scenario, plan.shrinking, &mut fails);
     let cut_short = plan.is_stopped();

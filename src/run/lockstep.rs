@@ -288,16 +288,19 @@ impl<'a> Lockstep<'a> {
                 "the action at t={} has no effect: none of its pods exists",
                 happening.at
             ),
-            of_reading: false,
+            is_about_reading: false,
         };
-        let of_reading =
-            |what: &String| Note { line: self.scenario.line, what: what.clone(), of_reading: true };
-        let notes = self.scenario.notes.iter().map(of_reading);
+        let is_about_reading = |what: &String| Note {
+            line: self.scenario.line,
+            what: what.clone(),
+            is_about_reading: true,
+        };
+        let notes = self.scenario.notes.iter().map(is_about_reading);
         notes.chain(self.world.unmatched_actions().map(in_vain)).collect()
     }
 
     /// Lets a tick come about, as observed.
-    fn settle(&mut self, tick: &Observation, end: Time) {
+    fn apply_observed(&mut self, tick: &Observation, end: Time) {
         if let Some((target, replicas)) = self.simulation.commit(tick, end) {
             self.world.scaled(tick.end(), target, replicas);
         }
@@ -342,7 +345,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
         for Decision { observation, derivation, end } in predicted.decisions {
             let target = run.target_of(&observation);
             let replicas_before = run.world.replicas(target);
-            run.settle(&observation, end);
+            run.apply_observed(&observation, end);
             let replicas_after = run.world.replicas(target);
             ticks.push(FreeTick {
                 observation,
@@ -513,7 +516,7 @@ fn ahead<'k>(
         let done = predicted.is_none();
         if let Some(predicted) = predicted {
             for decision in &predicted.decisions {
-                run.settle(&decision.observation, decision.end);
+                run.apply_observed(&decision.observation, decision.end);
             }
             session.send(&predicted.step)?;
             under_way.push_back(predicted);
@@ -551,7 +554,7 @@ fn step_by_step<'k>(
         let stepped = session.step(&predicted.step)?;
         for (index, tick) in stepped.ticks.iter().enumerate() {
             let end = predicted.decisions.get(index).map_or(tick.at, |decision| decision.end);
-            run.settle(tick, end);
+            run.apply_observed(tick, end);
         }
         predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);

@@ -37,7 +37,7 @@ pub use plan::{ClusterOptions, Compared, CustomController, Pace, Plan, SIDE_BY_S
 pub use runner::run_all;
 pub use shard::Shard;
 #[cfg(feature = "engines")]
-pub use virtual_time::of_program;
+pub use virtual_time::program_engine;
 
 #[cfg(feature = "engines")]
 pub use crate::engine::options::shell_word;
@@ -94,7 +94,7 @@ pub struct Note {
     pub what: String,
     /// It is of how the file was understood, which a run of many scenarios has no room for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub of_reading: bool,
+    pub is_about_reading: bool,
 }
 
 /// All that is known of one scenario on one engine after its run.
@@ -145,7 +145,7 @@ impl Outcome {
     /// Adds something that has to be said of it.
     #[cfg(feature = "clusters")]
     fn note(&mut self, what: String) {
-        self.notes.push(Note { line: self.line, what, of_reading: false });
+        self.notes.push(Note { line: self.line, what, is_about_reading: false });
     }
 
     /// Known disagreements that speak of this scenario, which ran to its end without them.

@@ -137,7 +137,7 @@ impl Plan {
     pub(super) fn parts(&self) -> Vec<Part> {
         let releases: Vec<Release> = self.releases.iter().collect();
         let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let parts = shard.of_runs(releases.len(), self.scenarios.len());
+        let parts = shard.split_runs(releases.len(), self.scenarios.len());
         let part = |(release, indices): (Release, Vec<usize>)| {
             let scenarios = indices.into_iter().filter_map(|index| self.scenarios.get(index));
             Part { release, scenarios: scenarios.cloned().collect() }

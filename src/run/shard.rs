@@ -24,7 +24,7 @@ impl Shard {
     /// since each has an engine to be built; of one release it gets scenarios from here and there,
     /// since neighbours are alike, and as long.
     #[must_use]
-    pub fn of_runs(self, releases: usize, scenarios: usize) -> Vec<Vec<usize>> {
+    pub fn split_runs(self, releases: usize, scenarios: usize) -> Vec<Vec<usize>> {
         let total = (releases * scenarios) as u128;
         let edge = |index: usize| {
             let edge = total * index as u128 / self.of.max(1) as u128;
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_shard_keeps_to_few_releases() {
-        let quarter = Shard { index: 2, of: 4 }.of_runs(8, 10);
+        let quarter = Shard { index: 2, of: 4 }.split_runs(8, 10);
         let counts: Vec<usize> = quarter.iter().map(Vec::len).collect();
         assert_eq!(counts, [0, 0, 10, 10, 0, 0, 0, 0]);
         // And of one release it takes no block of neighbours.
-        assert_eq!(Shard { index: 2, of: 4 }.of_runs(1, 12), [[1, 5, 9]]);
+        assert_eq!(Shard { index: 2, of: 4 }.split_runs(1, 12), [[1, 5, 9]]);
     }
 
     proptest! {
@@ -122,7 +122,7 @@ mod tests {
             let mut times = vec![vec![0; scenarios]; releases];
             let mut sizes = Vec::new();
             for index in 1..=of {
-                let part = Shard { index, of }.of_runs(releases, scenarios);
+                let part = Shard { index, of }.split_runs(releases, scenarios);
                 sizes.push(part.iter().map(Vec::len).sum::<usize>());
                 for (release, scenarios) in part.into_iter().enumerate() {
                     prop_assert!(scenarios.is_sorted());

@@ -64,7 +64,7 @@ impl Chosen {
             }
             Chosen::Broken(why) => Box::new(NoEngine { release, why: why.clone() }),
             Chosen::Program(program) => {
-                Box::new(of_program(program, release).with_time_limit(plan.time_limit))
+                Box::new(program_engine(program, release).with_time_limit(plan.time_limit))
             }
             Chosen::Model => Box::new(Model::new(release)),
             Chosen::Recorded => Box::new(Recorded::new(release, plan.traces.clone())),
@@ -96,7 +96,7 @@ impl Engine for NoEngine {
 
 /// A program that speaks the engine protocol in place of the upstream engine, under its own name.
 #[must_use]
-pub fn of_program(program: &Path, release: Release) -> Upstream {
+pub fn program_engine(program: &Path, release: Release) -> Upstream {
     Upstream::new(program.to_owned(), release).called(name_of_program(program))
 }
 

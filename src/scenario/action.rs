@@ -225,7 +225,7 @@ impl Action {
 
     /// Returns true if the action only changes the responses of the metrics APIs.
     #[must_use]
-    pub fn is_of_metrics(&self) -> bool {
+    pub fn changes_only_metrics(&self) -> bool {
         matches!(self.scope(), ActionScope::Samples | ActionScope::MetricsApis)
     }
 }

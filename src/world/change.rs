@@ -73,7 +73,7 @@ impl Change {
     /// Returns true for changes of a target's replicas or of pods, which a cluster makes one after
     /// another. All other changes are immediate.
     #[must_use]
-    pub fn is_of_workload(&self) -> bool {
+    pub fn changes_workload(&self) -> bool {
         matches!(self, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_))
     }
 

@@ -38,7 +38,7 @@ pub struct RealPod {
 #[derive(Clone, Debug)]
 pub struct Mirror {
     world: World,
-    pods: BTreeMap<Arc<str>, Seen>,
+    pods: BTreeMap<Arc<str>, MirroredPod>,
     /// By labels.
     templates: BTreeMap<BTreeMap<String, String>, Arc<str>>,
     new_templates: Vec<Change>,
@@ -46,7 +46,7 @@ pub struct Mirror {
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct MirroredPod {
     ordinal: u32,
     template: Arc<str>,
     pod: RealPod,
@@ -67,7 +67,7 @@ impl Mirror {
         own.workload.termination = Span::ZERO;
         let mut left_out: Vec<String> = Vec::new();
         own.timeline.retain(|event| {
-            let stays = event.action.is_of_metrics();
+            let stays = event.action.changes_only_metrics();
             let name = event.action.name();
             if !stays && !left_out.contains(&name) {
                 left_out.push(name);
@@ -111,7 +111,7 @@ impl Mirror {
     fn look(&mut self, at: Time, pod: &RealPod) {
         let simulation = &mut self.world.simulation;
         let old = self.pods.get(&pod.name);
-        let gone = |old: &&Seen| simulation.pods.get(&old.ordinal).is_none_or(|it| it.gone);
+        let gone = |old: &&MirroredPod| simulation.pods.get(&old.ordinal).is_none_or(|it| it.gone);
         let old = old.filter(|old| !gone(old));
         if old.is_some_and(|old| old.pod == *pod) || old.is_none() && simulation.active >= MAX_PODS
         {
@@ -143,7 +143,7 @@ impl Mirror {
             self.world.publisher.forget_sample(ordinal);
         }
         let template = self.template(&pod.labels);
-        self.pods.insert(pod.name.clone(), Seen { ordinal, template, pod: pod.clone() });
+        self.pods.insert(pod.name.clone(), MirroredPod { ordinal, template, pod: pod.clone() });
     }
 
     fn template(&mut self, labels: &BTreeMap<String, String>) -> Arc<str> {
@@ -164,7 +164,7 @@ impl Mirror {
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         let at = at.max(self.world.simulation.now);
         let mut changes = std::mem::take(&mut self.new_templates);
-        changes.extend(self.world.advance(at).into_iter().filter(is_of_answers));
+        changes.extend(self.world.advance(at).into_iter().filter(changes_answers));
         for change in &mut changes {
             match change {
                 Change::PodMetrics(change) => {
@@ -189,7 +189,7 @@ impl Mirror {
     }
 }
 
-fn is_of_answers(change: &Change) -> bool {
+fn changes_answers(change: &Change) -> bool {
     matches!(
         change,
         Change::PodTemplate { .. }

@@ -10,18 +10,21 @@ use crate::cli::failure::Failure;
 use crate::cli::fixtures::Fixtures;
 use crate::cli::output::show;
 use crate::cli::{existing, exit, interrupt};
-use crate::engine::metrics_server::{self, Part, Query, Told, Trouble, Wanted, Which};
+use crate::engine::metrics_server::{
+    self, ClusterSelection, Part, Query, ServerError, ServerEvent, Wanted,
+};
 use crate::model::time::Span;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
-    let which = Which { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+    let selection =
+        ClusterSelection { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let mut telling = Telling { format: args.format, since: None, failed: None };
     let done = if args.remove {
-        metrics_server::remove(&which, &mut |told| telling.tell(&told))
+        metrics_server::remove(&selection, &mut |told| telling.tell(&told))
     } else {
         let wanted = Wanted {
-            which,
+            selection,
             parts: parts(args)?,
             speed: args.speed,
             place: args.metrics_address.clone(),
@@ -78,8 +81,8 @@ fn is_namespace(name: &str) -> bool {
     (1..=63).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-')
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Failure {
+impl From<ServerError> for Failure {
+    fn from(trouble: ServerError) -> Failure {
         let code = if trouble.of_usage { exit::USAGE } else { exit::ENGINE };
         Failure { code, what: trouble.what, hint: trouble.hint }
     }
@@ -95,8 +98,8 @@ struct Telling {
 }
 
 impl Telling {
-    fn tell(&mut self, told: &Told) {
-        if let Told::Serving { since, .. } = told {
+    fn tell(&mut self, told: &ServerEvent) {
+        if let ServerEvent::Serving { since, .. } = told {
             self.since = Some(*since);
         }
         let text = match self.format {
@@ -119,20 +122,20 @@ fn lines(style: anstyle::Style, about: &str, all: &[String]) -> String {
     abouts.zip(all).map(|(about, rest)| line(style, about, rest)).collect()
 }
 
-fn text(told: &Told, since: Option<Timestamp>) -> String {
+fn text(told: &ServerEvent, since: Option<Timestamp>) -> String {
     match told {
-        Told::Cluster { server, version } => {
+        ServerEvent::Cluster { server, version } => {
             line(STRONG, "cluster", &format!("{server}, Kubernetes {version}"))
         }
-        Told::Cleaned(what) => lines(WARN, "left over", what),
-        Told::Creates(what) => {
+        ServerEvent::Cleaned(what) => lines(WARN, "left over", what),
+        ServerEvent::Creates(what) => {
             lines(GOOD, "creates", what) + &line(DIM, "", "all of this is removed at the end")
         }
-        Told::Replaces(what) => {
+        ServerEvent::Replaces(what) => {
             lines(WARN, "replaces", what) + &line(DIM, "", "all of this is restored at the end")
         }
-        Told::Note(note) => line(DIM, "note", note),
-        Told::Serving { groups, address, route, since } => {
+        ServerEvent::Note(note) => line(DIM, "note", note),
+        ServerEvent::Serving { groups, address, route, since } => {
             let route = match route {
                 Some(route) => format!("reached by {route}"),
                 None => "not registered".to_owned(),
@@ -142,9 +145,9 @@ fn text(told: &Told, since: Option<Timestamp>) -> String {
             let rest = format!("{groups} at https://{address}, {route}; t=0 is {at}");
             line(GOOD, "serves", &rest)
         }
-        Told::Query(query) => of_query(query, since),
-        Told::Removed(what) if what.is_empty() => line(DIM, "removed", "nothing was left"),
-        Told::Removed(what) => lines(DIM, "removed", what),
+        ServerEvent::Query(query) => of_query(query, since),
+        ServerEvent::Removed(what) if what.is_empty() => line(DIM, "removed", "nothing was left"),
+        ServerEvent::Removed(what) => lines(DIM, "removed", what),
     }
 }
 
@@ -169,20 +172,20 @@ fn of_query(query: &Query, since: Option<Timestamp>) -> String {
     line(DIM, &at, &format!("{who}: {} {what} → {answer}", query.group))
 }
 
-fn json_of(told: &Told) -> Value {
+fn json_of(told: &ServerEvent) -> Value {
     match told {
-        Told::Cluster { server, version } => {
+        ServerEvent::Cluster { server, version } => {
             json!({ "event": "cluster", "server": server, "version": version })
         }
-        Told::Cleaned(what) => json!({ "event": "cleaned", "what": what }),
-        Told::Creates(what) => json!({ "event": "creates", "what": what }),
-        Told::Replaces(what) => json!({ "event": "replaces", "what": what }),
-        Told::Note(note) => json!({ "event": "note", "note": note }),
-        Told::Serving { groups, address, route, since } => json!({
+        ServerEvent::Cleaned(what) => json!({ "event": "cleaned", "what": what }),
+        ServerEvent::Creates(what) => json!({ "event": "creates", "what": what }),
+        ServerEvent::Replaces(what) => json!({ "event": "replaces", "what": what }),
+        ServerEvent::Note(note) => json!({ "event": "note", "note": note }),
+        ServerEvent::Serving { groups, address, route, since } => json!({
             "event": "serving", "groups": groups, "address": address, "route": route,
             "since": since,
         }),
-        Told::Query(query) => {
+        ServerEvent::Query(query) => {
             let mut value = json!({ "event": "query" });
             let fields = serde_json::to_value(query).unwrap_or_default();
             if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
@@ -190,7 +193,7 @@ fn json_of(told: &Told) -> Value {
             }
             value
         }
-        Told::Removed(what) => json!({ "event": "removed", "what": what }),
+        ServerEvent::Removed(what) => json!({ "event": "removed", "what": what }),
     }
 }
 
@@ -231,7 +234,7 @@ mod tests {
             ..query()
         };
         assert_eq!(plain(&failed), "t=15.25s  admin: metrics.k8s.io pods → 503 down\n");
-        let value = json_of(&Told::Query(query()));
+        let value = json_of(&ServerEvent::Query(query()));
         assert_eq!(value["event"], "query");
         assert_eq!(value["at"], "2026-01-01T00:00:15.25Z");
         assert_eq!(value["namespace"], "shop");

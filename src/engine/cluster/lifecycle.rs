@@ -37,9 +37,9 @@ use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::provision::image::ImageControlPlane;
 use crate::engine::cluster::provision::k3s::K3s;
 use crate::engine::cluster::provision::kind::Kind;
-use crate::engine::cluster::session::context::Stage;
-use crate::engine::cluster::session::pod_cache::Seen;
-use crate::engine::cluster::session::scenario_session::Scene;
+use crate::engine::cluster::session::context::ClusterContext;
+use crate::engine::cluster::session::pod_cache::PodCache;
+use crate::engine::cluster::session::scenario_session::ScenarioSession;
 use crate::engine::cluster::session::warm_up;
 use crate::engine::cluster::settings::{Settings, UPSTREAM_USER};
 use crate::engine::custom::USER;
@@ -52,13 +52,13 @@ const OPENING: usize = 3;
 
 /// A cluster on which scenarios are played, several at a time.
 pub(crate) struct Cluster {
-    stage: Arc<Stage>,
+    context: Arc<ClusterContext>,
     // Ended by `stop`; when it is only dropped, each part still ends.
     tasks: Mutex<JoinSet<()>>,
     server: Server,
     /// The user's own controller, if there is one.
     own: Mutex<Option<custom_controller::Running>>,
-    ground: Mutex<Ground>,
+    control_plane_kind: Mutex<ControlPlaneKind>,
     opened: AtomicUsize,
     /// What it was started with, where that can be changed.
     settings: Option<Settings>,
@@ -69,7 +69,7 @@ pub(crate) struct Cluster {
 }
 
 /// What a cluster is.
-enum Ground {
+enum ControlPlaneKind {
     Embedded(Box<ControlPlane>),
     Given(Client),
     Image(ImageControlPlane),
@@ -77,34 +77,34 @@ enum Ground {
     Kind(Kind),
 }
 
-impl Ground {
+impl ControlPlaneKind {
     fn check(&mut self) -> Result<(), EngineError> {
         match self {
-            Ground::Embedded(control_plane) => control_plane.check(),
+            ControlPlaneKind::Embedded(control_plane) => control_plane.check(),
             // What has become of it is seen when it does not answer.
-            Ground::Given(_) | Ground::Kind(_) => Ok(()),
-            Ground::Image(boxed) => boxed.check(),
-            Ground::K3s(k3s) => k3s.container().check(),
+            ControlPlaneKind::Given(_) | ControlPlaneKind::Kind(_) => Ok(()),
+            ControlPlaneKind::Image(boxed) => boxed.check(),
+            ControlPlaneKind::K3s(k3s) => k3s.container().check(),
         }
     }
 
     /// The last lines of what its parts wrote, where they can be read.
     fn tail(&self) -> String {
         match self {
-            Ground::Embedded(control_plane) => control_plane.tail(),
-            Ground::Image(boxed) => boxed.tail(),
-            Ground::K3s(k3s) => k3s.container().tail(),
-            Ground::Given(_) | Ground::Kind(_) => String::new(),
+            ControlPlaneKind::Embedded(control_plane) => control_plane.tail(),
+            ControlPlaneKind::Image(boxed) => boxed.tail(),
+            ControlPlaneKind::K3s(k3s) => k3s.container().tail(),
+            ControlPlaneKind::Given(_) | ControlPlaneKind::Kind(_) => String::new(),
         }
     }
 
     async fn stop(self) {
         match self {
-            Ground::Embedded(control_plane) => control_plane.stop().await,
-            Ground::Given(client) => drop(existing::clean_up(&client).await),
-            Ground::Image(boxed) => boxed.stop().await,
-            Ground::K3s(k3s) => k3s.stop().await,
-            Ground::Kind(kind) => kind.stop().await,
+            ControlPlaneKind::Embedded(control_plane) => control_plane.stop().await,
+            ControlPlaneKind::Given(client) => drop(existing::clean_up(&client).await),
+            ControlPlaneKind::Image(boxed) => boxed.stop().await,
+            ControlPlaneKind::K3s(k3s) => k3s.stop().await,
+            ControlPlaneKind::Kind(kind) => kind.stop().await,
         }
     }
 }
@@ -189,11 +189,13 @@ impl Cluster {
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
         let own = CustomController::prepare(&control_plane, &settings).await.map_err(broken)?;
-        let (exposure, ground) =
-            (Exposure::all(ListenRoute::loopback()), Ground::Embedded(Box::new(control_plane)));
+        let (exposure, control_plane_kind) = (
+            Exposure::all(ListenRoute::loopback()),
+            ControlPlaneKind::Embedded(Box::new(control_plane)),
+        );
         let late = Span::ZERO;
         let access = Access { client, log, controllers, own, late, exposure, is_disposable: true };
-        let furnished = Cluster::furnish(name, access, ground).await;
+        let furnished = Cluster::prepare(name, access, control_plane_kind).await;
         let cluster = furnished.map_err(|refusal| broken(refusal.to_string()))?;
         Ok(Cluster { settings: Some(settings), ..cluster })
     }
@@ -208,15 +210,18 @@ impl Cluster {
     /// # Errors
     /// If they don't start with these; it is broken then.
     pub(crate) async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
-        let ground = self.ground.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let (Ground::Embedded(control_plane), Some(own)) = (ground, &mut self.settings) else {
-            return Err(self.stage.broken("it takes no other flags"));
+        let control_plane_kind =
+            self.control_plane_kind.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (ControlPlaneKind::Embedded(control_plane), Some(own)) =
+            (control_plane_kind, &mut self.settings)
+        else {
+            return Err(self.context.broken("it takes no other flags"));
         };
         own.flags = settings.flags;
         control_plane.change(own).await?;
         let is_gone = || self.check().is_err();
-        let warm = warm_up::warm_up(&self.stage, &is_gone).await;
-        warm.map_err(|why| self.stage.broken(why))
+        let warm = warm_up::warm_up(&self.context, &is_gone).await;
+        warm.map_err(|why| self.context.broken(why))
     }
 
     /// Somebody's cluster, with the metrics APIs of these groups served, and the sync period of its
@@ -246,13 +251,13 @@ impl Cluster {
             let exposure = exposure.map_err(RegistrationError::Other)?;
             tell("registering the metrics API");
             let client = client.clone();
-            let ground = Ground::Given(client.clone());
+            let control_plane_kind = ControlPlaneKind::Given(client.clone());
             let (log, controllers, own) = (None, None, None);
             let access =
                 Access { client, log, controllers, own, late, exposure, is_disposable: false };
-            let cluster = Cluster::furnish(name, access, ground).await?;
+            let cluster = Cluster::prepare(name, access, control_plane_kind).await?;
             tell("measuring the cluster's sync period, which takes three of them");
-            let period = warm_up::measure(&cluster.stage, groups).await;
+            let period = warm_up::measure(&cluster.context, groups).await;
             Ok::<_, RegistrationError>((cluster, period.map_err(RegistrationError::Other)?))
         };
         let begun = tokio::select! {
@@ -285,7 +290,7 @@ impl Cluster {
             controllers: Some(boxed.controllers()),
             ..Access::to_container(boxed.container(), client, log)
         };
-        let made = Cluster::furnish(name, access, Ground::Image(boxed)).await;
+        let made = Cluster::prepare(name, access, ControlPlaneKind::Image(boxed)).await;
         made.map_err(|refusal| broken(name, &refusal.to_string(), ""))
     }
 
@@ -303,7 +308,7 @@ impl Cluster {
         let installed = custom_resources::install(&client, &settings.custom_kinds).await;
         installed.map_err(|why| broken(name, &why, ""))?;
         let access = Access::to_container(k3s.container(), client, log);
-        let made = Cluster::furnish(name, access, Ground::K3s(k3s)).await;
+        let made = Cluster::prepare(name, access, ControlPlaneKind::K3s(k3s)).await;
         made.map_err(|refusal| broken(name, &refusal.to_string(), ""))
     }
 
@@ -332,15 +337,15 @@ impl Cluster {
         let (log, controllers) = (None, None);
         let access =
             Access { client, log, controllers, late, exposure, own: None, is_disposable: true };
-        let made = Cluster::furnish(name, access, Ground::Kind(kind)).await;
+        let made = Cluster::prepare(name, access, ControlPlaneKind::Kind(kind)).await;
         made.map_err(|refusal| broken(refusal.to_string()))
     }
 
     /// Gives a cluster what scenarios need.
-    async fn furnish(
+    async fn prepare(
         name: &Arc<str>,
         access: Access,
-        ground: Ground,
+        control_plane_kind: ControlPlaneKind,
     ) -> Result<Cluster, RegistrationError> {
         let Access { client, log, controllers, own, late, exposure, is_disposable } = access;
         let metrics = Arc::new(Metrics::of_cluster(is_disposable));
@@ -359,7 +364,7 @@ impl Cluster {
             }
         };
         observability.uncertainty = Span(observability.uncertainty.0 + late.0);
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(PodCache::default());
         seen.watch(&client, &dispatcher, &mut tasks);
         let probe = Arc::new(LatencyProbe::default());
         let (component, path) = ("the API server", register::PATH);
@@ -380,7 +385,7 @@ impl Cluster {
         let own = own.map_err(RegistrationError::Other)?;
         let said = own.as_ref().map(|own| own.log().clone());
         let setup_queue = SetupQueue::new(OPENING);
-        let stage = Stage {
+        let context = ClusterContext {
             name,
             client,
             metrics,
@@ -390,26 +395,35 @@ impl Cluster {
             said,
             observability,
             setup_queue,
-            scenes: Arc::default(),
+            sessions: Arc::default(),
             is_disposable,
         };
-        let (stage, own, tasks) = (Arc::new(stage), Mutex::new(own), Mutex::new(tasks));
-        let (ground, opened) = (Mutex::new(ground), AtomicUsize::new(0));
+        let (context, own, tasks) = (Arc::new(context), Mutex::new(own), Mutex::new(tasks));
+        let (control_plane_kind, opened) = (Mutex::new(control_plane_kind), AtomicUsize::new(0));
         let guard = None;
         let groups = exposure.groups;
         let settings = None;
-        let cluster =
-            Cluster { stage, tasks, server, own, ground, opened, settings, groups, guard };
+        let cluster = Cluster {
+            context,
+            tasks,
+            server,
+            own,
+            control_plane_kind,
+            opened,
+            settings,
+            groups,
+            guard,
+        };
         if is_disposable {
             let is_gone = || cluster.check().is_err();
-            warm_up::warm_up(&cluster.stage, &is_gone).await.map_err(RegistrationError::Other)?;
+            warm_up::warm_up(&cluster.context, &is_gone).await.map_err(RegistrationError::Other)?;
         }
         Ok(cluster)
     }
 
     /// That no verdict can be had, since all is to end.
     pub(crate) fn interrupted(&self) -> EngineError {
-        self.stage.broken("it was interrupted")
+        self.context.broken("it was interrupted")
     }
 
     /// Opens a scenario when its turn has come. Nothing if it is to stop before that.
@@ -420,19 +434,19 @@ impl Cluster {
         &self,
         scenario: &Scenario,
         stop: &CancellationToken,
-    ) -> Result<Option<Scene>, EngineError> {
+    ) -> Result<Option<ScenarioSession>, EngineError> {
         let turn = tokio::select! {
-            turn = self.stage.turn(scenario.until) => turn,
+            turn = self.context.turn(scenario.until) => turn,
             () = stop.cancelled() => return Ok(None),
         };
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("kube-lockstep-{}-{number}", id());
-        Scene::open(&self.stage, namespace, scenario, turn).await.map(Some)
+        ScenarioSession::open(&self.context, namespace, scenario, turn).await.map(Some)
     }
 
     /// What can be seen of its controller.
     pub(crate) fn observability(&self) -> Observability {
-        self.stage.observability
+        self.context.observability
     }
 
     /// Whether all of it still runs.
@@ -442,22 +456,22 @@ impl Cluster {
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let ended = lock(&self.tasks).try_join_next();
         if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())) {
-            self.stage
+            self.context
                 .dispatcher
                 .mark_incomplete("the harness panicked: it does not see all any more".into());
         }
-        if let Some(why) = self.stage.dispatcher.incomplete() {
-            return Err(self.stage.broken(why));
+        if let Some(why) = self.context.dispatcher.incomplete() {
+            return Err(self.context.broken(why));
         }
-        lock(&self.ground).check()?;
-        lock(&self.own).as_mut().map_or(Ok(()), |own| own.check(&self.stage.name))
+        lock(&self.control_plane_kind).check()?;
+        lock(&self.own).as_mut().map_or(Ok(()), |own| own.check(&self.context.name))
     }
 
     /// The same, with the last lines of what its parts wrote where it has none.
     pub(crate) fn with_tail(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::Broken { engine, why, output } if output.is_empty() => {
-                EngineError::Broken { engine, why, output: lock(&self.ground).tail() }
+                EngineError::Broken { engine, why, output: lock(&self.control_plane_kind).tail() }
             }
             error => error,
         }
@@ -466,12 +480,12 @@ impl Cluster {
     /// Why its controller may have seen no metrics, where others have a say: an add-on manager may
     /// put the cluster's own metrics API back at any time.
     pub(crate) async fn registration_lost(&self) -> Option<EngineError> {
-        let is_shared = !self.stage.is_disposable;
+        let is_shared = !self.context.is_disposable;
         let why = match is_shared {
-            true => register::registration_lost(&self.stage.client, &self.groups).await?,
+            true => register::registration_lost(&self.context.client, &self.groups).await?,
             false => return None,
         };
-        Some(self.stage.broken(why))
+        Some(self.context.broken(why))
     }
 
     /// Removes all that was made on somebody's cluster.
@@ -480,8 +494,8 @@ impl Cluster {
     /// What could not be removed, and how it can be.
     pub(crate) async fn leave(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
-        let left = existing::clean_up(&self.stage.client).await;
-        left.map_err(|left| self.stage.broken(existing::not_removed(given, &left)))?;
+        let left = existing::clean_up(&self.context.client).await;
+        left.map_err(|left| self.context.broken(existing::not_removed(given, &left)))?;
         disarm(self.guard.take()).await;
         Ok(())
     }
@@ -493,7 +507,7 @@ impl Cluster {
             own.stop().await;
         }
         drop(self.server);
-        let ground = self.ground.into_inner();
-        ground.unwrap_or_else(PoisonError::into_inner).stop().await;
+        let control_plane_kind = self.control_plane_kind.into_inner();
+        control_plane_kind.unwrap_or_else(PoisonError::into_inner).stop().await;
     }
 }

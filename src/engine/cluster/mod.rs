@@ -31,6 +31,6 @@ pub(crate) use lifecycle::Cluster;
 pub(crate) use observe::action::ObservedAction;
 pub(crate) use observe::observability::Observability;
 pub(crate) use observe::reconcile::ObservedReconcile;
-pub(crate) use session::scenario_session::Scene;
-pub(crate) use session::supported::unfit;
+pub(crate) use session::scenario_session::ScenarioSession;
+pub(crate) use session::supported::unsupported_reason;
 pub(crate) use workload::CustomKind;

@@ -94,16 +94,16 @@ mod tests {
 
     #[test]
     fn only_flags_can_be_changed() {
-        let usual = Settings::of(Flags::default());
+        let default_image = Settings::of(Flags::default());
         let observed = vec!["user".to_owned()];
-        let started = Settings { observed, small: true, ..usual.clone() };
+        let started = Settings { observed, small: true, ..default_image.clone() };
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
-        assert!(started.can_become(&usual));
+        assert!(started.can_become(&default_image));
         assert!(started.can_become(&Settings::of(flags)));
         let gates = BTreeMap::from([("HPAScaleToZero".to_owned(), false)]);
-        assert!(!started.can_become(&Settings { gates, ..usual.clone() }));
-        assert!(!started.can_become(&Settings { hpa_controller: false, ..usual.clone() }));
+        assert!(!started.can_become(&Settings { gates, ..default_image.clone() }));
+        assert!(!started.can_become(&Settings { hpa_controller: false, ..default_image.clone() }));
         let api_server = vec!["enable-aggregator-routing=true".to_owned()];
-        assert!(!started.can_become(&Settings { api_server, ..usual }));
+        assert!(!started.can_become(&Settings { api_server, ..default_image }));
     }
 }

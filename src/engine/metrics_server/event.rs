@@ -10,7 +10,7 @@ use crate::engine::cluster::provision::existing::port_hint;
 
 /// Events of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum ServerEvent {
     /// The cluster.
     Cluster {
         /// The address of the API server.
@@ -45,7 +45,7 @@ pub enum Told {
 
 /// The error if the server can't run, or some objects could not be removed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trouble {
+pub struct ServerError {
     /// The problem.
     pub what: String,
     /// A hint.
@@ -54,48 +54,48 @@ pub struct Trouble {
     pub of_usage: bool,
 }
 
-impl Trouble {
-    pub(super) fn new(what: impl Into<String>) -> Trouble {
-        Trouble { what: what.into(), hint: None, of_usage: false }
+impl ServerError {
+    pub(super) fn new(what: impl Into<String>) -> ServerError {
+        ServerError { what: what.into(), hint: None, of_usage: false }
     }
 
     /// Also of a port that it was to listen at.
-    pub(super) fn of_server(what: String) -> Trouble {
-        Trouble { hint: port_hint(&what).map(str::to_owned), ..Trouble::new(what) }
+    pub(super) fn of_server(what: String) -> ServerError {
+        ServerError { hint: port_hint(&what).map(str::to_owned), ..ServerError::new(what) }
     }
 
-    pub(super) fn usage(what: impl Into<String>, hint: impl Into<String>) -> Trouble {
-        Trouble { what: what.into(), hint: Some(hint.into()), of_usage: true }
+    pub(super) fn usage(what: impl Into<String>, hint: impl Into<String>) -> ServerError {
+        ServerError { what: what.into(), hint: Some(hint.into()), of_usage: true }
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for ServerError {}
 
-impl From<RegistrationError> for Trouble {
-    fn from(refusal: RegistrationError) -> Trouble {
+impl From<RegistrationError> for ServerError {
+    fn from(refusal: RegistrationError) -> ServerError {
         let what = refusal.to_string();
         match refusal {
-            RegistrationError::Taken(_) => Trouble::usage(
+            RegistrationError::Taken(_) => ServerError::usage(
                 what,
                 "--replace-metrics-api replaces it while the server runs, and restores it at the \
                  end",
             ),
-            RegistrationError::OtherInstance(..) => Trouble::usage(what, "stop the other server"),
-            RegistrationError::Unreachable(_) => Trouble {
+            RegistrationError::OtherInstance(..) => ServerError::usage(what, "stop the other server"),
+            RegistrationError::Unreachable(_) => ServerError {
                 hint: Some(
                     "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
                      the API server, for example the gateway of a container network"
                         .to_owned(),
                 ),
-                ..Trouble::new(what)
+                ..ServerError::new(what)
             },
-            RegistrationError::Other(_) => Trouble::of_server(what),
+            RegistrationError::Other(_) => ServerError::of_server(what),
         }
     }
 }

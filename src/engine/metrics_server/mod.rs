@@ -5,7 +5,7 @@
 //! start.
 
 mod event;
-mod which;
+mod selection;
 
 use crate::engine::cluster::metrics_api::groups;
 use std::any::Any;
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::cluster::access::connect::Reached;
+use crate::engine::cluster::access::connect::Connection;
 use crate::engine::cluster::access::local_address::own_address;
 use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::groups::NAMESPACE;
@@ -39,14 +39,14 @@ use crate::engine::cluster::session::live_pods::RealPods;
 use crate::engine::options::{HostPort, command_line};
 use crate::scenario::Scenario;
 use crate::world::Mirror;
-pub use event::{Told, Trouble};
-pub use which::Which;
+pub use event::{ServerError, ServerEvent};
+pub use selection::ClusterSelection;
 
 /// The timeout for the initial list of pods.
 const LIST_LIMIT: Duration = Duration::from_secs(20);
 
 /// The time after which an abandoned request can no longer take effect.
-const AFTERMATH: Duration = Duration::from_millis(300);
+const ABANDONED_REQUEST_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A scenario, and the namespace whose pods get its metrics.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub struct Part {
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Where.
-    pub which: Which,
+    pub selection: ClusterSelection,
     /// Each namespace once.
     pub parts: Vec<Part>,
     /// The speed.
@@ -84,19 +84,20 @@ pub struct Wanted {
 pub fn serve(
     wanted: &Wanted,
     stop: &CancellationToken,
-    tell: &mut dyn FnMut(Told),
-) -> Result<(), Trouble> {
+    tell: &mut dyn FnMut(ServerEvent),
+) -> Result<(), ServerError> {
     let runtime = runtime()?;
-    let cluster = runtime.block_on(wanted.which.reach())?;
+    let cluster = runtime.block_on(wanted.selection.reach())?;
     let guard = match wanted.registers {
         true => runtime.block_on(async { Guard::running(&wanted.cleans) }),
         false => Ok(None),
     };
-    let guard = guard.map_err(|error| Trouble::new(format!("no guard can be started: {error}")))?;
+    let guard =
+        guard.map_err(|error| ServerError::new(format!("no guard can be started: {error}")))?;
     let mut is_served = false;
     let run = AssertUnwindSafe(|| {
-        let mut tell = |told: Told| {
-            is_served |= matches!(told, Told::Serving { .. });
+        let mut tell = |told: ServerEvent| {
+            is_served |= matches!(told, ServerEvent::Serving { .. });
             tell(told);
         };
         runtime.block_on(async {
@@ -106,13 +107,13 @@ pub fn serve(
             }
         })
     });
-    let ended: Result<Result<(), Trouble>, Box<dyn Any + Send>> = catch_unwind(run);
+    let ended: Result<Result<(), ServerError>, Box<dyn Any + Send>> = catch_unwind(run);
     if wanted.registers {
         let removed = runtime.block_on(async {
             let mut removed = register::remove_own(&cluster.client).await?;
             if !is_served {
                 // A request that was in progress may have created another object.
-                sleep(AFTERMATH).await;
+                sleep(ABANDONED_REQUEST_TIMEOUT).await;
                 removed.extend(register::remove_own(&cluster.client).await?);
             }
             Ok(removed)
@@ -123,7 +124,7 @@ pub fn serve(
                     runtime.block_on(guard.disarm());
                 }
                 if !removed.is_empty() {
-                    tell(Told::Removed(removed));
+                    tell(ServerEvent::Removed(removed));
                 }
             }
             (Ok(_), Err(why)) => return Err(not_removed(wanted, &ended, why)),
@@ -133,14 +134,18 @@ pub fn serve(
     ended.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-fn not_removed<E>(wanted: &Wanted, ended: &Result<Result<(), Trouble>, E>, why: String) -> Trouble {
+fn not_removed<E>(
+    wanted: &Wanted,
+    ended: &Result<Result<(), ServerError>, E>,
+    why: String,
+) -> ServerError {
     let first = match ended {
         Ok(Err(trouble)) => format!("{trouble}; "),
         _ => String::new(),
     };
-    Trouble {
+    ServerError {
         hint: Some(format!("run `{}` to try again", command_line(&wanted.cleans))),
-        ..Trouble::new(format!("{first}some objects could not be removed: {why}"))
+        ..ServerError::new(format!("{first}some objects could not be removed: {why}"))
     }
 }
 
@@ -148,32 +153,36 @@ fn not_removed<E>(wanted: &Wanted, ended: &Result<Result<(), Trouble>, E>, why: 
 ///
 /// # Errors
 /// If the API server rejects a request.
-pub fn remove(which: &Which, tell: &mut dyn FnMut(Told)) -> Result<(), Trouble> {
+pub fn remove(
+    selection: &ClusterSelection,
+    tell: &mut dyn FnMut(ServerEvent),
+) -> Result<(), ServerError> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        let cluster = which.reach().await?;
-        which::tell(&cluster, tell).await?;
-        let removed = register::remove_leftovers(&cluster.client).await.map_err(Trouble::new)?;
-        tell(Told::Removed(removed));
-        for left in register::leftovers(&cluster.client).await.map_err(Trouble::new)? {
+        let cluster = selection.reach().await?;
+        selection::tell(&cluster, tell).await?;
+        let removed =
+            register::remove_leftovers(&cluster.client).await.map_err(ServerError::new)?;
+        tell(ServerEvent::Removed(removed));
+        for left in register::leftovers(&cluster.client).await.map_err(ServerError::new)? {
             let (what, owner) = (left.what.join(", "), left.owner.describe());
-            tell(Told::Note(format!("{what}: in use by {owner}, which is running")));
+            tell(ServerEvent::Note(format!("{what}: in use by {owner}, which is running")));
         }
         Ok(())
     })
 }
 
-fn runtime() -> Result<Runtime, Trouble> {
+fn runtime() -> Result<Runtime, ServerError> {
     let runtime = Builder::new_multi_thread().enable_all().worker_threads(2).build();
-    runtime.map_err(|error| Trouble::new(format!("no thread can be started: {error}")))
+    runtime.map_err(|error| ServerError::new(format!("no thread can be started: {error}")))
 }
 
 async fn serving(
     wanted: &Wanted,
-    cluster: &Reached,
-    tell: &mut dyn FnMut(Told),
-) -> Result<(), Trouble> {
-    which::tell(cluster, tell).await?;
+    cluster: &Connection,
+    tell: &mut dyn FnMut(ServerEvent),
+) -> Result<(), ServerError> {
+    selection::tell(cluster, tell).await?;
     let groups = groups(&wanted.parts);
     if wanted.registers {
         plan(wanted, cluster, &groups, tell).await?;
@@ -196,18 +205,18 @@ async fn serving(
         if timeout(LIST_LIMIT, ready.wait_for(|ready| *ready)).await.is_err() {
             let why = noted.try_recv().unwrap_or_else(|_| "no answer".to_owned());
             let what = format!("the pods of {} can't be watched: {why}", part.namespace);
-            return Err(Trouble::new(what));
+            return Err(ServerError::new(what));
         }
-        tell(Told::Note(format!("{}: {}", part.namespace, pods.describe())));
+        tell(ServerEvent::Note(format!("{}: {}", part.namespace, pods.describe())));
     }
     let (server, registered) = start(wanted, cluster, &metrics, &groups).await?;
     let since = Timestamp::now();
     for (part, pods, _) in &all {
-        let mirror = Mirror::new(&part.scenario, wanted.speed).map_err(Trouble::new)?;
+        let mirror = Mirror::new(&part.scenario, wanted.speed).map_err(ServerError::new)?;
         if !mirror.left_out().is_empty() {
             let what = mirror.left_out().join(", ");
             let (namespace, id) = (&part.namespace, &part.scenario.id);
-            tell(Told::Note(format!(
+            tell(ServerEvent::Note(format!(
                 "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
             )));
         }
@@ -216,7 +225,7 @@ async fn serving(
         // One may have come meanwhile.
         metrics.see(&part.namespace, |epoch| pods.pods(epoch));
     }
-    tell(Told::Serving {
+    tell(ServerEvent::Serving {
         groups,
         address: server.address.to_string(),
         route: registered.map(|it| it.route.to_string()),
@@ -246,13 +255,13 @@ fn groups(parts: &[Part]) -> Vec<&'static str> {
 /// Inspects the cluster, and announces the objects to create.
 async fn plan(
     wanted: &Wanted,
-    cluster: &Reached,
+    cluster: &Connection,
     groups: &[&'static str],
-    tell: &mut dyn FnMut(Told),
-) -> Result<(), Trouble> {
-    let cleaned = register::remove_leftovers(&cluster.client).await.map_err(Trouble::new)?;
+    tell: &mut dyn FnMut(ServerEvent),
+) -> Result<(), ServerError> {
+    let cleaned = register::remove_leftovers(&cluster.client).await.map_err(ServerError::new)?;
     if !cleaned.is_empty() {
-        tell(Told::Cleaned(cleaned));
+        tell(ServerEvent::Cleaned(cleaned));
     }
     let foreign = register::foreign(&cluster.client, groups).await?;
     if !foreign.is_empty() && !wanted.replaces {
@@ -262,11 +271,11 @@ async fn plan(
     let names = groups::versions_of(groups).into_iter().map(|it| it.api_service());
     let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
-    tell(Told::Creates(std::iter::once(namespace).chain(own).collect()));
+    tell(ServerEvent::Creates(std::iter::once(namespace).chain(own).collect()));
     if !foreign.is_empty() {
         let one = |it: &ForeignApiService| format!("APIService {} of {}", it.name, it.service);
-        tell(Told::Replaces(foreign.iter().map(one).collect()));
-        tell(Told::Note(
+        tell(ServerEvent::Replaces(foreign.iter().map(one).collect()));
+        tell(ServerEvent::Note(
             "meanwhile, only the served namespaces have these metrics: HPAs in other namespaces \
              keep their replicas"
                 .to_owned(),
@@ -278,17 +287,17 @@ async fn plan(
 /// Starts the server, and registers it with the first route that works.
 async fn start(
     wanted: &Wanted,
-    cluster: &Reached,
+    cluster: &Connection,
     metrics: &Arc<Metrics>,
     groups: &[&'static str],
-) -> Result<(Server, Option<Registration>), Trouble> {
+) -> Result<(Server, Option<Registration>), ServerError> {
     if !wanted.registers {
         let way = wanted.place.as_ref().map_or_else(ListenRoute::loopback, ListenRoute::to);
         let server = Server::start(metrics.clone(), &way.listen).await;
-        let server = server.map_err(Trouble::of_server)?;
+        let server = server.map_err(ServerError::of_server)?;
         return Ok((server, None));
     }
-    let server = cluster.address().await.map_err(Trouble::new)?;
+    let server = cluster.address().await.map_err(ServerError::new)?;
     let reach = Exposure {
         addresses: ListenRoute::all(wanted.place.as_ref(), server, own_address),
         groups: groups.to_vec(),
@@ -302,12 +311,12 @@ async fn start(
 async fn hand_on(
     mut asked: UnboundedReceiver<Query>,
     mut noted: UnboundedReceiver<String>,
-    tell: &mut dyn FnMut(Told),
+    tell: &mut dyn FnMut(ServerEvent),
 ) {
     loop {
         tokio::select! {
-            Some(query) = asked.recv() => tell(Told::Query(query)),
-            Some(note) = noted.recv() => tell(Told::Note(note)),
+            Some(query) = asked.recv() => tell(ServerEvent::Query(query)),
+            Some(note) = noted.recv() => tell(ServerEvent::Note(note)),
             else => std::future::pending::<()>().await,
         }
     }

@@ -180,7 +180,7 @@ fn in_(key: &str, operator: &str, values: &[&str]) -> Value {
 
 /// The target of a resource metric and its aim.
 pub(super) fn of_resource(draft: &mut Draft, tolerances: Tolerances) -> Value {
-    let memory = if draft.edge.is_of_readiness() { 3 } else { 30 };
+    let memory = if draft.edge.requires_cpu() { 3 } else { 30 };
     let resource = usize::from(draft.dice.percent(memory));
     let requests = requests(draft, resource);
     let (target, aim) = aim(draft, resource, requests, tolerances);

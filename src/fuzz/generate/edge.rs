@@ -29,7 +29,7 @@ pub(super) enum Edge {
 
 impl Edge {
     /// Returns true if it requires a CPU metric.
-    pub(super) fn is_of_readiness(self) -> bool {
+    pub(super) fn requires_cpu(self) -> bool {
         matches!(self, Edge::Delay | Edge::Initialization | Edge::Sample)
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn requests(draft: &Draft, resource: usize) -> i64 {
 /// One metric of any type.
 pub(super) fn metric(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let custom = if draft.area == Area::Custom { 12 } else { 1 };
-    let of_readiness = draft.edge.is_of_readiness() && draft.dice.percent(85);
+    let of_readiness = draft.edge.requires_cpu() && draft.dice.percent(85);
     if of_readiness && !draft.podless {
         return custom::of_resource(draft, tolerances);
     }

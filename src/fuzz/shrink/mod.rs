@@ -29,7 +29,7 @@ pub struct Shrunk {
 
 /// A failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct FailurePoint {
     /// The time of the failure.
     pub at: Time,
     /// The replicas of the target up to the failure, the latest first.
@@ -44,7 +44,7 @@ pub struct Seen {
 pub fn shrink(
     scenario: &Scenario,
     budget: usize,
-    fails: &mut dyn FnMut(&Arc<Scenario>) -> Option<Seen>,
+    fails: &mut dyn FnMut(&Arc<Scenario>) -> Option<FailurePoint>,
 ) -> Option<Shrunk> {
     let tree = scenario::to_tree(scenario);
     let first = Arc::new(read(scenario, &tree)?);
@@ -80,11 +80,11 @@ struct Work<'f> {
     tree: Value,
     best: Arc<Scenario>,
     /// The failure of the best candidate.
-    seen: Seen,
+    seen: FailurePoint,
     size: Measure,
     tried: usize,
     budget: usize,
-    fails: &'f mut dyn FnMut(&Arc<Scenario>) -> Option<Seen>,
+    fails: &'f mut dyn FnMut(&Arc<Scenario>) -> Option<FailurePoint>,
 }
 
 impl Work<'_> {

@@ -185,15 +185,18 @@ impl ClusterTemplate {
         let image = || plan.cluster.image.clone();
         match plan.engine {
             EngineChoice::K3s => {
-                let image = docker::image(name, release, image(), k3s::usual)?;
+                let image = docker::image(name, release, image(), k3s::default_image)?;
                 docker::ensure(name, &image, &mut |what| record.preparing(what.into(), None))
                     .await?;
                 Ok(ClusterTemplate::K3s(image))
             }
             // kind fetches the image by itself.
-            EngineChoice::Kind => {
-                Ok(ClusterTemplate::Kind(docker::image(name, release, image(), kind::usual)?))
-            }
+            EngineChoice::Kind => Ok(ClusterTemplate::Kind(docker::image(
+                name,
+                release,
+                image(),
+                kind::default_image,
+            )?)),
             EngineChoice::Image => {
                 // Without Docker, a build of minutes would be useless.
                 docker::connect(name).await?;

@@ -58,7 +58,7 @@ impl InFlightChange {
         mut test: impl FnMut(&Hypotheses) -> Option<T>,
     ) -> Option<T> {
         let orders = self.orders();
-        let at_once = self.changes.iter().filter(|change| !change.is_of_workload());
+        let at_once = self.changes.iter().filter(|change| !change.changes_workload());
         let at_once: Vec<Change> = at_once.cloned().collect();
         let mut begins = Vec::new();
         for scale in self.scales(&reconcile.seen) {

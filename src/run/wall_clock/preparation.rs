@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::cluster::{CustomKind, unfit};
+use crate::engine::cluster::{CustomKind, unsupported_reason};
 use crate::model::flags::{Flag, Flags, Gate};
 use crate::model::observation::{ControllerAction, Observation};
 use crate::model::rules::{Release, Rules};
@@ -80,7 +80,7 @@ pub(super) fn for_new_cluster(
         return Err(why);
     }
     let on_a_cluster = |why: String| format!("on a real cluster: {why}");
-    if let Some(why) = unfit(scenario) {
+    if let Some(why) = unsupported_reason(scenario) {
         return Err(on_a_cluster(why));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
@@ -131,7 +131,7 @@ pub(super) fn for_existing_cluster(
         return Err(why);
     }
     let there = |why: String| format!("on this cluster: {why}");
-    if let Some(why) = unfit(scenario) {
+    if let Some(why) = unsupported_reason(scenario) {
         return Err(format!("on a real cluster: {why}"));
     }
     if CustomKind::of(&scenario.workload).is_some() {

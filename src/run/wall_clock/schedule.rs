@@ -178,7 +178,8 @@ impl<'a, 'r> Schedule<'a, 'r> {
         };
         let is_apart = |number: &usize| {
             let both = settings(0).zip(settings(*number));
-            *number < self.first || both.is_some_and(|(usual, own)| !usual.can_become(own))
+            *number < self.first
+                || both.is_some_and(|(default_image, own)| !default_image.can_become(own))
         };
         let mut waiting = self.waiting.borrow_mut();
         let place = waiting.iter().position(fits).or_else(|| waiting.iter().position(is_apart));

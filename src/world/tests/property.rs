@@ -369,7 +369,7 @@ impl<'a> Simple<'a> {
     }
 
     /// Pods, samples and custom metrics as a query sees them now, in words.
-    fn query(&self, now: i64) -> Seen {
+    fn query(&self, now: i64) -> Described {
         let (mut pods, mut samples) = (Vec::new(), Vec::new());
         for pod in &self.pods {
             let status = |ready| if ready { ConditionStatus::True } else { ConditionStatus::False };
@@ -449,7 +449,7 @@ impl<'a> Simple<'a> {
 }
 
 /// Pods, samples and custom metrics in words.
-type Seen = (Vec<String>, Vec<String>, Vec<String>);
+type Described = (Vec<String>, Vec<String>, Vec<String>);
 
 fn milli_at(signal: &Signal, at: Time) -> i64 {
     match signal {
@@ -470,7 +470,7 @@ fn delete(pod: &mut SimplePod, now: i64, grace: i64) {
 }
 
 /// The same words for what the cluster has.
-fn of_cluster(cluster: &Cluster) -> Seen {
+fn of_cluster(cluster: &Cluster) -> Described {
     let mut pods: Vec<_> = cluster.pods().iter().map(|pod| pod_in_words(pod)).collect();
     let samples = cluster.pod_metrics().expect("no faults").iter().map(|sample| {
         let usage: Usage = sample

@@ -21,18 +21,21 @@ pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
 }
 
 /// A cluster with a client.
-pub(crate) struct Reached {
+pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The URL of the API server.
     server: Uri,
 }
 
-impl Reached {
+impl Connection {
     /// Connects to the cluster of a context, by default of the current context.
-    pub(crate) async fn by(config: Kubeconfig, context: Option<&str>) -> Result<Reached, String> {
+    pub(crate) async fn by(
+        config: Kubeconfig,
+        context: Option<&str>,
+    ) -> Result<Connection, String> {
         let config = client::config_of(config, context).await?;
         let server = config.cluster_url.clone();
-        Ok(Reached { client: client::of(config)?, server })
+        Ok(Connection { client: client::of(config)?, server })
     }
 
     /// The URL of the API server.

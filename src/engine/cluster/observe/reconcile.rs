@@ -191,7 +191,7 @@ impl RequestStream {
             };
             match self.next_by(limit).await {
                 // The next reconcile began before this one had all its requests.
-                Some(next) if self.is_of_next(&next, reconcile, is_upstreams) => {
+                Some(next) if self.belongs_to_next(&next, reconcile, is_upstreams) => {
                     self.ahead.push_front(next);
                     break;
                 }
@@ -276,7 +276,7 @@ impl RequestStream {
     /// Whether a request belongs to the next reconcile. A reconcile of upstream's controller begins
     /// with a read of the scale, and reads it again only after a conflict: every other request
     /// belongs to the current reconcile, however late it is.
-    fn is_of_next(
+    fn belongs_to_next(
         &self,
         next: &ObservedAction,
         reconcile: &ObservedReconcile,

@@ -3,19 +3,41 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::Api;
 use kube::core::Resource;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 
-/// A watch that was refused this often stays refused. With the default backoff that is after at
-/// least five seconds: permissions that were just granted take a moment to become effective.
-const MAX_REFUSALS: u32 = 4;
+/// The time before a failed watch is started again. It has to be short: kube's default backoff
+/// (0.8 s to 30 s) is longer than the time after which a missing status write counts as a
+/// divergence.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A watch that was refused this often (for three seconds) stays refused. Permissions that were
+/// just granted take a moment to become effective.
+const MAX_REFUSALS: u32 = 15;
+
+/// Retries forever at [`RETRY_INTERVAL`].
+struct ConstantBackoff;
+
+impl Iterator for ConstantBackoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(RETRY_INTERVAL)
+    }
+}
+
+impl Backoff for ConstantBackoff {
+    fn reset(&mut self) {}
+}
 
 /// The events of a watch. `resource` names its objects in messages.
 pub(crate) fn watch<K>(
@@ -28,7 +50,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut refusals = 0;
-    let events = watcher(api, config).default_backoff();
+    let events = watcher(api, config).backoff(ConstantBackoff);
     events.filter_map(move |event| {
         if let Some(why) = event.as_ref().err().and_then(refusal) {
             refusals += 1;

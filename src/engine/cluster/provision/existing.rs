@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::connect::Reached;
+use crate::engine::cluster::access::connect::Connection;
 use crate::engine::cluster::access::error::chain;
 use crate::engine::cluster::access::local_address::own_address;
 use crate::engine::cluster::access::ownership::Owner;
@@ -38,13 +38,13 @@ pub(crate) fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, Stri
 }
 
 /// Connects to the cluster of a context.
-pub(crate) async fn reach(given: &ExistingCluster) -> Result<Reached, String> {
+pub(crate) async fn reach(given: &ExistingCluster) -> Result<Connection, String> {
     let config = connect::read(given.kubeconfig.as_ref())?;
-    Reached::by(config, Some(&given.context)).await
+    Connection::by(config, Some(&given.context)).await
 }
 
 /// Inspects a cluster, after removing the leftovers of dead runs.
-pub(crate) async fn look(reached: &Reached) -> Result<ClusterInfo, RegistrationError> {
+pub(crate) async fn look(reached: &Connection) -> Result<ClusterInfo, RegistrationError> {
     let client = &reached.client;
     // First, because it restores APIServices that a dead run has replaced.
     let cleaned = clean(client).await.map_err(RegistrationError::Other)?;
@@ -86,7 +86,7 @@ pub(crate) fn beside_containers() -> Option<HostPort> {
 /// The ways to expose the metrics APIs to the API server.
 pub(crate) async fn ways(
     given: &ExistingCluster,
-    reached: &Reached,
+    reached: &Connection,
     groups: &[&'static str],
 ) -> Result<Exposure, String> {
     let ways =

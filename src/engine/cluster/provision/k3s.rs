@@ -46,7 +46,7 @@ wait "$!"
 const HOLD: &str = r#": >"$0"; cat >/dev/null; kill -TERM 1"#;
 
 /// The default image of a version.
-pub(crate) fn usual(version: &str) -> String {
+pub(crate) fn default_image(version: &str) -> String {
     format!("rancher/k3s:{version}-k3s1")
 }
 

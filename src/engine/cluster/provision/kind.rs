@@ -21,7 +21,7 @@ const PROGRAM: &str = "kind";
 const PROGRAM_VARIABLE: &str = "KUBE_LOCKSTEP_KIND";
 
 /// The default node image of a version.
-pub(crate) fn usual(version: &str) -> String {
+pub(crate) fn default_image(version: &str) -> String {
     format!("kindest/node:{version}")
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         let gates = BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]);
         let settings = Settings { gates, ..Settings::of(flags) };
-        insta::assert_snapshot!(config(&usual("v1.33.1"), &settings));
+        insta::assert_snapshot!(config(&default_image("v1.33.1"), &settings));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::provision::custom_controller::ProcessLog;
-use crate::engine::cluster::session::pod_cache::Seen;
+use crate::engine::cluster::session::pod_cache::PodCache;
 use crate::engine::cluster::timeouts::{BUSY_TIMEOUT, HEALTH_POLL_INTERVAL};
 use crate::model::time::Time;
 
@@ -21,12 +21,12 @@ use crate::model::time::Time;
 const FEW: usize = 8;
 
 /// The state that all scenarios of a cluster share.
-pub(crate) struct Stage {
+pub(crate) struct ClusterContext {
     pub(crate) name: Arc<str>,
     pub(crate) client: Client,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<PodCache>,
     pub(crate) probe: Arc<LatencyProbe>,
     /// The log of a custom controller.
     pub(crate) said: Option<ProcessLog>,
@@ -34,12 +34,12 @@ pub(crate) struct Stage {
     /// Whose objects are made: where all are made at once, none is done in time.
     pub(crate) setup_queue: SetupQueue,
     /// Each that is there has one of it.
-    pub(crate) scenes: Arc<()>,
+    pub(crate) sessions: Arc<()>,
     /// The cluster does not outlive the run.
     pub(crate) is_disposable: bool,
 }
 
-impl Stage {
+impl ClusterContext {
     pub(crate) fn broken(&self, why: impl Into<String>) -> EngineError {
         EngineError::Broken { engine: self.name.clone(), why: why.into(), output: String::new() }
     }
@@ -49,7 +49,7 @@ impl Stage {
     pub(crate) async fn turn(&self, length: Time) -> Option<SetupPermit> {
         let turn = self.setup_queue.acquire(length).await;
         let begin = Instant::now();
-        let are_many = || Arc::strong_count(&self.scenes) > FEW;
+        let are_many = || Arc::strong_count(&self.sessions) > FEW;
         while are_many() && !self.probe.is_idle(Timestamp::now()) && begin.elapsed() < BUSY_TIMEOUT
         {
             sleep(HEALTH_POLL_INTERVAL).await;

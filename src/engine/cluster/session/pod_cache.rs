@@ -44,11 +44,11 @@ struct Namespace {
 
 /// What is known of all namespaces.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct PodCache {
     namespaces: Mutex<HashMap<String, Namespace>>,
 }
 
-impl Seen {
+impl PodCache {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Namespace>> {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,7 +82,7 @@ impl Seen {
 
     /// Starts the watches, which end with the set.
     pub(crate) fn watch(
-        self: &Arc<Seen>,
+        self: &Arc<PodCache>,
         client: &Client,
         dispatcher: &Arc<Dispatcher>,
         tasks: &mut JoinSet<()>,
@@ -120,7 +120,7 @@ impl Seen {
 
     /// Watches targets of a kind for their `status.replicas`.
     fn targets<K>(
-        self: &Arc<Seen>,
+        self: &Arc<PodCache>,
         client: &Client,
         dispatcher: &Arc<Dispatcher>,
         replicas: fn(&K) -> Option<i32>,

@@ -21,7 +21,7 @@ use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::labels::{HOLD, PLAYED, WRITER};
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
-use crate::engine::cluster::session::context::Stage;
+use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pod_cache::RealPod;
 use crate::engine::cluster::timeouts::{CACHE_LAG, CONVERGENCE_TIMEOUT, POLL_INTERVAL};
 use crate::engine::cluster::workload::{PodOwner, resource_of};
@@ -57,7 +57,7 @@ fn is_active(pod: &PodState) -> bool {
 
 /// Makes the target and its pods in the cluster what the simulated world says.
 pub(crate) struct PodDriver {
-    stage: Arc<Stage>,
+    context: Arc<ClusterContext>,
     namespace: String,
     clock: ScenarioClock,
     /// Creates the target's pods.
@@ -99,7 +99,7 @@ pub(crate) struct PodDriver {
 
 impl PodDriver {
     pub(crate) fn new(
-        stage: &Arc<Stage>,
+        context: &Arc<ClusterContext>,
         namespace: &str,
         scenario: &Scenario,
         clock: ScenarioClock,
@@ -107,7 +107,7 @@ impl PodDriver {
         let workload = &scenario.workload;
         let stuck = |what: &Action| matches!(what, Action::PodsStuckTerminating(_));
         PodDriver {
-            stage: stage.clone(),
+            context: context.clone(),
             namespace: namespace.to_owned(),
             clock,
             pod_owner: PodOwner::of(workload),
@@ -230,7 +230,7 @@ impl PodDriver {
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
-        self.stage.broken(format!("{what} of {}: {}", self.namespace, message(error)))
+        self.context.broken(format!("{what} of {}: {}", self.namespace, message(error)))
     }
 
     async fn set_scale(&mut self, target: &ScaleTarget) -> Result<(), EngineError> {
@@ -244,7 +244,7 @@ impl PodDriver {
             api.patch_scale(&self.name, &params, &patch).await.map(|_| ())
         } else {
             let object = object(self.manifest(replicas, &target.selector));
-            let object: DynamicObject = object.map_err(|why| self.stage.broken(why))?;
+            let object: DynamicObject = object.map_err(|why| self.context.broken(why))?;
             api.create(&PostParams::default(), &object).await.map(|_| ())
         };
         done.map_err(|error| self.refused("the target", &error))?;
@@ -264,21 +264,21 @@ impl PodDriver {
 
     /// The API of the target.
     fn targets(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.stage.client.clone(), &self.namespace, &self.resource)
+        Api::namespaced_with(self.context.client.clone(), &self.namespace, &self.resource)
     }
 
     /// Removes the finalizers of all pods.
     pub(crate) async fn release(&mut self) {
         if self.holds {
             let todo =
-                self.stage.seen.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
+                self.context.seen.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
             let _ = self.perform(todo.collect()).await;
         }
     }
 
     /// Whether the workload's controller is still creating many pods.
     pub(crate) fn wants_many(&self) -> bool {
-        let there = self.stage.seen.pods(&self.namespace).len();
+        let there = self.context.seen.pods(&self.namespace).len();
         matches!(self.pod_owner, PodOwner::Controller(_))
             && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > there + MANY)
     }
@@ -289,7 +289,7 @@ impl PodDriver {
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
         let begin = Instant::now();
-        let changed = self.stage.seen.changed(&self.namespace);
+        let changed = self.context.seen.changed(&self.namespace);
         loop {
             let notified = changed.notified();
             let todo = self.actions();
@@ -311,7 +311,7 @@ impl PodDriver {
                     CONVERGENCE_TIMEOUT.as_secs(),
                     self.state()
                 );
-                return Err(self.stage.broken(why));
+                return Err(self.context.broken(why));
             }
         }
         sleep(CACHE_LAG).await;
@@ -322,7 +322,7 @@ impl PodDriver {
     /// Tells the metrics API the names of the pods in the cluster.
     fn rename(&self) {
         let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
-        self.stage.metrics.rename(&self.namespace, names.collect());
+        self.context.metrics.rename(&self.namespace, names.collect());
     }
 
     fn state(&self) -> String {
@@ -403,7 +403,7 @@ impl PodDriver {
 
     /// The cluster's pods: those of the target, and the others.
     fn real_pods(&self) -> (BTreeMap<String, RealPod>, BTreeMap<String, RealPod>) {
-        let all = self.stage.seen.pods(&self.namespace);
+        let all = self.context.seen.pods(&self.namespace);
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
     }
 
@@ -428,7 +428,7 @@ impl PodDriver {
         match self.pod_owner {
             PodOwner::Harness => self.written_replicas,
             PodOwner::Controller(kind) => {
-                self.stage.seen.replicas(&self.namespace, kind, &self.name)
+                self.context.seen.replicas(&self.namespace, kind, &self.name)
             }
         }
     }
@@ -527,7 +527,7 @@ impl PodDriver {
     }
 
     async fn perform(&mut self, todo: Vec<PodAction>) -> Result<(), EngineError> {
-        let pods: Api<Pod> = Api::namespaced(self.stage.client.clone(), &self.namespace);
+        let pods: Api<Pod> = Api::namespaced(self.context.client.clone(), &self.namespace);
         let (targets, name, selector) = (self.targets(), self.name.clone(), self.selector.clone());
         let done = stream::iter(todo).map(|todo| {
             let (pods, targets) = (pods.clone(), targets.clone());
@@ -576,7 +576,7 @@ impl PodDriver {
                 }
                 (_, Err(error)) => {
                     let why = format!("a pod of {}: {}", self.namespace, message(&error));
-                    return Err(self.stage.broken(why));
+                    return Err(self.context.broken(why));
                 }
                 (
                     PodAction::RemoveFinalizer(_) | PodAction::Delete(_) | PodAction::Create(..),

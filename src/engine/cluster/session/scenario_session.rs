@@ -8,7 +8,7 @@
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::observe::reconcile::ObservedReconcile;
 use crate::engine::cluster::observe::reconcile::RequestStream;
-use crate::engine::cluster::session::context::Stage;
+use crate::engine::cluster::session::context::ClusterContext;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -34,8 +34,8 @@ use crate::trace::{ApiAnswer, ApiOutcome};
 use crate::world::Change;
 
 /// A scenario that runs on a cluster.
-pub(crate) struct Scene {
-    stage: Arc<Stage>,
+pub(crate) struct ScenarioSession {
+    context: Arc<ClusterContext>,
     namespace: String,
     /// The name of the namespace in the scenario.
     called: Arc<str>,
@@ -47,36 +47,36 @@ pub(crate) struct Scene {
     permit: Option<SetupPermit>,
     /// `Dispatcher::gaps` at the start.
     gaps: usize,
-    /// One of [`Stage::scenes`].
+    /// One of [`ClusterContext::sessions`].
     _present: Arc<()>,
 }
 
-impl Scene {
+impl ScenarioSession {
     /// Opens a scenario in a new namespace.
     ///
     /// # Errors
     /// If the API server rejects the namespace.
     pub(crate) async fn open(
-        stage: &Arc<Stage>,
+        context: &Arc<ClusterContext>,
         namespace: String,
         scenario: &Scenario,
         permit: Option<SetupPermit>,
-    ) -> Result<Scene, EngineError> {
+    ) -> Result<ScenarioSession, EngineError> {
         let (to, requests) = unbounded_channel();
         let clock = ScenarioClock::after(LEAD);
-        stage.metrics.open(&namespace, &scenario.namespace, clock.epoch(), to.clone());
-        stage.dispatcher.open(&namespace, to);
-        let pods = PodDriver::new(stage, &namespace, scenario, clock);
+        context.metrics.open(&namespace, &scenario.namespace, clock.epoch(), to.clone());
+        context.dispatcher.open(&namespace, to);
+        let pods = PodDriver::new(context, &namespace, scenario, clock);
         let requests = RequestStream::new(
             requests,
             pods.target(),
             clock,
             scenario.flags.sync_period,
-            stage.observability,
-            stage.probe.clone(),
+            context.observability,
+            context.probe.clone(),
         );
-        let scene = Scene {
-            stage: stage.clone(),
+        let session = ScenarioSession {
+            context: context.clone(),
             namespace,
             called: scenario.namespace.clone(),
             hpas: scenario.hpas.iter().map(|hpa| hpa.name.clone()).collect(),
@@ -84,23 +84,24 @@ impl Scene {
             requests,
             pods,
             permit,
-            gaps: stage.dispatcher.gaps(),
-            _present: stage.scenes.clone(),
+            gaps: context.dispatcher.gaps(),
+            _present: context.sessions.clone(),
         };
-        let object = namespaces::namespace(&scene.namespace).map_err(|why| stage.broken(why))?;
-        let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+        let object =
+            namespaces::namespace(&session.namespace).map_err(|why| context.broken(why))?;
+        let namespaces: Api<Namespace> = Api::all(context.client.clone());
         let created = namespaces.create(&PostParams::default(), &object).await;
-        created.map_err(|error| scene.refused("namespace", &error))?;
-        Ok(scene)
+        created.map_err(|error| session.refused("namespace", &error))?;
+        Ok(session)
     }
 
     /// The error for a scenario without a verdict.
     pub(crate) fn broken(&self, why: String) -> EngineError {
-        self.stage.broken(why)
+        self.context.broken(why)
     }
 
     fn refused(&self, what: &str, error: &Error) -> EngineError {
-        self.stage.broken(format!("{what} of {}: {}", self.namespace, message(error)))
+        self.context.broken(format!("{what} of {}: {}", self.namespace, message(error)))
     }
 
     /// The time since the scenario's start.
@@ -140,7 +141,7 @@ impl Scene {
 
     /// The error for a custom controller that did nothing.
     pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
-        let said = self.stage.said.as_ref()?;
+        let said = self.context.said.as_ref()?;
         let mut why = format!(
             "{} did nothing with the HPA, which it should reconcile every {period}, as \
              {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD says",
@@ -149,18 +150,18 @@ impl Scene {
         if let Some(refusal) = self.forbidden().first() {
             why.push_str(&format!("; the API server rejected a request: {refusal}"));
         }
-        let (engine, output) = (self.stage.name.clone(), said.tail());
+        let (engine, output) = (self.context.name.clone(), said.tail());
         Some(EngineError::Broken { engine, why, output })
     }
 
     /// Whether an action of the controller may not have been observed.
     pub(crate) fn has_gap(&self) -> bool {
-        self.stage.dispatcher.gaps() > self.gaps
+        self.context.dispatcher.gaps() > self.gaps
     }
 
     /// Messages of requests that the controller had no permission for.
     pub(crate) fn forbidden(&self) -> Vec<String> {
-        self.stage.dispatcher.forbidden(&self.namespace)
+        self.context.dispatcher.forbidden(&self.namespace)
     }
 
     /// The longest time since `since` in which a component of the cluster did not respond.
@@ -185,10 +186,10 @@ impl Scene {
             lead *= 2;
             if lead > LONGEST_LEAD {
                 let why = "the initial objects could not be created in time".to_owned();
-                return Err(self.stage.broken(why));
+                return Err(self.context.broken(why));
             }
             self.clock = ScenarioClock::after(lead);
-            self.stage.metrics.begin_at(&self.namespace, self.clock.epoch());
+            self.context.metrics.begin_at(&self.namespace, self.clock.epoch());
             self.requests.set_clock(self.clock);
             self.pods.set_clock(self.clock);
             self.pods.wait_until_converged(&mut self.requests).await?;
@@ -204,8 +205,8 @@ impl Scene {
     /// If it does not match in time.
     pub(crate) async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
         // Metrics change first, because other changes take time.
-        for change in changes.iter().filter(|change| !change.is_of_workload()) {
-            self.stage.metrics.apply(&self.namespace, change);
+        for change in changes.iter().filter(|change| !change.changes_workload()) {
+            self.context.metrics.apply(&self.namespace, change);
         }
         self.pods.apply(changes, &mut self.requests).await
     }
@@ -223,7 +224,7 @@ impl Scene {
         let at = self.now();
         let Some(name) = act.hpa_name().map(Arc::<str>::from) else { return Ok(None) };
         let hpas: Api<HorizontalPodAutoscaler> =
-            Api::namespaced(self.stage.client.clone(), &self.namespace);
+            Api::namespaced(self.context.client.clone(), &self.namespace);
         let done: Result<Option<Value>, Error> = match act {
             Change::CreateHpa(manifest) => self.create_hpa(manifest).await.map(Some),
             Change::PatchHpa { patch, .. } => {
@@ -231,7 +232,7 @@ impl Scene {
                 let gvk = GroupVersionKind::gvk("autoscaling", "v2", "HorizontalPodAutoscaler");
                 let resource = ApiResource::from_gvk(&gvk);
                 let api: Api<DynamicObject> =
-                    Api::namespaced_with(self.stage.client.clone(), &self.namespace, &resource);
+                    Api::namespaced_with(self.context.client.clone(), &self.namespace, &resource);
                 let patched = api.patch(&name, &PatchParams::default(), &patch).await;
                 patched.map(|object| Some(serde_json::to_value(object).unwrap_or_default()))
             }
@@ -242,7 +243,7 @@ impl Scene {
             Ok(None) => ApiOutcome::Deleted { name },
             Ok(Some(object)) => {
                 let spec: Result<HpaSpec, _> = serde_json::from_value(object["spec"].clone());
-                let spec = spec.map_err(|error| self.stage.broken(error.to_string()))?;
+                let spec = spec.map_err(|error| self.context.broken(error.to_string()))?;
                 let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
                 ApiOutcome::Stored { name, generation, spec: Arc::new(spec) }
             }
@@ -264,7 +265,7 @@ impl Scene {
             let gvk = GroupVersionKind::gvk("autoscaling", version, "HorizontalPodAutoscaler");
             let resource = ApiResource::from_gvk(&gvk);
             Api::<DynamicObject>::namespaced_with(
-                self.stage.client.clone(),
+                self.context.client.clone(),
                 &self.namespace,
                 &resource,
             )
@@ -276,7 +277,7 @@ impl Scene {
         let body = serde_json::to_vec(&manifest).map_err(Error::SerdeError)?;
         let request = axum::http::Request::post(path).header("Content-Type", "application/json");
         let request = request.body(body).map_err(Error::HttpError)?;
-        let created: Value = self.stage.client.request(request).await?;
+        let created: Value = self.context.client.request(request).await?;
         if version == "v2" {
             return Ok(created);
         }
@@ -293,23 +294,23 @@ impl Scene {
     /// Closes the scenario: deletes its namespace; or, if the cluster is about to be removed, only
     /// objects that would keep controllers busy.
     pub(crate) async fn close(mut self) {
-        self.stage.metrics.close(&self.namespace);
-        self.stage.dispatcher.close(&self.namespace);
-        if self.stage.is_disposable {
-            let client = self.stage.client.clone();
+        self.context.metrics.close(&self.namespace);
+        self.context.dispatcher.close(&self.namespace);
+        if self.context.is_disposable {
+            let client = self.context.client.clone();
             let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client, &self.namespace);
             for name in &self.hpas {
                 let _ = timeout(CLOSE_TIMEOUT, hpas.delete(name, &at_once())).await;
             }
             if self.pods.wants_many() {
-                let namespaces: Api<Namespace> = Api::all(self.stage.client.clone());
+                let namespaces: Api<Namespace> = Api::all(self.context.client.clone());
                 let params = at_once();
                 let gone = namespaces.delete(&self.namespace, &params);
                 let _ = timeout(CLOSE_TIMEOUT, gone).await;
             }
             return;
         }
-        let client = &self.stage.client;
+        let client = &self.context.client;
         // Its controller would go on reconciling it, and record failures in the namespace.
         let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client.clone(), &self.namespace);
         for name in &self.hpas {
@@ -319,6 +320,6 @@ impl Scene {
         // Leftovers are removed at the end of the run.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;
         self.pods.release().await;
-        self.stage.seen.forget(&self.namespace);
+        self.context.seen.forget(&self.namespace);
     }
 }

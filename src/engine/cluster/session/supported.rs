@@ -10,7 +10,7 @@ use crate::scenario::resolved::{Action, ScaleDownOrder};
 const MOST_PODS: i32 = 200;
 
 /// The reason why real clusters do not support a scenario, if any.
-pub(crate) fn unfit(scenario: &Scenario) -> Option<String> {
+pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
     let is_custom = PodOwner::of(workload) == PodOwner::Harness;
     if scenario.has_several_hpas() {

@@ -18,7 +18,7 @@ use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::observe::action::ObservedAction;
-use crate::engine::cluster::session::context::Stage;
+use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::settings::UPSTREAM_USER;
 use crate::engine::cluster::timeouts::{
     CUSTOM_WARM_UP_TIMEOUT, LONGEST_SYNC_PERIOD, OTHER_CONTROLLER_AFTER, POLL_INTERVAL,
@@ -37,9 +37,12 @@ const RECONCILES: usize = 3;
 ///
 /// # Errors
 /// If the API server rejects a request.
-pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result<(), String> {
-    let mut did = begin(stage, &GROUPS.map(|(group, _)| group)).await?;
-    let own = stage.said.is_some();
+pub(crate) async fn warm_up(
+    context: &ClusterContext,
+    is_gone: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let mut did = begin(context, &GROUPS.map(|(group, _)| group)).await?;
+    let own = context.said.is_some();
     let limit = Instant::now() + if own { CUSTOM_WARM_UP_TIMEOUT } else { WARM_UP_TIMEOUT };
     let mut asked: Vec<ControllerAction> = Vec::new();
     let enough = |asked: &[ControllerAction]| match own {
@@ -55,7 +58,7 @@ pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result
         match timeout_at(Instant::now() + POLL_INTERVAL, did.recv()).await {
             Ok(Some(did)) => {
                 if is_upstream(&did.user) {
-                    stage.metrics.set_controller(&did.user);
+                    context.metrics.set_controller(&did.user);
                 }
                 asked.push(did.action);
             }
@@ -63,15 +66,15 @@ pub(crate) async fn warm_up(stage: &Stage, is_gone: &dyn Fn() -> bool) -> Result
             Err(_) => {}
         }
     }
-    end(stage).await
+    end(context).await
 }
 
 /// Measures the controller's sync period, with an HPA that has metrics of these groups.
 ///
 /// # Errors
 /// If the API server rejects a request, or if no controller queries the metrics.
-pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, String> {
-    let mut did = begin(stage, groups).await?;
+pub(crate) async fn measure(context: &ClusterContext, groups: &[&str]) -> Result<Span, String> {
+    let mut did = begin(context, groups).await?;
     let begin = Instant::now();
     let mut users: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     let controller = loop {
@@ -92,7 +95,7 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
             break None;
         }
     };
-    end(stage).await?;
+    end(context).await?;
     let Some(controller) = controller else {
         let most = users.values().map(|asked| reconciles(asked).len()).max();
         return Err(format!(
@@ -103,7 +106,7 @@ pub(crate) async fn measure(stage: &Stage, groups: &[&str]) -> Result<Span, Stri
             begin.elapsed().as_secs()
         ));
     };
-    stage.metrics.set_controller(&controller);
+    context.metrics.set_controller(&controller);
     let began = reconciles(users.get(&controller).map_or(&[], Vec::as_slice));
     let periods = began.windows(2).filter_map(|it| match it {
         [one, next] => i64::try_from(next.duration_since(*one).as_nanos()).ok(),
@@ -143,7 +146,7 @@ fn nominal(measured: Span) -> Result<Span, String> {
     match period > Span::ZERO && measured.0 - period.0 <= late {
         true => Ok(period),
         false => Err(format!(
-            "the measured sync period of the cluster is {measured}, which is not a usual value: \
+            "the measured sync period of the cluster is {measured}, which is not a default_image value: \
              the times of reconciles can't be derived from it"
         )),
     }
@@ -151,17 +154,17 @@ fn nominal(measured: Span) -> Result<Span, String> {
 
 /// Creates the HPA, and returns the receiver of its queries.
 async fn begin(
-    stage: &Stage,
+    context: &ClusterContext,
     groups: &[&str],
 ) -> Result<UnboundedReceiver<ObservedAction>, String> {
     let (to, did) = unbounded_channel();
-    stage.metrics.open(NAMESPACE, &NAMESPACE.into(), Timestamp::now(), to);
+    context.metrics.open(NAMESPACE, &NAMESPACE.into(), Timestamp::now(), to);
     let post = PostParams::default();
     let refused = |error: kube::Error| error.to_string();
-    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+    let namespaces: Api<Namespace> = Api::all(context.client.clone());
     let namespace = namespaces::namespace(NAMESPACE)?;
     namespaces.create(&post, &namespace).await.map_err(refused)?;
-    let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    let deployments: Api<Deployment> = Api::namespaced(context.client.clone(), NAMESPACE);
     let labels = json!({ "app": "warm-up" });
     let deployment = object(json!({
         "metadata": { "name": "warm-up" },
@@ -178,7 +181,7 @@ async fn begin(
         },
     }))?;
     deployments.create(&post, &deployment).await.map_err(refused)?;
-    let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(context.client.clone(), NAMESPACE);
     let average = json!({ "type": "AverageValue", "averageValue": "1" });
     let metric = |group: &&str| match *group {
         "metrics.k8s.io" => {
@@ -205,9 +208,9 @@ async fn begin(
     Ok(did)
 }
 
-async fn end(stage: &Stage) -> Result<(), String> {
-    stage.metrics.close(NAMESPACE);
-    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+async fn end(context: &ClusterContext) -> Result<(), String> {
+    context.metrics.close(NAMESPACE);
+    let namespaces: Api<Namespace> = Api::all(context.client.clone());
     let deleted = namespaces.delete(NAMESPACE, &at_once()).await;
     deleted.map(|_| ()).map_err(|error| error.to_string())
 }

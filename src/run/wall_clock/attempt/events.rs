@@ -3,7 +3,7 @@
 use super::WallClockRun;
 use crate::compare::{self, Scope};
 use crate::engine::EngineError;
-use crate::engine::cluster::Scene;
+use crate::engine::cluster::ScenarioSession;
 use crate::model::observation::Event;
 use crate::model::time::Time;
 use crate::run::findings::Findings;
@@ -16,18 +16,18 @@ impl WallClockRun<'_> {
     /// Compares the events of all reconciles with those that were written, in order.
     pub(super) async fn compare_events(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let many = self.events.iter().map(|(_, events)| events.len()).sum();
-        let limit = scene.now() + self.observability.events;
-        let actions = scene.requests().events(many, limit).await.to_vec();
+        let limit = session.now() + self.observability.events;
+        let actions = session.requests().events(many, limit).await.to_vec();
         let mut seen = match actions.as_slice() {
             [] => Vec::new(),
-            actions => self.observation(scene, Time::ZERO, actions)?.events().cloned().collect(),
+            actions => self.observation(session, Time::ZERO, actions)?.events().cloned().collect(),
         };
-        self.may_have_come(scene.now(), seen.len());
-        let pods: Vec<String> = scene.names().map(|(_, world)| world.to_owned()).collect();
+        self.may_have_come(session.now(), seen.len());
+        let pods: Vec<String> = session.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);
         for (number, (index, model)) in self.events.iter().enumerate() {
             let own = if number == last { seen.len() } else { model.len().min(seen.len()) };

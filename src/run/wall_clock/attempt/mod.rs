@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use self::reading::Seen;
+use self::reading::FoundReconcile;
 use crate::compare::Scope;
-use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, Scene};
+use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, ScenarioSession};
 use crate::engine::{EngineError, Step};
 use crate::model::observation::{Event, Observation};
 use crate::model::rules::{Release, Rules};
@@ -89,30 +89,30 @@ pub(in crate::run::wall_clock) async fn attempt<'k>(
     cluster.check()?;
     let mut run =
         WallClockRun::new(scenario, Rules::of(release), cluster.observability(), compared);
-    let mut scene = match cluster.open(scenario, stop).await {
-        Ok(Some(scene)) => scene,
+    let mut session = match cluster.open(scenario, stop).await {
+        Ok(Some(session)) => session,
         Ok(None) => return Err(cluster.interrupted()),
         Err(error) => return Err(cluster.check().err().unwrap_or(error)),
     };
     let done = tokio::select! {
-        done = run.run_and_compare_events(&mut scene, &mut findings) => Some(done),
+        done = run.run_and_compare_events(&mut session, &mut findings) => Some(done),
         // Its objects are still removed.
         () = stop.cancelled() => None,
     };
     let done = done.unwrap_or_else(|| Err(cluster.interrupted()));
     let checked = run.custom.is_none() && findings.divergence.is_none();
     let expected = if checked { free_run(scenario, release).trace.ticks.len() } else { 0 };
-    let mut notes = run.notes(&scene, &findings);
+    let mut notes = run.notes(&session, &findings);
     notes.extend(window::missing_note(run.events.len(), expected));
-    let no_verdict = run.no_verdict(&mut scene, &findings, expected, history);
+    let no_verdict = run.no_verdict(&mut session, &findings, expected, history);
     let no_verdict = no_verdict.filter(|_| done.is_ok());
     run.checker.uncertainties.close();
     let remaining = run.checker.uncertainties.remaining(history);
     let reason = no_verdict.as_ref().or(remaining.as_ref());
     reason.filter(|_| done.is_ok()).into_iter().for_each(|why| history.add(why));
     let [no_verdict, uncertainty] =
-        [no_verdict, remaining].map(|it| it.map(|why| without_verdict(&scene, &why)));
-    scene.close().await;
+        [no_verdict, remaining].map(|it| it.map(|why| without_verdict(&session, &why)));
+    session.close().await;
     // The last output of a cluster that has died says more than a missing answer.
     cluster.check()?;
     done?;
@@ -150,41 +150,41 @@ impl<'a> WallClockRun<'a> {
 
     async fn run_and_compare_events(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
-        self.run(scene, findings).await?;
+        self.run(session, findings).await?;
         if self.custom.is_some() {
             return Ok(());
         }
         if findings.divergence.is_none() {
             self.checker.uncertainties.whole_scenario();
         }
-        self.compare_events(scene, findings).await
+        self.compare_events(session, findings).await
     }
 
     async fn run(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let start = self.world.advance(Time::ZERO);
         let mut events: VecDeque<Change> = self.world.api_events(Time::ZERO).into();
-        scene.begin(&start).await?;
+        session.begin(&start).await?;
         self.checker.apply(&start, Time::ZERO);
         let mut happened = Time::ZERO;
         let end = self.scenario.until;
         while findings.divergence.is_none() {
             let due = self.checker.next_reconcile();
             // An action takes effect completely before the next one.
-            if let Some(due) = due.filter(|due| *due <= scene.now()) {
-                self.change(scene, due).await?;
-                self.tick(scene, findings, due).await?;
+            if let Some(due) = due.filter(|due| *due <= session.now()) {
+                self.change(session, due).await?;
+                self.tick(session, findings, due).await?;
                 continue;
             }
             if let Some(event) = events.pop_front() {
-                self.change(scene, scene.now()).await?;
-                self.edit(scene, findings, &event).await?;
+                self.change(session, session.now()).await?;
+                self.edit(session, findings, &event).await?;
                 continue;
             }
             let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
@@ -193,14 +193,14 @@ impl<'a> WallClockRun<'a> {
             let before = |due: Time, event: Time| due - self.late <= event + slack;
             match (next_event, due) {
                 (Some(event), due) if due.is_none_or(|due| !before(due, event)) => {
-                    self.change(scene, event + self.late).await?;
-                    scene.wait_until(event + self.late).await;
+                    self.change(session, event + self.late).await?;
+                    session.wait_until(event + self.late).await;
                     events = self.world.api_events(event).into();
                     happened = event;
                 }
                 (_, Some(due)) if before(due, end) => {
-                    self.change(scene, due).await?;
-                    self.tick(scene, findings, due).await?;
+                    self.change(session, due).await?;
+                    self.tick(session, findings, due).await?;
                 }
                 _ => break,
             }
@@ -209,27 +209,27 @@ impl<'a> WallClockRun<'a> {
     }
 
     /// Makes the cluster what the world is at a time to come.
-    async fn change(&mut self, scene: &mut Scene, at: Time) -> Result<(), EngineError> {
+    async fn change(&mut self, session: &mut ScenarioSession, at: Time) -> Result<(), EngineError> {
         self.advanced = self.advanced.max(at - self.late);
         let changes = self.world.advance(self.advanced);
-        if scene.is_settled_by_now() {
+        if session.is_settled_by_now() {
             self.checker.settled();
         }
-        self.checker.change(&changes, scene.now(), at);
-        scene.apply(&changes).await
+        self.checker.change(&changes, session.now(), at);
+        session.apply(&changes).await
     }
 
     /// Sends a user's request for the HPA, and compares the API server's answers.
     async fn edit(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
         event: &Change,
     ) -> Result<(), EngineError> {
-        let begin = scene.now();
-        let seen = scene.act(event).await?;
+        let begin = session.now();
+        let seen = session.act(event).await?;
         // The controller observes it when it is done.
-        let at = scene.now();
+        let at = session.now();
         let mut model = self.checker.edit(event, begin, at);
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
             model.at = seen.at;
@@ -244,11 +244,11 @@ impl<'a> WallClockRun<'a> {
     /// Waits for the reconcile that is due, and compares it.
     async fn tick(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
         due: Time,
     ) -> Result<(), EngineError> {
-        self.checker.uncertainties.next(scene.now());
+        self.checker.uncertainties.next(session.now());
         let last = self.last.take();
         let scope = self.observability.scope;
         let slack = self.checker.window.slack;
@@ -256,21 +256,21 @@ impl<'a> WallClockRun<'a> {
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // Its requests cannot be observed: only that no others are made.
         let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
-        if !(visible || hidden && scene.requests().has_request_by(due + slack).await) {
+        if !(visible || hidden && session.requests().has_request_by(due + slack).await) {
             let decision = self.checker.unobservable(due);
             self.events
                 .extend(decision.map(|it| (None, it.observation.events().cloned().collect())));
             return Ok(());
         }
         let Some(mut tick) =
-            scene.requests().next_reconcile(self.checker.window.deadline(due)).await
+            session.requests().next_reconcile(self.checker.window.deadline(due)).await
         else {
-            let idle = scene.idle(self.scenario.flags.sync_period);
+            let idle = session.idle(self.scenario.flags.sync_period);
             if let Some(idle) = idle.filter(|_| findings.trace.ticks.is_empty()) {
                 return Err(idle);
             }
             let missing = self.checker.missing(due);
-            self.compare(scene, findings, None, missing, due);
+            self.compare(session, findings, None, missing, due);
             return Ok(());
         };
         let mut possible = BTreeSet::new();
@@ -280,7 +280,7 @@ impl<'a> WallClockRun<'a> {
         }
         // A custom controller's reconcile ends with its silence.
         let timeout = tick.began + REQUEST_TIMEOUT;
-        scene.requests().complete(&mut tick, &possible, timeout).await;
+        session.requests().complete(&mut tick, &possible, timeout).await;
         if self.custom.is_some() {
             if findings.trace.ticks.is_empty() {
                 self.late = (tick.began - due).max(Span::ZERO);
@@ -290,44 +290,44 @@ impl<'a> WallClockRun<'a> {
                 tick.forget_retries();
             }
             let reads = next.is_some_and(|it| it.reads().next().is_some());
-            if let Some(why) = scene.requests().is_rest(&tick, reads) {
-                return self.resume(scene, findings, last, tick, why);
+            if let Some(why) = session.requests().is_rest(&tick, reads) {
+                return self.resume(session, findings, last, tick, why);
             }
-            if let Some(why) = scene.is_torn(&tick) {
-                return Err(without_verdict(scene, &Uncertainty::NotComparable(why)));
+            if let Some(why) = session.is_torn(&tick) {
+                return Err(without_verdict(session, &Uncertainty::NotComparable(why)));
             }
         }
-        let seen = self.read(scene, &tick, due)?;
+        let seen = self.read(session, &tick, due)?;
         let outcome = self.checker.observe(&seen.reconcile);
-        let outcome = outcome.map_err(|why| without_verdict(scene, &why))?;
+        let outcome = outcome.map_err(|why| without_verdict(session, &why))?;
         self.last = Some((tick, due));
-        self.compare(scene, findings, Some(seen), outcome, due);
+        self.compare(session, findings, Some(seen), outcome, due);
         Ok(())
     }
 
     /// Compares the last reconcile once more, with the rest of its requests: it was only delayed.
     fn resume(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
         last: Option<(ObservedReconcile, Time)>,
         rest: ObservedReconcile,
         why: String,
     ) -> Result<(), EngineError> {
         let reopened =
-            self.checker.reopen(rest.began, |since| scene.requests().stalled_since(since));
+            self.checker.reopen(rest.began, |since| session.requests().stalled_since(since));
         let Some((mut tick, due)) = last.filter(|_| reopened) else {
-            return Err(without_verdict(scene, &Uncertainty::NotComparable(why)));
+            return Err(without_verdict(session, &Uncertainty::NotComparable(why)));
         };
         self.checker.uncertainties.set(Uncertainty::Resumed(why));
         tick.ended = rest.ended;
         tick.actions.extend(rest.actions);
         findings.take_back();
         self.events.pop();
-        let seen = self.read(scene, &tick, due)?;
+        let seen = self.read(session, &tick, due)?;
         let outcome = self.checker.observe_all(&seen.reconcile);
-        let outcome = outcome.map_err(|why| without_verdict(scene, &why))?;
-        self.compare(scene, findings, Some(seen), outcome, due);
+        let outcome = outcome.map_err(|why| without_verdict(session, &why))?;
+        self.compare(session, findings, Some(seen), outcome, due);
         Ok(())
     }
 
@@ -335,9 +335,9 @@ impl<'a> WallClockRun<'a> {
     /// the world.
     fn compare(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
-        seen: Option<Seen>,
+        seen: Option<FoundReconcile>,
         outcome: Outcome,
         due: Time,
     ) {
@@ -348,7 +348,7 @@ impl<'a> WallClockRun<'a> {
                 if let (Some((target, replicas)), Some(seen)) = (scaled, &seen) {
                     self.advanced = self.advanced.max(seen.reconcile.seen.at - self.late);
                     self.world.scaled(self.advanced, target, replicas);
-                    scene.scaled(replicas);
+                    session.scaled(replicas);
                 }
                 (Some(*decision), seen)
             }
@@ -356,7 +356,9 @@ impl<'a> WallClockRun<'a> {
             Outcome::Missing(decision) => (decision.map(|decision| *decision), None),
         };
         let (ticks, unread, scope) = match seen {
-            Some(Seen { reconcile, unread }) => (vec![reconcile.seen], unread, reconcile.scope),
+            Some(FoundReconcile { reconcile, unread }) => {
+                (vec![reconcile.seen], unread, reconcile.scope)
+            }
             None => (Vec::new(), None, self.observability.scope),
         };
         let now = ticks.first().map_or(due, |tick| tick.at);
@@ -368,27 +370,27 @@ impl<'a> WallClockRun<'a> {
     /// Why there is no verdict, if there is none: a divergence may be the cluster's.
     fn no_verdict(
         &self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         findings: &Findings<'_>,
         expected: usize,
         history: &History,
     ) -> Option<Uncertainty> {
         let Checker { uncertainties, window, .. } = &self.checker;
-        let stall = scene.stall(uncertainties.since_previous());
+        let stall = session.stall(uncertainties.since_previous());
         let reason = || uncertainties.reason(window.slack, stall, history);
         let seen = self.events.len();
         let few = || window::missing_note(seen, expected).map(Uncertainty::TooFewReconciles);
         let few = || few().filter(|_| window::are_too_few(seen, expected));
         let of_divergence = findings.divergence.as_ref().and_then(|_| reason());
-        let gap = scene.has_gap().then_some(Uncertainty::WatchInterrupted);
+        let gap = session.has_gap().then_some(Uncertainty::WatchInterrupted);
         of_divergence.or(gap).or_else(few)
     }
 
     /// Notes on a custom controller.
-    fn notes(&self, scene: &Scene, findings: &Findings<'_>) -> Vec<String> {
+    fn notes(&self, session: &ScenarioSession, findings: &Findings<'_>) -> Vec<String> {
         let direct = self.direct.then(|| PAST_THE_SCALE.to_owned());
         let refused = match (self.custom, &findings.divergence) {
-            (Some(_), Some(_)) => scene.forbidden(),
+            (Some(_), Some(_)) => session.forbidden(),
             _ => Vec::new(),
         };
         let refused = refused.into_iter().map(|why| format!("a request was forbidden: {why}"));
@@ -396,8 +398,8 @@ impl<'a> WallClockRun<'a> {
     }
 }
 
-fn without_verdict(scene: &Scene, why: &Uncertainty) -> EngineError {
-    scene.broken(why.to_string())
+fn without_verdict(session: &ScenarioSession, why: &Uncertainty) -> EngineError {
+    session.broken(why.to_string())
 }
 
 /// The number of requests of a reconcile that can be observed.

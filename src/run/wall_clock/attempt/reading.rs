@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::WallClockRun;
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::EngineError;
-use crate::engine::cluster::{ObservedAction, ObservedReconcile, Scene};
+use crate::engine::cluster::{ObservedAction, ObservedReconcile, ScenarioSession};
 use crate::model::api::Text;
 use crate::model::observation::{Answer, ControllerAction, Observation, ScaleWrite, StatusWrite};
 use crate::model::time::{Time, rfc3339};
@@ -14,7 +14,7 @@ use crate::run::wall_clock::event_recorder::separate;
 use crate::run::wall_clock::hypotheses::Reconcile;
 
 /// A reconcile that was observed, and a status that cannot be compared.
-pub(super) struct Seen {
+pub(super) struct FoundReconcile {
     pub(super) reconcile: Reconcile,
     pub(super) unread: Option<FieldDifference>,
 }
@@ -26,40 +26,40 @@ impl WallClockRun<'_> {
     /// If they are no reconcile of the scenario's HPA.
     pub(super) fn read(
         &mut self,
-        scene: &mut Scene,
+        session: &mut ScenarioSession,
         tick: &ObservedReconcile,
         due: Time,
-    ) -> Result<Seen, EngineError> {
+    ) -> Result<FoundReconcile, EngineError> {
         let ObservedReconcile { began, ended, ref actions } = *tick;
         let (seen, scope, unread) = match self.custom {
-            None => (self.observation(scene, began, actions)?, self.observability.scope, None),
-            Some(scope) => self.of_custom(scene, tick, scope)?,
+            None => (self.observation(session, began, actions)?, self.observability.scope, None),
+            Some(scope) => self.of_custom(session, tick, scope)?,
         };
-        let stall = scene.requests().stalled_since(self.checker.uncertainties.since_current());
+        let stall = session.requests().stalled_since(self.checker.uncertainties.since_current());
         // A longer one is a reason for no verdict whatever the reconcile did.
         let stall = stall.min(self.checker.window.slack);
-        let pods = scene.names().map(|(_, world)| world.to_owned()).collect();
-        let settled = scene.settled();
+        let pods = session.names().map(|(_, world)| world.to_owned()).collect();
+        let settled = session.settled();
         let reconcile = Reconcile { due, began, ended, seen, scope, pods, stall, settled };
-        Ok(Seen { reconcile, unread })
+        Ok(FoundReconcile { reconcile, unread })
     }
 
     /// A custom controller's reconcile, and what of it is compared.
     fn of_custom(
         &mut self,
-        scene: &Scene,
+        session: &ScenarioSession,
         tick: &ObservedReconcile,
         scope: Scope,
     ) -> Result<(Observation, Scope, Option<FieldDifference>), EngineError> {
-        let (target, replicas) = scene.target();
+        let (target, replicas) = session.target();
         let mut actions = effective(&tick.actions, target, replicas);
         self.direct |= actions.iter().any(|it| it.direct);
         let unreadable = actions.iter().find_map(|it| it.unreadable.clone());
         let Some(why) = unreadable else {
-            return Ok((self.observation(scene, tick.began, &actions)?, scope, None));
+            return Ok((self.observation(session, tick.began, &actions)?, scope, None));
         };
         actions.retain(|it| it.unreadable.is_none());
-        let seen = self.observation(scene, tick.began, &actions)?;
+        let seen = self.observation(session, tick.began, &actions)?;
         let unread = scope.status.then(|| unread(why));
         Ok((seen, Scope { status: false, ..scope }, unread))
     }
@@ -70,13 +70,13 @@ impl WallClockRun<'_> {
     /// If a status has no form in the model, or the requests are those of several reconciles.
     pub(super) fn observation(
         &self,
-        scene: &Scene,
+        session: &ScenarioSession,
         began: Time,
         actions: &[ObservedAction],
     ) -> Result<Observation, EngineError> {
         let broken = |why: &str| {
             let why = format!("the requests of the controller at {began} cannot be read: {why}");
-            scene.broken(why)
+            session.broken(why)
         };
         if let Some(why) = actions.iter().find_map(|it| it.unreadable.as_ref()) {
             return Err(broken(why));
@@ -84,9 +84,9 @@ impl WallClockRun<'_> {
         if self.custom.is_none() && actions.windows(2).any(begins_again) {
             return Err(broken("they seem to be several reconciles"));
         }
-        let epoch = rfc3339::time(scene.epoch());
+        let epoch = rfc3339::time(session.epoch());
         let epoch = epoch.ok_or_else(|| broken("the epoch is out of range"))?;
-        let names = Names(scene.names().collect());
+        let names = Names(session.names().collect());
         let actions = actions.iter().map(|it| {
             let mut action = it.action.clone();
             names.rename(&mut action);
