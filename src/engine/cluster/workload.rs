@@ -6,7 +6,7 @@ use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use crate::model::selector::match_labels;
-use crate::scenario::resolved::Workload;
+use crate::scenario::resolved::{BUILT_IN, Workload};
 
 /// The component that creates and deletes the pods of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,20 +17,13 @@ pub(crate) enum PodOwner {
     Harness,
 }
 
-/// The kinds with a controller that creates pods.
-const KINDS: [(&str, &str); 4] = [
-    ("apps", "Deployment"),
-    ("apps", "ReplicaSet"),
-    ("apps", "StatefulSet"),
-    ("", "ReplicationController"),
-];
-
 impl PodOwner {
     /// The owner of the pods of a workload.
     pub(crate) fn of(workload: &Workload) -> PodOwner {
-        let own = (workload.group.as_str(), workload.kind.as_str());
-        let known = KINDS.into_iter().find(|kind| *kind == own);
-        known.map_or(PodOwner::Harness, |(_, kind)| PodOwner::Controller(kind))
+        let Workload { group, kind, .. } = workload;
+        // Every built-in kind has a controller that creates pods.
+        let built_in = BUILT_IN.iter().find(|known| known.group == group && known.kind == kind);
+        built_in.map_or(PodOwner::Harness, |known| PodOwner::Controller(known.kind))
     }
 
     /// Whether new pods reuse the names of deleted pods.

@@ -35,7 +35,7 @@ use crate::engine::cluster::metrics_api::register::{
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::provision::guard::Guard;
-use crate::engine::cluster::session::live_pods::RealPods;
+use crate::engine::cluster::session::live_pods::LivePods;
 use crate::engine::options::{HostPort, command_line};
 use crate::scenario::Scenario;
 use crate::world::Mirror;
@@ -193,7 +193,7 @@ async fn serving(
     let mut watching = JoinSet::new();
     let mut all = Vec::new();
     for part in &wanted.parts {
-        let pods = Arc::new(RealPods::new(&part.namespace, &part.scenario.workload));
+        let pods = Arc::new(LivePods::new(&part.namespace, &part.scenario.workload));
         let (ready, is_ready) = watch::channel(false);
         let (own, client) = (pods.clone(), cluster.client.clone());
         let (metrics, notes) = (metrics.clone(), notes.clone());

@@ -5,14 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Draft, hpa, workload};
 use crate::fuzz::area::Area;
-use crate::scenario::resolved::{Autoscaler, OtherTarget};
-
-/// The kinds of the other targets, with version and resource.
-const KINDS: [(&str, &str, &str, &str); 3] = [
-    ("Deployment", "apps", "v1", "deployments"),
-    ("StatefulSet", "apps", "v1", "statefulsets"),
-    ("ReplicationController", "", "v1", "replicationcontrollers"),
-];
+use crate::scenario::resolved::{Autoscaler, BUILT_IN, OtherTarget, ScalableKind};
 
 /// Names before and after the first HPA's, since the order of names matters.
 const NAMES: [&str; 7] = ["a", "api", "m", "web-2", "wea", "z", "zz"];
@@ -74,7 +67,9 @@ pub(super) fn target_name(number: u64) -> String {
 
 fn target(draft: &mut Draft, number: u64) -> OtherTarget {
     let name = target_name(number);
-    let (kind, group, version, resource) = draft.dice.pick(&KINDS);
+    let [deployment, _, stateful_set, replication_controller] = BUILT_IN;
+    let kinds = [deployment, stateful_set, replication_controller];
+    let ScalableKind { group, version, kind, resource } = draft.dice.pick(&kinds);
     let own = format!("app={name}");
     let both = format!("app in ({},{name})", workload::NAME);
     let selector = draft.dice.weighted(&[

@@ -8,24 +8,25 @@ use super::{Draft, edge, numbers};
 use crate::fuzz::area::Area;
 use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::time::Span;
-use crate::scenario::resolved::{ScaleDownOrder, Startup, Workload};
+use crate::scenario::resolved::{BUILT_IN, ScalableKind, ScaleDownOrder, Startup, Workload};
 
-/// Kinds of targets: kind, group, version, resource.
-const KINDS: [(&str, &str, &str, &str); 5] = [
-    ("Deployment", "apps", "v1", "deployments"),
-    ("ReplicaSet", "apps", "v1", "replicasets"),
-    ("StatefulSet", "apps", "v1", "statefulsets"),
-    ("ReplicationController", "", "v1", "replicationcontrollers"),
-    ("Proxy", "example.com", "v1", "proxies"),
-];
+/// A custom resource with a scale.
+const CUSTOM_KIND: ScalableKind<'static> =
+    ScalableKind { group: "example.com", version: "v1", kind: "Proxy", resource: "proxies" };
 
 /// The target's name.
 pub(super) const NAME: &str = "web";
 
 pub(super) fn workload(draft: &mut Draft) -> Workload {
     sizes(draft);
-    let weights = [(20, KINDS[0]), (1, KINDS[1]), (3, KINDS[2]), (1, KINDS[3]), (3, KINDS[4])];
-    let (kind, group, version, resource) = draft.dice.weighted(&weights);
+    let [deployment, replica_set, stateful_set, replication_controller] = BUILT_IN;
+    let ScalableKind { group, version, kind, resource } = draft.dice.weighted(&[
+        (20, deployment),
+        (1, replica_set),
+        (3, stateful_set),
+        (1, replication_controller),
+        (3, CUSTOM_KIND),
+    ]);
     draft.kind = match group {
         "" => (kind, "v1"),
         "apps" => (kind, "apps/v1"),

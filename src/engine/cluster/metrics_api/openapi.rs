@@ -13,7 +13,7 @@ use crate::engine::cluster::metrics_api::groups::{
 const TITLE: &str = "kube-lockstep metrics";
 
 /// The kinds, one for each version of a group.
-const KINDS: &str = include_str!("openapi.json");
+const KINDS_JSON: &str = include_str!("openapi.json");
 
 /// The kind of the objects of a version. Lists of it are served.
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ const V3: Dialect = Dialect {
 
 impl Kind {
     fn of(version: GroupVersion) -> Option<Kind> {
-        let kinds: Vec<Kind> = serde_json::from_str(KINDS).unwrap_or_default();
+        let kinds: Vec<Kind> = serde_json::from_str(KINDS_JSON).unwrap_or_default();
         kinds.into_iter().find(|it| it.group == version.group && it.version == version.version)
     }
 

@@ -24,7 +24,7 @@ use crate::world::RealPod;
 
 /// The pods of a workload in a namespace.
 #[derive(Debug)]
-pub(crate) struct RealPods {
+pub(crate) struct LivePods {
     namespace: String,
     /// The scenario's selector.
     selector: Arc<str>,
@@ -44,9 +44,9 @@ struct Selected {
     why: Option<String>,
 }
 
-impl RealPods {
-    /// The pods, which are not known until [`RealPods::watch`] runs.
-    pub(crate) fn new(namespace: &str, workload: &Workload) -> RealPods {
+impl LivePods {
+    /// The pods, which are not known until [`LivePods::watch`] runs.
+    pub(crate) fn new(namespace: &str, workload: &Workload) -> LivePods {
         let Workload { name, selector, .. } = workload;
         let resource = resource_of(workload);
         let seen = Selected {
@@ -56,7 +56,7 @@ impl RealPods {
             why: None,
         };
         let (namespace, name) = (namespace.to_owned(), name.clone());
-        RealPods { namespace, selector: selector.clone(), resource, name, seen: Mutex::new(seen) }
+        LivePods { namespace, selector: selector.clone(), resource, name, seen: Mutex::new(seen) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Selected> {

@@ -19,14 +19,14 @@ use crate::engine::cluster::observe::watch_retry::watch;
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct RealPod {
+pub(crate) struct CachedPod {
     /// It is being deleted.
     pub(crate) deleting: bool,
     /// It has failed or succeeded: no controller counts it.
     pub(crate) over: bool,
 }
 
-impl RealPod {
+impl CachedPod {
     /// Whether a ReplicaSet counts it.
     pub(crate) fn is_active(&self) -> bool {
         !self.deleting && !self.over
@@ -36,7 +36,7 @@ impl RealPod {
 /// What a namespace has.
 #[derive(Debug, Default)]
 struct Namespace {
-    pods: BTreeMap<String, RealPod>,
+    pods: BTreeMap<String, CachedPod>,
     /// `status.replicas` of targets, by kind and name.
     replicas: HashMap<(&'static str, String), i32>,
     changed: Arc<Notify>,
@@ -61,7 +61,7 @@ impl PodCache {
     }
 
     /// The pods of a namespace.
-    pub(crate) fn pods(&self, namespace: &str) -> BTreeMap<String, RealPod> {
+    pub(crate) fn pods(&self, namespace: &str) -> BTreeMap<String, CachedPod> {
         self.lock().get(namespace).map(|it| it.pods.clone()).unwrap_or_default()
     }
 
@@ -92,7 +92,7 @@ impl PodCache {
         let seen = self.clone();
         tasks.spawn(follow(pods, move |pod, exists| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-            let real = RealPod {
+            let real = CachedPod {
                 deleting: pod.metadata.deletion_timestamp.is_some(),
                 over: matches!(phase, Some("Failed" | "Succeeded")),
             };

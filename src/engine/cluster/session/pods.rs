@@ -22,7 +22,7 @@ use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::labels::{HOLD, PLAYED, WRITER};
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::ClusterContext;
-use crate::engine::cluster::session::pod_cache::RealPod;
+use crate::engine::cluster::session::pod_cache::CachedPod;
 use crate::engine::cluster::timeouts::{CACHE_LAG, CONVERGENCE_TIMEOUT, POLL_INTERVAL};
 use crate::engine::cluster::workload::{PodOwner, resource_of};
 use crate::model::api::with_group;
@@ -383,7 +383,7 @@ impl PodDriver {
     }
 
     /// The next actions for pods that do not belong to the target.
-    fn actions_for_others(&self, real: &BTreeMap<String, RealPod>) -> Vec<PodAction> {
+    fn actions_for_others(&self, real: &BTreeMap<String, CachedPod>) -> Vec<PodAction> {
         let mut todo = Vec::new();
         for wanted in self.others.values() {
             let name = wanted.name.to_string();
@@ -402,13 +402,13 @@ impl PodDriver {
     }
 
     /// The cluster's pods: those of the target, and the others.
-    fn real_pods(&self) -> (BTreeMap<String, RealPod>, BTreeMap<String, RealPod>) {
+    fn real_pods(&self) -> (BTreeMap<String, CachedPod>, BTreeMap<String, CachedPod>) {
         let all = self.context.seen.pods(&self.namespace);
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
     }
 
     /// Whether the workload's controller has created and deleted all pods that it has to.
-    fn is_controller_idle(&self, real: &BTreeMap<String, RealPod>) -> bool {
+    fn is_controller_idle(&self, real: &BTreeMap<String, CachedPod>) -> bool {
         let PodOwner::Controller(_) = self.pod_owner else { return true };
         let active = real.values().filter(|pod| pod.is_active()).count();
         let wanted = usize::try_from(self.replicas).unwrap_or_default();
@@ -435,7 +435,7 @@ impl PodDriver {
 
     /// Assigns a pod of the cluster to each of the world's pods, once the workload's controller is
     /// idle. Pods that were created at the same time are assigned in the order of their names.
-    fn assign(&mut self, real: &BTreeMap<String, RealPod>) {
+    fn assign(&mut self, real: &BTreeMap<String, CachedPod>) {
         let is_idle = self.is_controller_idle(real);
         let PodDriver { assigned, desired, others, written, was_assigned, .. } = self;
         assigned.retain(|_, name| real.contains_key(name));
@@ -448,7 +448,7 @@ impl PodDriver {
         if !is_idle {
             return;
         }
-        let lives = |name: &String| real.get(name).is_some_and(RealPod::is_active);
+        let lives = |name: &String| real.get(name).is_some_and(CachedPod::is_active);
         let taken: BTreeSet<String> = assigned.values().cloned().collect();
         let others = real.iter().filter(|(name, _)| !taken.contains(*name));
         let free = others.clone().filter(|(_, pod)| pod.is_active());
@@ -498,7 +498,7 @@ impl PodDriver {
     /// Whether the cluster matches the world.
     fn is_settled(&self) -> bool {
         let (real, others) = self.real_pods();
-        let is_as = |real: Option<&RealPod>, pod: &PodState| {
+        let is_as = |real: Option<&CachedPod>, pod: &PodState| {
             real.is_some_and(|real| {
                 let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
                 real.deleting == pod.deletion_timestamp.is_some() && real.over == over
