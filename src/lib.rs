@@ -47,9 +47,9 @@
 //! is generated from the one that `suites/tidy.rs` checks. Without default features, only the pure
 //! half is compiled, and the dependency tree contains neither tokio nor any other I/O.
 //!
-//! An engine in virtual time plays a scenario through [`engine::Session`], one step after another. A
-//! cluster (`engine::cluster`) follows the wall clock instead: `run::wall_clock` compares each
-//! reconcile with what the model permits at that time. [`run::run_all`] runs both kinds.
+//! Engines in virtual time play scenarios through [`engine::Session`], step by step. A cluster
+//! (`engine::cluster`) follows the wall clock instead: `run::wall_clock` compares each reconcile
+//! with the decisions that the model permits at that time. [`run::run_all`] runs both kinds.
 //!
 //! # Invariants
 //!

@@ -41,7 +41,7 @@ pub(super) struct ExistingClusterArgs {
 }
 
 impl ExistingClusterArgs {
-    /// Whether a cluster is named.
+    /// Returns true if a cluster is named.
     pub(super) fn is_named(&self) -> bool {
         self.of.context.is_some()
     }

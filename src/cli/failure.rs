@@ -13,7 +13,7 @@ pub(super) struct Failure {
     pub(super) code: u8,
     /// The problem.
     pub(super) what: String,
-    /// What to do.
+    /// The way to resolve it.
     pub(super) hint: Option<String>,
 }
 

@@ -97,7 +97,7 @@ pub trait Session {
         self.receive()
     }
 
-    /// Whether steps that are sent ahead are carried out while others are received.
+    /// Returns true if steps that are sent ahead are carried out while others are received.
     fn takes_steps_ahead(&self) -> bool {
         false
     }

@@ -142,7 +142,7 @@ impl EngineChoice {
         ENGINES.iter().find(|engine| engine.choice == self).unwrap_or(upstream)
     }
 
-    /// Whether it is a cluster, with a wall clock.
+    /// Returns true if it is a cluster, with a wall clock.
     #[must_use]
     pub fn is_wall_clock(self) -> bool {
         self.info().clock == Clock::Wall

@@ -36,7 +36,7 @@ fn outside(seconds: i64, replicas: i32) -> ExternalScale {
     ExternalScale { at: at(seconds), target: 0, replicas }
 }
 
-/// What is unmet of one expectation of a workload of 3.
+/// The message of one unmet expectation of a workload of 3 replicas.
 fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
     let expectation =
         Expectation { line: 7, releases: ReleaseRange::default(), hpa: None, when, what };

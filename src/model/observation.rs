@@ -285,19 +285,19 @@ mod answer {
 }
 
 impl ControllerAction {
-    /// Whether it is a query of the scale or of a metric.
+    /// Returns true if it is a query of the scale or of a metric.
     #[must_use]
     pub fn is_read(&self) -> bool {
         self.kind() == Kind::Read
     }
 
-    /// Whether it is a query of a metric.
+    /// Returns true if it is a query of a metric.
     #[must_use]
     pub fn is_metric_query(&self) -> bool {
         self.is_read() && !matches!(self, ControllerAction::GetScale { .. })
     }
 
-    /// Whether it is an attempt to write the scale or the status.
+    /// Returns true if it is an attempt to write the scale or the status.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.kind(), Kind::UpdateScale | Kind::UpdateStatus)
@@ -481,7 +481,7 @@ impl Observation {
         })
     }
 
-    /// Whether this reconcile wrote the scale of another object than its target.
+    /// Returns true if this reconcile wrote the scale of another object than its target.
     #[must_use]
     pub fn is_elsewhere(&self, write: &ScaleWrite) -> bool {
         self.target().is_some_and(|target| target != (&write.resource, &write.name))

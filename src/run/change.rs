@@ -104,7 +104,7 @@ enum Of {
 }
 
 impl Place {
-    /// Whether two traces differ there.
+    /// Returns true if two traces differ there.
     fn differs(&self, before: &Trace, after: &Trace) -> bool {
         let fields = match self.of {
             Of::Answer(index) => match (before.api.get(index), after.api.get(index)) {

@@ -31,7 +31,7 @@ pub(super) trait ReadyEngine {
     /// Its name in reports.
     fn name(&self) -> Arc<str>;
 
-    /// What a reader of the report should know about it.
+    /// A note about the engine for readers of the report.
     fn note(&self) -> Option<String>;
 
     /// Runs the scenarios of a part, as many at a time as the plan says, and records each outcome.

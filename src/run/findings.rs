@@ -7,7 +7,7 @@ use crate::expect::ExternalScale;
 use crate::model::time::Time;
 use crate::trace::{Stepped, Trace};
 
-/// What was found so far, tick by tick.
+/// The findings so far, tick by tick.
 pub(super) struct Findings<'k> {
     pub(super) trace: Trace,
     pub(super) why: Vec<String>,

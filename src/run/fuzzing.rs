@@ -22,7 +22,7 @@ use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 
-/// What is to be fuzzed, and for how long.
+/// The engine, areas and extent of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct FuzzPlan {
     /// Where all chance comes from.
@@ -35,7 +35,7 @@ pub struct FuzzPlan {
     pub release: Release,
     /// How many workers, at least 1.
     pub jobs: usize,
-    /// What scenarios may dwell on; empty: anything.
+    /// The areas of the scenarios; empty: all.
     pub areas: Vec<Area>,
     /// How many kinds of failures are shrunk; then the run ends.
     pub most_findings: usize,
@@ -67,7 +67,7 @@ pub enum Enough {
     Time(Duration),
 }
 
-/// What a run of the fuzzer says of itself.
+/// An event of a run of the fuzzer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FuzzEvent {
@@ -98,11 +98,11 @@ pub struct Finding {
     pub index: u64,
     /// How many scenarios failed in this way.
     pub times: usize,
-    /// What failed, in a few words.
+    /// The kind of failure, in a few words.
     pub kind: String,
     /// The smallest scenario that fails so.
     pub scenario: Arc<Scenario>,
-    /// What came of running it.
+    /// The failure.
     pub failure: Failure,
     /// How many scenarios were tried to make it small; 0: it is as generated.
     pub tried: usize,
@@ -135,7 +135,7 @@ pub struct FuzzSummary {
     pub unplayable: usize,
     /// Whether it was ended from outside, before it was enough.
     pub interrupted: bool,
-    /// What of the controller was reached.
+    /// The parts of the controller that were reached.
     pub coverage: Vec<CoverageGroup>,
     /// Wall-clock time, shrinking left out.
     pub elapsed: Duration,
@@ -174,7 +174,7 @@ impl FuzzSummary {
 /// Makes an engine for a worker.
 pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
 
-/// What came of one generated scenario.
+/// The result of one generated scenario.
 struct Ran {
     ticks: usize,
     coverage: Coverage,
@@ -182,7 +182,7 @@ struct Ran {
     failure: Option<(Arc<Scenario>, Failure)>,
 }
 
-/// What came of running a scenario.
+/// The result of running a scenario.
 #[derive(Default)]
 struct Judged {
     /// The ticks that were compared.
@@ -293,7 +293,7 @@ impl Worker<'_> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -350,7 +350,7 @@ impl Failure {
         if self.is_verdict() { &mut summary.divergences } else { &mut summary.inconclusive }
     }
 
-    /// Whether both are of one cause, as far as can be told: some field differs in both.
+    /// Returns true if both may have the same cause: some field differs in both.
     fn is_like(&self, other: &Failure) -> bool {
         match (self.is_verdict(), other.is_verdict()) {
             (true, true) => {

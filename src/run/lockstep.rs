@@ -29,7 +29,7 @@ use crate::world::{Change, World};
 /// keep a run of days small.
 const AHEAD: usize = 512;
 
-/// What a free run of the model gives: its own decisions drive the world.
+/// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
 pub struct FreeRun {
     /// As an engine's trace.
@@ -42,14 +42,14 @@ pub struct FreeRun {
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not be played to its end, if it could not.
     pub unplayable: Option<String>,
-    /// What of the scenario is probably not as it was meant.
+    /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
 }
 
 /// A tick of a free run.
 #[derive(Clone, Debug)]
 pub struct FreeTick {
-    /// What the model says will be observed.
+    /// The predicted observation.
     pub observation: Observation,
     /// Why.
     pub derivation: Derivation,
@@ -67,10 +67,10 @@ struct Lockstep<'a> {
     world: World,
     simulation: Simulation,
     now: Time,
-    /// What the first step puts into place.
+    /// The objects that the first step creates.
     start: Vec<Change>,
-    /// What happens to the HPA or the controller at `now` and is not applied yet. Each has its
-    /// whole effect, reconciles included, before the next.
+    /// Changes of the HPA or the controller at `now` that are not applied yet. Each takes full
+    /// effect, reconciles included, before the next.
     events: VecDeque<Change>,
     outside: Vec<ExternalScale>,
     /// Why the scenario can't be played to its end, if it can't.
@@ -79,14 +79,14 @@ struct Lockstep<'a> {
     by_release: bool,
 }
 
-/// What the model says of a step.
+/// The model's prediction of a step.
 pub(super) struct Predicted {
     pub(super) step: Step,
     pub(super) api: Vec<ApiAnswer>,
     pub(super) decisions: Vec<Decision>,
 }
 
-/// What a controller should do by itself until then.
+/// The reconciles that a controller should make by itself until then.
 #[cfg(feature = "clusters")]
 pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
     Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
@@ -117,11 +117,11 @@ impl<'a> Lockstep<'a> {
         lockstep
     }
 
-    /// The next step and what the model says will come of it; nothing when the end is reached.
+    /// The next step and the model's prediction of it; `None` at the end of the scenario.
     ///
-    /// What happens to the HPA or the controller happens at its exact time, after a reconcile that
-    /// is due at the same instant. Pods and metrics are only seen by reconciles, so those of an
-    /// instant are put into place before the clock gets there.
+    /// Changes of the HPA or the controller are applied at their exact time, after a reconcile that
+    /// is due at the same instant. Only reconciles read pods and metrics, so their changes are
+    /// applied before the clock reaches the instant.
     fn predict(&mut self) -> Option<Predicted> {
         let mut step = self.next_step()?;
         let mut api = Vec::new();
@@ -234,8 +234,9 @@ impl<'a> Lockstep<'a> {
         happening.map(|happening| format!(" (line {})", happening.line)).unwrap_or_default()
     }
 
-    /// What comes between the beginning and the end of a reconcile: something done to the HPA or
-    /// the controller, or the next turn of its key. Upstream would then do two things at once.
+    /// The time of the first change of the HPA or the controller, or of the next reconcile of its
+    /// key, between the beginning and the end of a reconcile. Upstream would then do two things at
+    /// the same time.
     fn overlap(&self, begin: Time, end: Time) -> Option<Time> {
         if end == begin {
             return None;
@@ -280,7 +281,7 @@ impl<'a> Lockstep<'a> {
         findings.by_release = self.by_release;
     }
 
-    /// What the author should know.
+    /// Notes for the author of the scenario.
     fn notes(&self) -> Vec<Note> {
         let in_vain = |happening: &TimelineEvent| Note {
             line: happening.line,
@@ -299,7 +300,7 @@ impl<'a> Lockstep<'a> {
         notes.chain(self.world.unmatched_actions().map(in_vain)).collect()
     }
 
-    /// Lets a tick come about, as observed.
+    /// Applies the writes of an observed tick to the world.
     fn apply_observed(&mut self, tick: &Observation, end: Time) {
         if let Some((target, replicas)) = self.simulation.commit(tick, end) {
             self.world.scaled(tick.end(), target, replicas);
@@ -409,7 +410,7 @@ pub fn run_watched(
     outcome
 }
 
-/// What is known of a scenario before it is run.
+/// The outcome of a scenario before it is run.
 pub(super) fn unfinished(scenario: &Scenario, name: &Arc<str>, release: Release) -> Outcome {
     Outcome {
         id: scenario.id.clone(),

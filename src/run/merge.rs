@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Event, Outcome, Setting, Shard, Summary, Verdict};
 use crate::model::rules::{Release, Releases};
 
-/// What one file of results holds.
+/// The contents of one file of results.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The file, for messages.
@@ -19,12 +19,12 @@ pub struct Part {
     pub end: Option<End>,
 }
 
-/// What the summary of a run says of it.
+/// The summary of a run.
 #[derive(Clone, Debug)]
 pub struct End {
     /// The version of this program.
     pub version: String,
-    /// What it was made on.
+    /// The setting of the run.
     pub setting: Setting,
     /// Its figures.
     pub summary: Summary,
@@ -34,13 +34,13 @@ pub struct End {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Refused {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do about it.
+    /// The way to resolve it.
     pub hint: String,
 }
 
-/// What to do about something that is there twice.
+/// The hint for a result that is given twice.
 const ONCE: &str = "merge each result only once";
 
 fn refused(what: String, hint: &str) -> Refused {
@@ -105,7 +105,7 @@ fn ended(parts: &[Part]) -> impl Iterator<Item = (&Part, &End)> {
     parts.iter().filter_map(|part| part.end.as_ref().map(|end| (part, end)))
 }
 
-/// What is said of releases that should be there and are not.
+/// The problems of releases without results.
 pub fn unseen<'a>(
     expected: Option<&'a Releases>,
     seen: &'a BTreeSet<&str>,
@@ -255,7 +255,7 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
     Ok(missing)
 }
 
-/// What the whole was made on.
+/// The setting that all parts have in common.
 fn setting(parts: &[Part]) -> Setting {
     let settings: Vec<&Setting> = ended(parts).map(|(_, end)| &end.setting).collect();
     let engines: BTreeSet<&str> = settings.iter().map(|setting| &*setting.engine).collect();

@@ -49,7 +49,7 @@ use crate::expect::Unmet;
 use crate::model::rules::Release;
 use crate::trace::Trace;
 
-/// What came of one scenario on one engine.
+/// The verdict on one scenario on one engine.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -61,7 +61,7 @@ pub enum Verdict {
     Unexpected,
     /// The engine broke, or the scenario did not fit it: no verdict.
     Inconclusive {
-        /// What happened.
+        /// The cause.
         why: String,
         /// The tail of what the engine wrote, if it did.
         output: String,
@@ -112,7 +112,7 @@ pub struct Outcome {
     pub engine: Arc<str>,
     /// The release, for instance `1.37`.
     pub release: String,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// Whether there is no verdict because of the scenario: in it, things happen at once whose
     /// order is chance. What was compared until then agreed.
@@ -129,7 +129,7 @@ pub struct Outcome {
     pub why: Vec<String>,
     /// Expectations that were not met by what was observed.
     pub unmet: Vec<Unmet>,
-    /// What of the scenario is probably not as it was meant.
+    /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
     /// Ticks for which the model allows more than one outcome, because of the time at which the
     /// reconcile read the clock or because it overlapped a change of the cluster. Always 0 in
@@ -164,7 +164,7 @@ impl Outcome {
     }
 }
 
-/// What a run is made on: all that has to be said to make it again.
+/// The options that are needed to repeat a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Setting {
     /// The engine's name.
@@ -185,7 +185,7 @@ pub struct Setting {
     pub plan: String,
 }
 
-/// What a run says of itself while it runs. Reports read these and nothing else.
+/// The progress of a run. Reports read events and nothing else.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -193,14 +193,14 @@ pub enum Event {
     Started {
         /// How many scenarios there are.
         scenarios: usize,
-        /// What it is made on.
+        /// The options to repeat it.
         setting: Setting,
         /// Something that a reader should know: for instance why another engine was not taken.
         note: Option<String>,
     },
     /// The engine is being made ready, which takes long the first time.
     Preparing {
-        /// What is being done, in one line.
+        /// The current activity, in one line.
         what: String,
         /// How much of it is done, from 0 to 1, if that is known.
         fraction: Option<f64>,
@@ -257,8 +257,8 @@ impl Summary {
         self.stale_known.extend_from_slice(&other.stale_known);
     }
 
-    /// Whether a scenario shows that something is wrong: a divergence, an unmet expectation, or a
-    /// known disagreement that is gone.
+    /// Returns true if a scenario shows that something is wrong: a divergence, an unmet
+    /// expectation, or a known disagreement that is gone.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         self.diverges + self.unmet + self.stale_known.len() > 0

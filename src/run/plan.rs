@@ -24,7 +24,7 @@ use crate::scenario::Scenario;
 /// than the cluster can keep up with.
 pub const SIDE_BY_SIDE: usize = 72;
 
-/// What to run, and how.
+/// The scenarios, the engine and the options of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
@@ -92,11 +92,11 @@ impl Default for Pace {
 pub struct CustomController {
     /// The controller.
     pub controller: Controller,
-    /// What of it is compared.
+    /// The part of its behavior that is compared.
     pub compared: Compared,
 }
 
-/// What of a controller is compared with the model.
+/// The part of a controller's behavior that is compared with the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Compared {
     /// When it scales, and to how many replicas.

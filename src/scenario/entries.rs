@@ -20,7 +20,7 @@ impl<V> Default for Entries<V> {
 }
 
 impl<V> Entries<V> {
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

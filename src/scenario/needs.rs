@@ -153,13 +153,13 @@ impl Scenario {
         self.specs().any(|spec| spec.metrics.iter().any(&such))
     }
 
-    /// Whether an HPA scales on metrics of custom.metrics.k8s.io.
+    /// Returns true if an HPA scales on metrics of custom.metrics.k8s.io.
     #[must_use]
     pub fn uses_custom_metrics(&self) -> bool {
         self.has_metric(|metric| metric.pods.is_some() || metric.object.is_some())
     }
 
-    /// Whether an HPA scales on metrics of external.metrics.k8s.io.
+    /// Returns true if an HPA scales on metrics of external.metrics.k8s.io.
     #[must_use]
     pub fn uses_external_metrics(&self) -> bool {
         self.has_metric(|metric| metric.external.is_some())

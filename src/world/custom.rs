@@ -137,7 +137,7 @@ impl Simulation {
 }
 
 impl SimPod {
-    /// Whether the custom metrics API has a value of it; a terminating pod still has one.
+    /// Returns true if the custom metrics API has a value of it; a terminating pod still has one.
     fn has_value(&self, metric: &str, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| {
             let what = &timeline[i].action;

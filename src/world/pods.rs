@@ -93,12 +93,12 @@ impl SimPod {
         }
     }
 
-    /// Whether the workload's controller counts it.
+    /// Returns true if the workload's controller counts it.
     pub(super) fn active(&self) -> bool {
         self.ended.is_none() && self.deletion.is_none()
     }
 
-    /// Whether it takes its share of a load.
+    /// Returns true if it takes its share of a load.
     pub(super) fn serving(&self) -> bool {
         self.ready.is_some_and(|(ready, _)| ready)
     }
@@ -149,7 +149,7 @@ impl SimPod {
         true
     }
 
-    /// Whether metrics.k8s.io has an entry of it; a terminating pod still has one.
+    /// Returns true if metrics.k8s.io has an entry of it; a terminating pod still has one.
     fn has_entry(&self, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| matches!(timeline[i].action, Action::MetricsMissing(_));
         let runs = self.started.is_some() && self.ended.is_none();

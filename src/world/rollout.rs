@@ -72,7 +72,7 @@ impl Rollout {
         Rollout { replica_sets, surge, replicas }
     }
 
-    /// Whether only the newest revision is left.
+    /// Returns true if only the newest revision is left.
     pub(super) fn is_over(&self) -> bool {
         let (newest, old) = self.split();
         old.iter().all(|set| set.desired == 0) && newest.desired == self.replicas

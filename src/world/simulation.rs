@@ -203,7 +203,7 @@ impl Simulation {
         self.schedule.disturbances.iter().map(|index| &self.scenario.timeline[*index].action)
     }
 
-    /// Whether metrics.k8s.io answers with an empty list now.
+    /// Returns true if metrics.k8s.io answers with an empty list now.
     pub(super) fn metrics_are_empty(&self) -> bool {
         self.scenario.metrics.resources.is_empty()
             || self.disturbances().any(|action| matches!(action, Action::MetricsEmpty(_)))
@@ -535,7 +535,7 @@ impl Simulation {
         ordinal
     }
 
-    /// Whether the workload is deleted now.
+    /// Returns true if the workload is deleted now.
     pub(super) fn is_target_gone(&self) -> bool {
         self.disturbances().any(|action| matches!(action, Action::TargetDeleted(_)))
     }

@@ -186,7 +186,7 @@ pub(super) fn without(
     containers.iter().map(rest).collect()
 }
 
-/// Whether a set of pods has this ordinal.
+/// Returns true if a set of pods has this ordinal.
 pub(super) fn contains(set: &PodSet, ordinal: u32) -> bool {
     match set {
         PodSet::All => true,

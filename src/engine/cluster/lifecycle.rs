@@ -60,7 +60,7 @@ pub(crate) struct Cluster {
     own: Mutex<Option<custom_controller::Running>>,
     control_plane_kind: Mutex<ControlPlaneKind>,
     opened: AtomicUsize,
-    /// What it was started with, where that can be changed.
+    /// The settings that it was started with; `None` if they cannot be changed.
     settings: Option<Settings>,
     /// Whose metrics it serves.
     groups: Vec<&'static str>,
@@ -68,7 +68,7 @@ pub(crate) struct Cluster {
     guard: Option<Guard>,
 }
 
-/// What a cluster is.
+/// The component that provides the cluster.
 enum ControlPlaneKind {
     Embedded(Box<ControlPlane>),
     Given(Client),
@@ -81,7 +81,7 @@ impl ControlPlaneKind {
     fn check(&mut self) -> Result<(), EngineError> {
         match self {
             ControlPlaneKind::Embedded(control_plane) => control_plane.check(),
-            // What has become of it is seen when it does not answer.
+            // A failure shows when it does not answer.
             ControlPlaneKind::Given(_) | ControlPlaneKind::Kind(_) => Ok(()),
             ControlPlaneKind::Image(boxed) => boxed.check(),
             ControlPlaneKind::K3s(k3s) => k3s.container().check(),
@@ -134,6 +134,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn disarm(guard: Option<Guard>) {
     if let Some(guard) = guard {
         guard.disarm().await;
+    }
+}
+
+/// Observes the controller by the audit log, or by watches if there is none.
+fn observe(
+    client: &Client,
+    log: Option<Pin<Box<dyn AsyncRead + Send>>>,
+    dispatcher: &Arc<Dispatcher>,
+    tasks: &mut JoinSet<()>,
+) -> Observability {
+    match log {
+        Some(log) => {
+            tasks.spawn(audit_log::read(dispatcher.clone(), log));
+            audit_log::OBSERVABILITY
+        }
+        None => {
+            watches::start(client, dispatcher, tasks);
+            watches::OBSERVABILITY
+        }
     }
 }
 
@@ -200,7 +219,7 @@ impl Cluster {
         Ok(Cluster { settings: Some(settings), ..cluster })
     }
 
-    /// Whether it can be had with these instead, by [`Cluster::change`].
+    /// Returns true if [`Cluster::change`] can give it these settings.
     pub(crate) fn can_become(&self, settings: &Settings) -> bool {
         self.settings.as_ref().is_some_and(|own| own.can_become(settings))
     }
@@ -353,16 +372,7 @@ impl Cluster {
         // Its registration goes with the cluster, or is removed with all else.
         let (server, _) = exposure.serve(&client, &metrics).await?;
         let mut tasks = JoinSet::new();
-        let mut observability = match log {
-            Some(log) => {
-                tasks.spawn(audit_log::read(dispatcher.clone(), log));
-                audit_log::OBSERVABILITY
-            }
-            None => {
-                watches::start(&client, &dispatcher, &mut tasks);
-                watches::OBSERVABILITY
-            }
-        };
+        let mut observability = observe(&client, log, &dispatcher, &mut tasks);
         observability.uncertainty = Span(observability.uncertainty.0 + late.0);
         let seen = Arc::new(PodCache::default());
         seen.watch(&client, &dispatcher, &mut tasks);
@@ -421,7 +431,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// That no verdict can be had, since all is to end.
+    /// The error of a scenario that did not finish because the run was interrupted.
     pub(crate) fn interrupted(&self) -> EngineError {
         self.context.broken("it was interrupted")
     }
@@ -444,12 +454,12 @@ impl Cluster {
         ScenarioSession::open(&self.context, namespace, scenario, turn).await.map(Some)
     }
 
-    /// What can be seen of its controller.
+    /// The extent of observations of its controller.
     pub(crate) fn observability(&self) -> Observability {
         self.context.observability
     }
 
-    /// Whether all of it still runs.
+    /// Returns true if all of it still runs.
     ///
     /// # Errors
     /// If not, with what the part said that does not.
@@ -491,7 +501,7 @@ impl Cluster {
     /// Removes all that was made on somebody's cluster.
     ///
     /// # Errors
-    /// What could not be removed, and how it can be.
+    /// Removes what was created. The error names what is left, and how to remove it.
     pub(crate) async fn leave(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         let left = existing::clean_up(&self.context.client).await;

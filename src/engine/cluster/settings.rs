@@ -51,7 +51,8 @@ impl Settings {
         }
     }
 
-    /// Whether new flags of the kube-controller-manager are enough to reach another configuration.
+    /// Returns true if new flags of the kube-controller-manager are enough to reach another
+    /// configuration.
     pub(crate) fn can_become(&self, other: &Settings) -> bool {
         let (observed, small) = (self.observed.clone(), self.small);
         self.controller.is_none()
@@ -59,8 +60,8 @@ impl Settings {
             && self.agrees(&Settings { flags: self.flags, observed, small, ..other.clone() })
     }
 
-    /// Whether scenarios of both can share a control plane, which defines the custom resources of
-    /// both.
+    /// Returns true if scenarios of both can share a control plane, which defines the custom
+    /// resources of both.
     pub(crate) fn agrees(&self, other: &Settings) -> bool {
         let custom_kinds = self.custom_kinds.clone();
         *self == Settings { custom_kinds, ..other.clone() }

@@ -26,7 +26,7 @@ impl PodOwner {
         built_in.map_or(PodOwner::Harness, |known| PodOwner::Controller(known.kind))
     }
 
-    /// Whether new pods reuse the names of deleted pods.
+    /// Returns true if new pods reuse the names of deleted pods.
     pub(crate) fn keeps_names(self) -> bool {
         self == PodOwner::Controller("StatefulSet")
     }

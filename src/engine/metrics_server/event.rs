@@ -86,7 +86,9 @@ impl From<RegistrationError> for ServerError {
                 "--replace-metrics-api replaces it while the server runs, and restores it at the \
                  end",
             ),
-            RegistrationError::OtherInstance(..) => ServerError::usage(what, "stop the other server"),
+            RegistrationError::OtherInstance(..) => {
+                ServerError::usage(what, "stop the other server")
+            }
             RegistrationError::Unreachable(_) => ServerError {
                 hint: Some(
                     "set --metrics-address HOST[:PORT] to the address of this machine as seen from \

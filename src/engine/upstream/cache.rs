@@ -230,8 +230,8 @@ fn starts_with(path: &Path, begin: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begin))
 }
 
-/// Whether it is the unused lock of an engine that is missing and would not be built again. The
-/// locks of build slots are few, and always the same.
+/// Returns true if it is the unused lock of an engine that is missing and would not be built again.
+/// The locks of build slots are few, and always the same.
 fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> bool {
     let engine = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
     let Some(engine) = engine.filter(|engine| !engine.starts_with("place-")) else { return false };

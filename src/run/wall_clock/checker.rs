@@ -147,8 +147,8 @@ impl Checker {
         Outcome::Missing(self.hypotheses.predict(due).map(Box::new))
     }
 
-    /// Whether requests that began at `began` may continue the last reconcile; its state is then
-    /// that before it. `stall` is how long a component was unresponsive since it ended.
+    /// Returns true if requests that began at `began` may continue the last reconcile; its state is
+    /// then that before it. `stall` is how long a component was unresponsive since it ended.
     pub(super) fn reopen(&mut self, began: Time, stall: impl FnOnce(Time) -> Span) -> bool {
         let open = self.open.take().filter(|_| self.edits.is_empty());
         let near = |open: &Open| self.window.may_continue(open.ended, began, stall(open.ended));
@@ -228,7 +228,7 @@ impl Checker {
         Ok(Outcome::Predicted { decision: Box::new(decision), scaled })
     }
 
-    /// What applied only to the reconcile that was due.
+    /// Forgets the state that applied only to the reconcile that was due.
     fn forget(&mut self) -> (Vec<Edit>, Option<InFlightChange>) {
         self.open = None;
         (take(&mut self.edits), self.in_flight.take())

@@ -41,7 +41,7 @@ impl Compared {
 }
 
 impl CustomController {
-    /// What is compared, for the head of a report.
+    /// The compared part of the behavior, for the head of a report.
     pub(in crate::run) fn note(&self) -> String {
         format!("comparing {}", self.compared.words())
     }

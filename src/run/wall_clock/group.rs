@@ -26,7 +26,7 @@ const RETRIES: usize = 12;
 /// How many attempts a scenario has at most.
 const ATTEMPTS: usize = 4;
 
-/// What all clusters of a release share.
+/// The state that all clusters of a release share.
 pub(super) struct ReleaseRun {
     pub(super) plan: Arc<Plan>,
     pub(super) name: Arc<str>,

@@ -176,12 +176,12 @@ impl Hypotheses {
         first
     }
 
-    /// What the first hypothesis predicts of a reconcile at `at`.
+    /// The decision of the first hypothesis for a reconcile at `at`.
     pub(super) fn predict(&self, at: Time) -> Option<Decision> {
         self.first().clone().reconcile(at)
     }
 
-    /// What each predicts of a reconcile at one of these times.
+    /// The decisions of all hypotheses for a reconcile at these times.
     pub(super) fn predict_each(&self, times: [Time; 2]) -> impl Iterator<Item = Decision> {
         let each = self.0.iter().flat_map(move |it| times.map(|at| it.clone().reconcile(at)));
         each.flatten()
@@ -249,7 +249,8 @@ impl Hypotheses {
         Ok(Supported { hypotheses: Hypotheses(next), decision, ambiguous })
     }
 
-    /// Whether one of them predicts the reconcile for the earliest or the latest clock reading.
+    /// Returns true if one of them predicts the reconcile for the earliest or the latest clock
+    /// reading.
     pub(super) fn agrees_at_the_edges(&self, filter: &Filter<'_>) -> bool {
         let ClockReadings { earliest, latest, .. } = filter.readings;
         let mut each = self.0.iter().flat_map(|it| [earliest, latest].map(|at| (it, at)));

@@ -105,7 +105,7 @@ impl History {
 /// The uncertainties that apply to the current comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncertainties {
-    /// What is compared depends on time; answers of the API server do not.
+    /// The comparison depends on time; answers of the API server do not.
     timed: bool,
     /// A choice of the controller that would explain the difference.
     pub(super) nondeterminism: Option<Nondeterminism>,

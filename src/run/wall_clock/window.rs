@@ -56,8 +56,8 @@ impl ReconcileWindow {
         due + Span(self.slack.0 * MISSING_AFTER_SLACKS)
     }
 
-    /// Whether requests at `began` may belong to a reconcile whose last request ended at `ended`,
-    /// if a component was unresponsive for `stall` since then.
+    /// Returns true if requests at `began` may belong to a reconcile whose last request ended at
+    /// `ended`, if a component was unresponsive for `stall` since then.
     pub(super) fn may_continue(&self, ended: Time, began: Time, stall: Span) -> bool {
         began <= ended + Span(self.slack.0 * RESUME_WITHIN_SLACKS) + stall
     }
@@ -78,7 +78,8 @@ impl ReconcileWindow {
     }
 }
 
-/// Whether a reconcile that began then may not have observed an edit that was done at `edited`.
+/// Returns true if a reconcile that began then may not have observed an edit that was done at
+/// `edited`.
 pub(super) fn may_not_have_observed(began: Time, edited: Time, stall: Span) -> bool {
     began < edited + WATCH_DELAY + stall
 }
@@ -90,7 +91,7 @@ pub(super) fn missing_note(seen: usize, expected: usize) -> Option<String> {
     })
 }
 
-/// Whether so many reconciles are too few for a verdict: each of them may be right, and the
+/// Returns true if so many reconciles are too few for a verdict: each of them may be right, and the
 /// behavior that the scenario is about may not have been among them.
 pub(super) fn are_too_few(seen: usize, expected: usize) -> bool {
     seen * MAX_MISSING_DIVISOR < expected * (MAX_MISSING_DIVISOR - 1)

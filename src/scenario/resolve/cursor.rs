@@ -51,7 +51,7 @@ impl<'n> At<'n> {
         self.node
     }
 
-    /// Those of some fields that a map has, in the order of `names`.
+    /// The fields that a map has, in the order of `names`.
     pub(super) fn given<'a>(self, names: &[&'a str]) -> Vec<&'a str> {
         names.iter().copied().filter(|name| self.key(name).node().is_some()).collect()
     }

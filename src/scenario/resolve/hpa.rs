@@ -154,7 +154,7 @@ impl Hpas {
         names.join(", ")
     }
 
-    /// Whether they have more than one target.
+    /// Returns true if they have more than one target.
     pub(super) fn scale_different_targets(&self) -> bool {
         self.list.iter().any(|hpa| hpa.target_index != self.list[0].target_index)
     }

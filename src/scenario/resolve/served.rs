@@ -74,7 +74,7 @@ pub(super) fn check(
     notes
 }
 
-/// Whether the author expects that a metric fails.
+/// Returns true if the author expects that a metric fails.
 fn is_intended(reason: &str, expect: &[Expectation]) -> bool {
     expect.iter().filter(|expected| !matches!(expected.when, When::Never(..))).any(|expected| {
         let what = &expected.what;

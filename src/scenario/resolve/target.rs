@@ -20,7 +20,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Whether it is of a kind that every cluster has.
+    /// Returns true if it is of a kind that every cluster has.
     pub(super) fn is_built_in(&self) -> bool {
         BUILT_IN.iter().any(|known| known.kind == self.kind && known.group == self.group)
     }

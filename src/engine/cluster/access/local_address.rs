@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
-/// Whether this machine can listen at an address.
+/// Returns true if this machine can listen at an address.
 pub(crate) fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }

@@ -54,7 +54,7 @@ impl Owner {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether it is alive; `None` if that is unknown, because it has other process ids.
+    /// Returns true if it is alive; `None` if that is unknown, because it has other process ids.
     pub(crate) fn lives(&self) -> Option<bool> {
         let here = Owner::here();
         if *self == here {

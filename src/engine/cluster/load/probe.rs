@@ -81,7 +81,7 @@ struct History {
 }
 
 impl History {
-    /// Whether a component that takes this long to respond is busy.
+    /// Returns true if a component that takes this long to respond is busy.
     fn is_busy(&self, component: &'static str, length: Duration) -> bool {
         let fastest = self.fastest.get(component);
         fastest.is_some_and(|fastest| length > LATENCY_SLACK + *fastest * 3)
@@ -178,7 +178,7 @@ impl LatencyProbe {
         *fastest = length.min(*fastest);
     }
 
-    /// Whether all components respond quickly, and have done so for a while.
+    /// Returns true if all components respond quickly, and have done so for a while.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let history = self.lock();
         let since = |at: Timestamp| now.duration_since(at).unsigned_abs();
@@ -222,7 +222,7 @@ async fn create_deployment(client: &Client) -> Result<Api<Deployment>, String> {
     Ok(deployments)
 }
 
-/// Whether the component itself responded.
+/// Returns true if the component itself responded.
 fn is_response(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(_))
 }

@@ -360,7 +360,7 @@ impl Registering<'_> {
         }
     }
 
-    /// Whether this server answers.
+    /// Returns true if this server answers.
     async fn answers(&self, of: GroupVersion) -> bool {
         let request = Request::get(of.path()).body(Body::empty());
         let Ok(request) = request else { return false };

@@ -67,12 +67,13 @@ impl ObservedAction {
         matches!(self.action, ControllerAction::Event(_))
     }
 
-    /// Whether the API server accepted the request.
+    /// Returns true if the API server accepted the request.
     pub(crate) fn succeeded(&self) -> bool {
         self.action.error().is_none()
     }
 
-    /// Whether the request is a write of a scale that another client had changed since it was read.
+    /// Returns true if the request is a write of a scale that another client had changed since it
+    /// was read.
     pub(crate) fn is_conflict(&self) -> bool {
         let error = self.scale_write().and_then(|write| write.error.as_ref());
         error.is_some_and(|error| error.contains("the object has been modified"))

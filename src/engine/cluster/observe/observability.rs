@@ -3,7 +3,7 @@
 use crate::compare::Scope;
 use crate::model::time::Span;
 
-/// What a source of observations shows of a controller, and how exactly.
+/// The extent and the accuracy of a source of observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Observability {
     /// The fields that can be observed at all.

@@ -273,9 +273,9 @@ impl RequestStream {
         })
     }
 
-    /// Whether a request belongs to the next reconcile. A reconcile of upstream's controller begins
-    /// with a read of the scale, and reads it again only after a conflict: every other request
-    /// belongs to the current reconcile, however late it is.
+    /// Returns true if a request belongs to the next reconcile. A reconcile of upstream's
+    /// controller begins with a read of the scale, and reads it again only after a conflict: every
+    /// other request belongs to the current reconcile, however late it is.
     fn belongs_to_next(
         &self,
         next: &ObservedAction,
@@ -322,7 +322,7 @@ fn last_replicas<'a>(
     writes.rfind(is_stored).map(|it| it.replicas)
 }
 
-/// Whether a write of the scale must still be followed by a write of the status: upstream's
+/// Returns true if a write of the scale must still be followed by a write of the status: upstream's
 /// controller stores the time of the last change there. After a conflict it retries the scale
 /// first.
 fn owes_status(actions: &[ObservedAction]) -> bool {

@@ -151,7 +151,7 @@ fn scale_write(versions: &Versions<'_>) -> Option<ObservedAction> {
     Some(observed(ControllerAction::UpdateScale(write)))
 }
 
-/// Whether the replicas were last written from here.
+/// Returns true if the replicas were last written from here.
 fn is_ours(object: &DynamicObject) -> bool {
     object.managed_fields().iter().any(|entry| {
         let fields = entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0);

@@ -80,7 +80,7 @@ pub(crate) trait Bootstrap {
     }
 }
 
-/// Whether a health endpoint reports that its server is healthy.
+/// Returns true if a health endpoint reports that its server is healthy.
 pub(crate) async fn is_ok(client: &Client, path: &str) -> bool {
     client::get(client, path).await.is_ok_and(|answer| answer == "ok")
 }

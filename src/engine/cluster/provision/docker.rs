@@ -61,7 +61,7 @@ pub(crate) async fn gateway(name: &Arc<str>) -> Result<Option<IpAddr>, EngineErr
     Ok(configs.into_iter().find_map(|it| it.gateway?.parse().ok()))
 }
 
-/// Whether Docker has an image.
+/// Returns true if Docker has an image.
 ///
 /// # Errors
 /// If Docker does not answer.

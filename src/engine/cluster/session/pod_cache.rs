@@ -27,13 +27,13 @@ pub(crate) struct CachedPod {
 }
 
 impl CachedPod {
-    /// Whether a ReplicaSet counts it.
+    /// Returns true if a ReplicaSet counts it.
     pub(crate) fn is_active(&self) -> bool {
         !self.deleting && !self.over
     }
 }
 
-/// What a namespace has.
+/// The pods and targets of a namespace.
 #[derive(Debug, Default)]
 struct Namespace {
     pods: BTreeMap<String, CachedPod>,
@@ -42,7 +42,7 @@ struct Namespace {
     changed: Arc<Notify>,
 }
 
-/// What is known of all namespaces.
+/// The pods and targets of all namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct PodCache {
     namespaces: Mutex<HashMap<String, Namespace>>,

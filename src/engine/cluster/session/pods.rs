@@ -50,7 +50,7 @@ enum PodAction {
     WriteTargetStatus(i32),
 }
 
-/// Whether a ReplicaSet would count it.
+/// Returns true if a ReplicaSet would count it.
 fn is_active(pod: &PodState) -> bool {
     pod.deletion_timestamp.is_none() && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
 }
@@ -166,7 +166,7 @@ impl PodDriver {
         self.settled
     }
 
-    /// Whether the controller scaled the target before the cluster matched the world.
+    /// Returns true if the controller scaled the target before the cluster matched the world.
     pub(crate) fn is_superseded(&self) -> bool {
         self.superseded
     }
@@ -276,7 +276,7 @@ impl PodDriver {
         }
     }
 
-    /// Whether the workload's controller is still creating many pods.
+    /// Returns true if the workload's controller is still creating many pods.
     pub(crate) fn wants_many(&self) -> bool {
         let there = self.context.seen.pods(&self.namespace).len();
         matches!(self.pod_owner, PodOwner::Controller(_))
@@ -407,7 +407,7 @@ impl PodDriver {
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
     }
 
-    /// Whether the workload's controller has created and deleted all pods that it has to.
+    /// Returns true if the workload's controller has created and deleted all pods that it has to.
     fn is_controller_idle(&self, real: &BTreeMap<String, CachedPod>) -> bool {
         let PodOwner::Controller(_) = self.pod_owner else { return true };
         let active = real.values().filter(|pod| pod.is_active()).count();
@@ -495,7 +495,7 @@ impl PodDriver {
         was_assigned.extend(assigned.keys().cloned());
     }
 
-    /// Whether the cluster matches the world.
+    /// Returns true if the cluster matches the world.
     fn is_settled(&self) -> bool {
         let (real, others) = self.real_pods();
         let is_as = |real: Option<&CachedPod>, pod: &PodState| {

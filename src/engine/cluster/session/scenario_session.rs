@@ -119,7 +119,7 @@ impl ScenarioSession {
         self.pods.settled()
     }
 
-    /// Whether the cluster matches the world, as far as is known.
+    /// Returns true if the cluster matches the world, as far as is known.
     pub(crate) fn is_settled_by_now(&mut self) -> bool {
         !self.pods.is_superseded() && !self.requests.has_more()
     }
@@ -154,7 +154,7 @@ impl ScenarioSession {
         Some(EngineError::Broken { engine, why, output })
     }
 
-    /// Whether an action of the controller may not have been observed.
+    /// Returns true if an action of the controller may not have been observed.
     pub(crate) fn has_gap(&self) -> bool {
         self.context.dispatcher.gaps() > self.gaps
     }

@@ -72,8 +72,8 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     too_much.map(str::to_owned)
 }
 
-/// Whether a utilization metric applies to several pods whose containers have no request. The
-/// controller names one of these pods in its status, and which one is random.
+/// Returns true if a utilization metric applies to several pods whose containers have no request.
+/// The controller names one of these pods in its status, and which one is random.
 fn lacks_a_request(scenario: &Scenario) -> bool {
     let several = scenario.other_pods.iter().filter(|pods| pods.count > 1);
     let specs = several.map(|pods| &*pods.spec).chain([&*scenario.workload.spec]);

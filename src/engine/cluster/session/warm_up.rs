@@ -115,7 +115,7 @@ pub(crate) async fn measure(context: &ClusterContext, groups: &[&str]) -> Result
     nominal(Span(periods.min().unwrap_or_default()))
 }
 
-/// Whether a user is upstream's HPA controller.
+/// Returns true if a user is upstream's HPA controller.
 fn is_upstream(user: &str) -> bool {
     user == UPSTREAM_USER || user == "system:kube-controller-manager"
 }
@@ -146,7 +146,7 @@ fn nominal(measured: Span) -> Result<Span, String> {
     match period > Span::ZERO && measured.0 - period.0 <= late {
         true => Ok(period),
         false => Err(format!(
-            "the measured sync period of the cluster is {measured}, which is not a default_image value: \
+            "the measured sync period of the cluster is {measured}, which is not a usual value: \
              the times of reconciles can't be derived from it"
         )),
     }

@@ -323,8 +323,8 @@ fn list(json: &Value) -> Result<&[Value], Unread> {
     }
 }
 
-/// Whether a name is another one for Go, which ignores the case, and knows two letters outside of
-/// ASCII that are the same but for that: the long s and the sign of the kelvin.
+/// Returns true if Go takes two names for the same field name. It ignores the case, and folds two
+/// letters outside of ASCII: the long s to `s` and the kelvin sign to `k`.
 ///
 /// Upstream: Go's encoding/json, foldName
 fn is_named(key: &str, name: &str) -> bool {

@@ -42,7 +42,7 @@ pub(in crate::run::wall_clock) struct Attempted<'k> {
     pub(in crate::run::wall_clock) uncertainty: Option<EngineError>,
 }
 
-/// What a scenario runs on.
+/// The cluster and the settings of an attempt.
 #[derive(Clone, Copy)]
 pub(in crate::run::wall_clock) struct On<'a> {
     pub(in crate::run::wall_clock) cluster: &'a Cluster,
@@ -60,7 +60,7 @@ struct WallClockRun<'a> {
     /// The last reconcile, and when it was due.
     last: Option<(ObservedReconcile, Time)>,
     observability: Observability,
-    /// What is compared, if the controller is not upstream's.
+    /// The compared fields, if the controller is not upstream's.
     custom: Option<Scope>,
     /// The delay of a custom controller's first reconcile, which delays the whole scenario.
     late: Span,

@@ -101,8 +101,8 @@ impl WallClockRun<'_> {
     }
 }
 
-/// Whether the second of two actions begins a reconcile: upstream's controller reads the scale
-/// first, and once more only before it retries a refused write.
+/// Returns true if the second of two actions begins a reconcile: upstream's controller reads the
+/// scale first, and once more only before it retries a refused write.
 fn begins_again(pair: &[ObservedAction]) -> bool {
     let [last, next] = pair else { return false };
     next.is_scale_read() && (last.scale_write().is_none() || last.succeeded())
