@@ -469,7 +469,7 @@ fn cleaned(place: &Arc<Place>) -> Result<(), Failed> {
     let clean = place.command(&["cluster", "clean"]).output()?;
     let told = said(&clean);
     assert_eq!(clean.status.code(), Some(0), "{told}");
-    assert!(told.contains(&format!("APIService {METRICS_SERVER} is what it was")), "{told}");
+    assert!(told.contains(&format!("APIService {METRICS_SERVER} is restored")), "{told}");
     place.is_clean()?;
     assert_eq!(place.metrics_server()?, theirs);
     let again = place.command(&["cluster", "clean"]).output()?;
