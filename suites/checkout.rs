@@ -1,7 +1,7 @@
-//! A local checkout in place of a release: a copy of the published module, changed in one line, is
-//! built and run, and the suite finds that change and nothing else.
+//! A run on a local checkout of Kubernetes: the suite changes one line in a copy of the published
+//! module, builds it, and finds that change and nothing else.
 //!
-//! It needs Go; without it the test is named as ignored, hence a `main` of its own.
+//! Requires Go; without it, the test is reported as ignored.
 
 mod support;
 
@@ -19,9 +19,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("checkout");
     // Built before, so that the modules are there.
     let upstream = suite.upstream(Release::NEWEST);
-    suite.test_with(&upstream, "a_change_of_the_controller_is_found_and_nothing_else", |_| {
-        changes()
-    });
+    suite.test_with(&upstream, "only_the_changed_line_of_the_controller_diverges", |_| changes());
     suite.run()
 }
 

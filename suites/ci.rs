@@ -1,9 +1,8 @@
-//! What `ci/` holds for other machines, played here: the scripts of the nightly workflow and of the
-//! indexed Job are run as they stand, on engines that need no Go, and what they leave is joined.
+//! The files of `ci/` for other machines: the scripts of the nightly workflow and of the indexed Job
+//! run unchanged, on engines that do not require Go, and their results are merged. The suite also
+//! runs `ci/resolve`, which adds a release.
 //!
-//! So is the one that adds a release.
-//!
-//! The workflow's scripts need bash and jq; where they are missing the test is named as ignored.
+//! The scripts require bash and jq; without them, the tests are reported as ignored.
 
 mod support;
 
@@ -25,14 +24,14 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("ci");
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let programs = suite.require_that("bash and jq", || has("bash") && has("jq"));
-    suite.test_with(&programs, "a_night_of_the_workflow", |()| night());
+    suite.test_with(&programs, "the_nightly_workflow_runs", |()| night());
     let no_types = !cfg!(feature = "clusters");
-    suite.test_unless(no_types, "the_job_is_one_that_a_cluster_takes", manifest);
+    suite.test_unless(no_types, "the_job_is_a_valid_manifest", manifest);
     suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
     // Built before, so that the modules are there.
     let upstream = suite.upstream(Release::NEWEST);
-    suite.test_with(&upstream, "a_release_is_added_by_one_command", |_| resolves());
+    suite.test_with(&upstream, "one_command_adds_a_release", |_| resolves());
     suite.run()
 }
 

@@ -1,4 +1,4 @@
-//! The command as users call it: exit codes, what is written where, and its reference in the docs.
+//! The command line: exit codes, output streams, and the reference in the docs.
 
 #[path = "cli/building.rs"]
 mod building;

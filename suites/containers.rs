@@ -1,8 +1,8 @@
 //! Clusters in containers: `cargo test --features e2e --test containers`.
 //!
-//! A handful of fixtures on the control plane in its own image, what is left of it however its
-//! owner ends, and k3s and kind as far as they can be had: stand-ins take their arguments. Without
-//! Docker what needs it is named as ignored, with the reason.
+//! Some fixtures run on the control plane in its own image, and nothing is left however the run
+//! ends. k3s and kind cannot be downloaded everywhere: stand-in programs check their arguments.
+//! Without Docker, the tests that require it are reported as ignored, with the reason.
 
 #[path = "containers/engine.rs"]
 mod engine;
@@ -75,11 +75,11 @@ type Test = fn(&Path) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 7] = [
     ("fixtures_conform_on_the_image", fixtures),
-    ("an_owner_that_is_killed_leaves_nothing", killed),
-    ("an_owner_that_is_told_to_end_leaves_nothing", told_to_end),
-    ("a_container_that_is_killed_gives_no_verdict", container_killed),
-    ("docker_that_goes_away_gives_no_verdict", docker_gone),
-    ("an_image_that_can_not_be_had_is_no_verdict", no_image),
+    ("a_killed_owner_leaves_nothing", killed),
+    ("a_terminated_owner_leaves_nothing", told_to_end),
+    ("a_killed_container_is_inconclusive", container_killed),
+    ("a_lost_docker_engine_is_inconclusive", docker_gone),
+    ("a_missing_image_is_inconclusive", no_image),
     ("k3s_is_started_as_it_documents", k3s),
 ];
 

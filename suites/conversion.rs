@@ -1,7 +1,7 @@
 //! The API server's processing of HPAs of version v1: the model against upstream's own conversion,
 //! defaulting and validation, for many generated manifests, most of them unusual.
 //!
-//! Needs Go; without it the test is named as ignored, hence a `main` of its own.
+//! Requires Go; without it, the test is reported as ignored.
 
 mod support;
 

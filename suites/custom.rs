@@ -1,9 +1,8 @@
-//! Controllers of HPAs that are not upstream's, on a real control plane: `cargo test --features e2e
-//! --test custom`.
+//! Custom HPA controllers on a real control plane: `cargo test --features e2e --test custom`.
 //!
-//! `examples/naive.rs` has to be found out, each of its omissions by the fixtures that are about it,
-//! and upstream's own, started as somebody else's would be, has to conform. Besides, what becomes of
-//! one that does nothing, that ends, or that does not want to.
+//! Each omission of `examples/naive.rs` must diverge in the fixtures about it. The upstream
+//! controller, started like a custom one, must conform. A controller that does nothing, exits or
+//! does not terminate is inconclusive and leaves nothing.
 
 mod support;
 
@@ -64,12 +63,12 @@ fn main() -> ExitCode {
 type Test = fn(PathBuf) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 6] = [
-    ("a_naive_controller_is_found_out", naive),
-    ("of_its_status_there_is_more_to_say", status_of_the_naive_one),
-    ("upstream_s_own_conforms_in_all_that_it_does", upstream_s_own),
-    ("one_that_does_nothing_has_no_verdict", idle),
-    ("one_that_ends_has_no_verdict_and_is_quoted", ended),
-    ("nothing_is_left_of_one_that_does_not_want_to_end", stubborn),
+    ("a_naive_controller_diverges", naive),
+    ("its_status_is_compared_on_request", status_of_the_naive_one),
+    ("the_upstream_controller_conforms_as_a_custom_controller", upstream_s_own),
+    ("a_controller_that_does_nothing_is_inconclusive", idle),
+    ("a_controller_that_exits_is_inconclusive_and_quoted", ended),
+    ("a_controller_that_ignores_sigterm_is_killed", stubborn),
 ];
 
 fn naive_command() -> Result<String, Failed> {

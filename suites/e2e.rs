@@ -1,10 +1,8 @@
 //! Every fixture that can run on a wall clock, on real control planes: `cargo test --features e2e`.
 //!
-//! It runs on the newest release; on others if the environment variable KUBE_LOCKSTEP_E2E_RELEASES
-//! says so, and then has to. What does not fit is named as ignored, and the reasons are told.
-//!
-//! This suite has a `main` of its own, since scenarios are played side by side on one cluster, and
-//! since a control plane may first have to be built.
+//! It runs on the newest release, or on the releases that the environment variable
+//! KUBE_LOCKSTEP_E2E_RELEASES names, which it then requires. Fixtures that cannot run are reported
+//! as ignored, with the reasons.
 
 mod support;
 

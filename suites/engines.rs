@@ -39,12 +39,12 @@ fn main() -> ExitCode {
         smoke(&mut Upstream::new(program, newest))
     });
     for case in BREAKS {
-        suite.test(format!("no_verdict_of_an_engine_that_{}", case.name), || breaks(case));
+        suite.test(format!("an_engine_that_{}_is_inconclusive", case.name), || breaks(case));
     }
     let go = suite.require("Go", || build::find_go().map(drop));
-    suite.test_with(&go, "no_verdict_of_a_go_program_that_panics", panics);
-    suite.test("an_engine_that_hangs_is_ended_within_its_time_limit", hangs);
-    suite.test("after_a_failure_a_new_process_is_started", a_new_process);
+    suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
+    suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
+    suite.test("a_new_process_is_started_after_a_failure", a_new_process);
     suite.run()
 }
 

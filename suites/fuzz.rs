@@ -1,5 +1,5 @@
-//! The fuzzer itself: it finds what is planted, makes it small, and finds the same with any number
-//! of jobs; and a short run on the real controller, which needs Go and is named as ignored without.
+//! The fuzzer: it finds planted faults, shrinks them, and finds the same with any number of jobs. A
+//! short run on the real controller requires Go; without it, the test is reported as ignored.
 
 mod support;
 
@@ -31,13 +31,13 @@ fn main() -> ExitCode {
     suite.test("the_model_agrees_with_itself", the_model_agrees_with_itself);
     suite.test("coverage_names_branches_that_were_never_reached", names_what_was_never_reached);
     suite.test("any_number_of_jobs_finds_the_same", any_number_of_jobs_finds_the_same);
-    suite.test("a_wrong_tolerance_is_found_and_made_small", || {
+    suite.test("a_wrong_tolerance_is_found_and_shrunk", || {
         planted(|scenario| scenario.flags.tolerance += 0.05, &[])
     });
-    suite.test("a_wrong_window_is_found_and_made_small", || {
+    suite.test("a_wrong_window_is_found_and_shrunk", || {
         planted(|scenario| scenario.flags.downscale_stabilization.0 += 1_000_000_000, &[])
     });
-    suite.test("a_wrong_readiness_delay_is_found_and_made_small", || {
+    suite.test("a_wrong_readiness_delay_is_found_and_shrunk", || {
         let areas = [Area::Readiness];
         planted(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
     });
@@ -46,11 +46,11 @@ fn main() -> ExitCode {
         ("instant", Bend { told: unready_an_instant_earlier, ..Bend::NONE }),
         ("message", Bend { tells: says_it_otherwise, ..Bend::NONE }),
     ] {
-        suite.test(format!("a_wrong_{name}_is_found_and_made_small"), move || bent(bend));
+        suite.test(format!("a_wrong_{name}_is_found_and_shrunk"), move || bent(bend));
     }
     suite.test("a_panic_is_a_finding", a_panic_is_a_finding);
     let upstream = suite.upstream(RELEASE);
-    suite.test_with(&upstream, "upstream_agrees_for_a_while", upstream_agrees);
+    suite.test_with(&upstream, "upstream_agrees_in_a_short_run", upstream_agrees);
     suite.run()
 }
 

@@ -1,11 +1,8 @@
-//! Scenarios on a cluster that is somebody's: `cargo test --features e2e --test kubeconfig`.
+//! Scenarios on an existing cluster: `cargo test --features e2e --test kubeconfig`.
 //!
-//! The cluster is a control plane of this machine, reached as any other would be: by a kubeconfig,
-//! with no more rights than the docs ask for. What was there before must be there afterwards, and
-//! nothing else, however a run ends.
-//!
-//! This suite has a `main` of its own, since its tests share a cluster, which may first have to be
-//! built.
+//! The cluster is a control plane on this machine, which the runs reach by a kubeconfig with no more
+//! permissions than the docs require. However a run ends, afterwards the cluster has the objects
+//! that it had before, and no others. The tests share the cluster.
 
 #[path = "kubeconfig/disturbed.rs"]
 mod disturbed;
@@ -104,21 +101,21 @@ type Test = fn(&Arc<Place>) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 16] = [
     ("fixtures_conform_and_nothing_is_left", conform),
-    ("a_controller_that_is_not_as_it_seems_diverges", diverge),
-    ("without_consent_nothing_is_made", without_consent),
-    ("a_metrics_api_that_is_there_is_refused_or_restored", replaced),
+    ("a_modified_controller_diverges", diverge),
+    ("without_consent_nothing_is_created", without_consent),
+    ("an_existing_metrics_api_is_refused_or_restored", replaced),
     ("an_interrupted_run_leaves_nothing", interrupted),
     ("a_killed_run_leaves_nothing", guarded),
-    ("a_run_that_is_killed_at_any_moment_leaves_nothing", guarded_all_along),
-    ("what_a_lost_run_left_can_be_removed", cleaned),
-    ("what_a_lost_run_left_is_removed_by_the_next", next_run),
-    ("an_api_server_that_dies_under_a_run_is_no_verdict", dies_under_a_run),
-    ("others_may_look_at_the_metrics_of_a_run", disturbed::looked_at),
-    ("a_controller_manager_that_stood_still_is_no_divergence", disturbed::stood_still),
-    ("what_may_not_be_watched_is_no_divergence", disturbed::not_shown),
-    ("a_metrics_api_that_is_put_back_is_no_divergence", disturbed::put_back),
-    ("runs_use_each_right_of_the_manifest_and_no_other", rights::each_is_used),
-    ("a_run_without_a_right_of_the_manifest_fails_and_names_it", rights::each_is_needed),
+    ("a_run_killed_at_any_time_leaves_nothing", guarded_all_along),
+    ("cluster_clean_removes_the_leftovers_of_a_killed_run", cleaned),
+    ("the_next_run_removes_the_leftovers_of_a_killed_run", next_run),
+    ("an_api_server_that_dies_during_a_run_is_inconclusive", dies_under_a_run),
+    ("other_clients_can_read_the_metrics_of_a_run", disturbed::looked_at),
+    ("a_suspended_controller_manager_does_not_diverge", disturbed::stood_still),
+    ("a_missing_watch_permission_does_not_diverge", disturbed::not_shown),
+    ("a_reverted_metrics_api_does_not_diverge", disturbed::put_back),
+    ("runs_use_each_permission_of_the_manifest_and_no_other", rights::each_is_used),
+    ("a_run_without_a_permission_fails_and_names_it", rights::each_is_needed),
 ];
 
 /// A cluster, and the files by which it is reached.

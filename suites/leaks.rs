@@ -1,5 +1,5 @@
-//! That nothing is left of a control plane, however the one ends who started it, and that what
-//! breaks under a run is no verdict: `cargo test --features e2e --test leaks`.
+//! A control plane leaves nothing behind, however its owner ends, and a fault in it is inconclusive:
+//! `cargo test --features e2e --test leaks`.
 
 mod support;
 
@@ -80,21 +80,21 @@ enum Needs {
 type Test = fn() -> Result<(), Failed>;
 
 const TESTS: [(&str, Needs, Test); 15] = [
-    ("two_clusters_run_at_once_and_nobody_else_comes_in", Needs::AControlPlane, private),
-    ("a_cluster_that_is_stopped_leaves_nothing", Needs::AControlPlane, stopped),
-    ("a_cluster_whose_owner_is_killed_leaves_nothing", Needs::AControlPlane, killed),
-    ("a_cluster_that_has_lost_its_api_server_ends", Needs::AControlPlane, broken),
-    ("a_run_that_is_killed_leaves_nothing", Needs::AControlPlane, killed_while_it_plays),
-    ("a_run_that_is_interrupted_leaves_nothing", Needs::AControlPlane, interrupted),
-    ("what_is_ended_in_its_first_moments_leaves_nothing", Needs::AControlPlane, ended_at_once),
-    ("a_build_that_is_ended_leaves_nothing", Needs::ABuild, ended_while_it_builds),
+    ("two_clusters_run_side_by_side_and_require_authentication", Needs::AControlPlane, private),
+    ("a_stopped_cluster_leaves_nothing", Needs::AControlPlane, stopped),
+    ("a_cluster_with_a_killed_owner_leaves_nothing", Needs::AControlPlane, killed),
+    ("a_cluster_without_its_api_server_exits", Needs::AControlPlane, broken),
+    ("a_killed_run_leaves_nothing", Needs::AControlPlane, killed_while_it_plays),
+    ("an_interrupted_run_leaves_nothing", Needs::AControlPlane, interrupted),
+    ("a_start_that_is_interrupted_early_leaves_nothing", Needs::AControlPlane, ended_at_once),
+    ("an_interrupted_build_leaves_nothing", Needs::ABuild, ended_while_it_builds),
     ("a_panic_leaves_nothing", Needs::AControlPlane, panicked),
-    ("a_part_that_dies_under_a_run_is_no_verdict", Needs::AControlPlane, dies_under_a_run),
-    ("a_slow_api_server_is_no_divergence", Needs::AControlPlane, slow),
-    ("an_api_server_that_is_slow_all_along_is_no_verdict", Needs::AControlPlane, slow_all_along),
-    ("a_full_disk_is_told_of_and_is_no_divergence", Needs::ADisk, full_disk),
-    ("ports_that_others_take_are_given_up_in_the_end", Needs::Nothing, ports_taken),
-    ("the_port_that_somebody_has_is_told_of", Needs::AControlPlane, port_taken),
+    ("a_component_that_dies_during_a_run_is_inconclusive", Needs::AControlPlane, dies_under_a_run),
+    ("a_slow_api_server_does_not_diverge", Needs::AControlPlane, slow),
+    ("an_api_server_that_is_always_slow_is_inconclusive", Needs::AControlPlane, slow_all_along),
+    ("a_full_disk_is_reported_and_does_not_diverge", Needs::ADisk, full_disk),
+    ("the_start_gives_up_if_other_programs_keep_taking_its_ports", Needs::Nothing, ports_taken),
+    ("an_occupied_port_is_reported", Needs::AControlPlane, port_taken),
 ];
 
 /// The same, so slowly that it is not over before somebody is killed.

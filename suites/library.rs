@@ -1,5 +1,5 @@
-//! The library as a crate of its own uses it: with the feature `engines` alone, offline, in a test
-//! that is three lines long.
+//! Another crate uses the library: with the feature `engines` alone, offline, in a test of three
+//! lines.
 
 mod support;
 

@@ -1,9 +1,8 @@
 //! `kube-lockstep metrics-server` on a real control plane: `cargo test --features e2e --test
 //! metrics_server`.
 //!
-//! What is asked of it goes through the API server, by the real HPA controller, and by kubectl
-//! where there is one. It has a `main` of its own, since its tests share a control plane that may
-//! first have to be built, and of which only one at a time can have the metrics APIs.
+//! The real HPA controller, and kubectl if it is installed, query it through the API server. The
+//! tests share a control plane, and use its metrics APIs one after another.
 
 #[path = "metrics_server/cluster.rs"]
 mod cluster;
@@ -37,12 +36,12 @@ const TESTS: [(&str, Test); 9] = [
     ("a_cluster_must_be_named", named),
     ("the_controller_sees_the_metrics", seen),
     (KUBECTL, kubectl::seen),
-    ("slow_metrics_are_slow_where_they_are_so", slow),
-    ("a_foreign_api_is_refused_replaced_and_restored", foreign::replaced),
-    ("what_a_killed_one_has_left_is_removed", foreign::killed),
-    ("a_killed_one_is_followed_by_its_guard", foreign::guarded),
+    ("slow_metrics_are_served_slowly", slow),
+    ("an_existing_metrics_api_is_refused_replaced_and_restored", foreign::replaced),
+    ("leftovers_of_a_killed_server_are_removed", foreign::killed),
+    ("the_guard_cleans_up_after_a_killed_server", foreign::guarded),
     (ENDPOINTS, by_endpoints),
-    ("one_that_is_not_registered_makes_nothing", unregistered),
+    ("an_unregistered_server_creates_nothing", unregistered),
 ];
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! The parser of scenarios on arbitrary text and on broken fixtures: it answers with a scenario or
-//! with a place in the file, and never panics.
+//! The parser of scenarios on arbitrary text and on corrupted fixtures: it returns a scenario or an
+//! error with a position in the file, and never panics.
 
 mod support;
 

@@ -1,7 +1,7 @@
-//! Faults that are planted into upstream's own program have to be found out on a real control
-//! plane: `cargo test --features e2e --test planted`.
+//! Faults that are planted in upstream's controller diverge on a real control plane: `cargo test
+//! --features e2e --test planted`.
 //!
-//! What excuses a divergence there, of a machine that was too busy, must not excuse these.
+//! The tolerance for a busy machine must not hide them.
 
 mod support;
 
@@ -62,10 +62,10 @@ fn main() -> ExitCode {
 type Test = fn(&Path) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 4] = [
-    ("another_tolerance_and_another_validation_are_found_out", otherwise),
-    ("windows_that_are_too_short_are_found_out", in_other_windows),
-    ("reconciles_that_come_too_often_are_found_out", |program| at_another_pace(program, "300ms")),
-    ("reconciles_that_come_too_seldom_are_found_out", |program| at_another_pace(program, "2s")),
+    ("another_tolerance_and_another_validation_diverge", otherwise),
+    ("windows_that_are_too_short_diverge", in_other_windows),
+    ("too_frequent_reconciles_diverge", |program| at_another_pace(program, "300ms")),
+    ("too_infrequent_reconciles_diverge", |program| at_another_pace(program, "2s")),
 ];
 
 /// What became of scenarios on a program that gives its parts more arguments, after all others.

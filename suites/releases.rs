@@ -1,5 +1,5 @@
-//! Changes between releases: each row of the model's table is seen in a fixture by upstream's
-//! behaviour, each change of upstream's behaviour has a row, and the documents agree.
+//! Changes between releases: each row of the model's table changes upstream's behavior in a fixture,
+//! each change of upstream's behavior has a row, and the documents agree.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! The JSON Schema of scenarios: the one in the repository is the one that the types give, every
-//! fixture names it in its first line, and it tells right from wrong as the parser does.
+//! The JSON Schema of scenarios: the file in the repository is generated from the types, every
+//! fixture names it in its first line, and it accepts and rejects the same files as the parser.
 //!
 //! `UPDATE_SCHEMA=1 cargo test --test schema` writes the schema.
 

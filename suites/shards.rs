@@ -1,5 +1,5 @@
-//! Runs that are shared by several machines: whatever the parts, joined they are the run that would
-//! have been made in one go, and a part that is not there is missed.
+//! Runs that are split over several machines: the merged shards equal the run in one piece, and a
+//! missing shard is reported.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! The house rules that a program can check: which module may use which, where releases are named,
-//! how long functions may be, and what the pure half depends on.
+//! The house rules that a program can check: dependencies between modules, mentions of releases, the
+//! length and parameters of functions, and the dependencies of the pure half.
 
 #[path = "tidy/cycles.rs"]
 mod cycles;

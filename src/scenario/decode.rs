@@ -197,8 +197,9 @@ fn shape_hint(expected: &str, node: &Node) -> Option<String> {
             return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
         }
         let one = expected == "a list" && matches!(node.kind, Kind::Map(_));
-        return one
-            .then(|| "a list with one element is written `[{…}]`, or begins with `- `".to_owned());
+        return one.then(|| {
+            "write a list with one element as `[{…}]`, or begin its line with `- `".to_owned()
+        });
     };
     if expected == METRIC_OF_PODS {
         return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".to_owned());

@@ -72,7 +72,7 @@ pub enum PodSetError {
 impl fmt::Display for PodSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PodSetError::Empty => f.write_str("an empty set of pods"),
+            PodSetError::Empty => f.write_str("the set of pods is empty"),
             PodSetError::Malformed(part) => {
                 write!(f, "{part:?} is not a set of pods such as \"0-4,7\" or all")
             }

@@ -309,7 +309,10 @@ fn unit_hint(text: &str) -> Option<String> {
     let split = compact.find(|c: char| c.is_alphabetic())?;
     let (number, unit) = compact.split_at(split);
     if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<u32>()) {
-        return Some(format!("Go has no days: did you mean {}h?", u64::from(days) * 24));
+        return Some(format!(
+            "days are not a unit of durations: did you mean {}h?",
+            u64::from(days) * 24
+        ));
     }
     let unit = match unit.to_lowercase().as_str() {
         "sec" | "secs" | "second" | "seconds" | "s" => "s",

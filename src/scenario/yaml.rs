@@ -161,7 +161,7 @@ fn explain(error: &ScanError) -> Problem {
     let hint = if what.contains("quot") {
         Some("a quotation mark is opened, here or above, and not closed")
     } else if what.contains("tab") {
-        Some("YAML is indented by spaces, not by tabs")
+        Some("indent YAML with spaces, not with tabs")
     } else if what.contains("mapping values are not allowed") {
         Some("check the indentation of this line; a text with `: ` in it must be quoted")
     } else if what.contains("simple key") {

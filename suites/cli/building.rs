@@ -1,5 +1,4 @@
-//! Engines that are built side by side, and the cache folder that they fill: with a `go` that only
-//! pretends, so that it takes no time.
+//! Engines that are built side by side, and their cache folder: a stand-in for `go` takes no time.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `kube-lockstep fuzz` as users call it.
+//! The command `kube-lockstep fuzz`.
 
 use std::fs;
 use std::path::Path;

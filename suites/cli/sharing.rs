@@ -1,4 +1,4 @@
-//! Runs that are shared by several machines, and their results joined, as users call it.
+//! Runs that are split over several machines, and the merge of their results.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A Docker engine of a test's own, which it can kill with all that runs on it.
+//! A Docker engine for one test, which can kill it with all its containers.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

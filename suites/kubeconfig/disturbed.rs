@@ -1,4 +1,4 @@
-//! Runs that others disturb: what they do is not the controller's doing.
+//! Runs that other clients disturb: their changes are not attributed to the controller.
 
 use std::process::{Child, Output};
 use std::sync::Arc;

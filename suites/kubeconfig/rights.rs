@@ -1,5 +1,5 @@
-//! The rights of the RBAC manifest: runs use each of them and no other one, and a run without one
-//! of them fails and names it.
+//! The permissions of the RBAC manifest: runs use each of them and no other one, and a run without
+//! one of them fails and names it.
 
 use std::collections::BTreeSet;
 use std::fmt;

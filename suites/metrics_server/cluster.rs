@@ -1,4 +1,4 @@
-//! A control plane for these tests, and what is asked of it and done on it.
+//! A control plane for these tests, and requests to it.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

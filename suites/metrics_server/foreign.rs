@@ -1,4 +1,4 @@
-//! Where there is a metrics API already, of somebody else's.
+//! Clusters with an existing metrics API.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What `kubectl` shows of the metrics.
+//! The metrics in the output of `kubectl`.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! A `kube-lockstep metrics-server` that runs, and what it serves.
+//! A running `kube-lockstep metrics-server` and its responses.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! A typical metrics API of a cluster, as one that belongs to others.
+//! A typical metrics API of a cluster that another component registered.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Shared by several suites: the fixtures of this repository as scenarios, and upstream's engine.
+//! Shared by several suites: the fixtures of this repository as scenarios, and the upstream engine.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
 

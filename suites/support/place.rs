@@ -1,4 +1,4 @@
-//! A folder for temporary files, by which all processes of a command can be found.
+//! A folder for temporary files, by which a test finds all processes of a command.
 
 use std::fs;
 use std::path::Path;

@@ -160,7 +160,7 @@ fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> 
     for (index, event) in typed.events.iter().enumerate() {
         if event.reason.is_empty() {
             let at = at.key("events").index(index).key("reason");
-            problems.plain(at, "an empty reason of an event");
+            problems.plain(at, "the reason of the event is empty");
         }
     }
     Some(Expected {

@@ -128,7 +128,7 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     let shapes = ["steps", "points", "sine"];
     match at.given(&shapes).as_slice() {
         [] => {
-            let what = "an empty signal: expected exactly one of steps, points and sine";
+            let what = "the signal is empty: expected exactly one of steps, points and sine";
             problems.plain(at, what);
         }
         &[name] => {
@@ -142,7 +142,7 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
 
 fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
     if points.is_empty() {
-        problems.hint(at, "an empty list of values", "for instance [{at: 0s, value: 500m}]");
+        problems.hint(at, "the list of values is empty", "for instance [{at: 0s, value: 500m}]");
     }
     for (index, pair) in points.windows(2).enumerate() {
         let (last, time) = (pair[0].at, pair[1].at);
@@ -155,7 +155,7 @@ fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
 
 fn check_name(name: &str, at: At<'_>, problems: &mut Problems) {
     if name.is_empty() {
-        problems.plain(at.key("name"), "an empty name of a metric");
+        problems.plain(at.key("name"), "the name of the metric is empty");
     }
 }
 
@@ -185,7 +185,7 @@ fn check_objects(metrics: &mut [ObjectMetric], at: At<'_>, problems: &mut Proble
 fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     for (field, text) in [("kind", &object.kind), ("name", &object.name)] {
         if text.is_empty() {
-            problems.plain(at.key(field), format!("an empty {field} of an object"));
+            problems.plain(at.key(field), format!("the {field} of the object is empty"));
         }
     }
     if object.kind.contains('.') {
@@ -219,7 +219,7 @@ fn check_series(
         }
         ["series"] if series.is_empty() => {
             let hint = "for an empty response use `metricEmpty` in the timeline";
-            problems.hint(at.key("series"), "an empty list of series", hint);
+            problems.hint(at.key("series"), "the list of series is empty", hint);
         }
         ["series"] => {
             for (index, (labels, signal)) in series.iter().enumerate() {

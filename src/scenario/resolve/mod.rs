@@ -165,7 +165,7 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
 fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
     if file.requirement.trim().is_empty() {
         let hint = "state the requirement in one sentence";
-        problems.hint(at.key("requirement"), "an empty requirement", hint);
+        problems.hint(at.key("requirement"), "the requirement is empty", hint);
     }
     let Some(upstream) = &file.upstream else { return };
     let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));

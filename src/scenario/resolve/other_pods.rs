@@ -51,7 +51,7 @@ fn one(typed: &raw::OtherPods, at: At<'_>, problems: &mut Problems) -> OtherPods
     }
     let name = typed.container.clone().unwrap_or_else(|| APP.to_owned());
     if name.is_empty() {
-        problems.plain(at.key("container"), "an empty name of a container");
+        problems.plain(at.key("container"), "the name of the container is empty");
     }
     let container = Container { name: name.into(), requests: typed.requests.clone() }.to_api();
     for name in typed.usage.keys() {

@@ -248,7 +248,7 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
     };
     if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
         let hint = "for instance {spec: {maxReplicas: 20}}";
-        problems.hint(at, "an empty edit", hint);
+        problems.hint(at, "the edit is empty", hint);
         return;
     }
     if let Some(metadata) = &patch.metadata {

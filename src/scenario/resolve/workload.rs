@@ -134,9 +134,9 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
 
 fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &mut Problems) {
     if name.is_empty() {
-        problems.plain(at.key("name"), "an empty name of a container");
+        problems.plain(at.key("name"), "the name of the container is empty");
     } else if names.contains(&name) {
-        problems.plain(at.key("name"), format!("two containers are called {name}"));
+        problems.plain(at.key("name"), format!("two containers are named {name}"));
     }
     names.push(name);
 }
@@ -148,7 +148,7 @@ fn check_startup(startup: Startup, at: At<'_>, problems: &mut Problems) {
         }
         (Some(pending), Some(ready)) if ready < pending => {
             let what = format!("ready after {ready}, but pending for {pending}");
-            problems.hint(at.key("ready"), what, "both are counted from the pod's creation");
+            problems.hint(at.key("ready"), what, "both times count from the creation of the pod");
         }
         _ => {}
     }
@@ -176,7 +176,7 @@ fn selector(
         let labels: Vec<String> =
             labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let what = format!("the selector {text:?} does not match the pods' labels");
-        problems.hint(at, what, format!("the pods have {}", labels.join(",")));
+        problems.hint(at, what, format!("the pods have the labels {}", labels.join(",")));
     }
     text.into()
 }
