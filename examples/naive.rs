@@ -30,7 +30,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let period = period(std::env::args().skip(1))?;
-    // The only provider that is compiled in.
+    // rustls requires a provider; this is the only one that is compiled in.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(Config::infer().await?)?;
     let mut ticks = interval(period);
@@ -59,7 +59,7 @@ fn period(mut args: impl Iterator<Item = String>) -> Result<Duration, Error> {
 
 fn log(line: &str) {
     use std::io::Write as _;
-    // A closed standard error is no reason to stop.
+    // A failure to log must not stop the controller.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -90,7 +90,7 @@ async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     let Some(metric) = hpa.spec.metrics.iter().flatten().next() else { return Ok(()) };
     let Some(ratio) = ratio(client, &namespace, &selector, metric).await? else { return Ok(()) };
     let (least, most) = (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas);
-    // Replicas are far below the limits of a float.
+    // The number of replicas is far below the limits of a float.
     let desired = ((f64::from(current) * ratio).ceil() as i32).clamp(least, most);
     let patch = PatchParams::default();
     if desired != current {
@@ -105,7 +105,7 @@ async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     Ok(())
 }
 
-/// The ratio of a resource metric to its target; nothing for other metrics.
+/// The ratio of a resource metric to its target, or `None` for other metrics.
 async fn ratio(
     client: &Client,
     namespace: &str,
@@ -177,7 +177,7 @@ async fn requests(
     Ok(requests)
 }
 
-/// A quantity in thousandths: `250m`, `2`, `64Mi`.
+/// Parses a quantity such as `250m`, `2` or `64Mi`. Returns thousandths.
 fn number(quantity: &Quantity) -> Result<f64, Error> {
     const UNITS: [(&str, f64); 10] = [
         ("Ki", 1024.0 * 1e3),
