@@ -35,7 +35,7 @@ pub struct Unmet {
 /// A change of a target's replicas that was not made by the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExternalScale {
-    /// When.
+    /// The time of the change.
     pub at: Time,
     /// The target, by its index.
     pub target: usize,
@@ -62,8 +62,8 @@ impl Sizes {
         Sizes { targets: targets.collect(), hpas: hpas.collect() }
     }
 
-    /// The target of a reconcile: the one whose scale it read, or else the previous target of its
-    /// HPA.
+    /// The index of the target of a reconcile: the target whose scale it read, otherwise the
+    /// previous target of its HPA.
     fn target(&mut self, tick: &Observation) -> usize {
         let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
         let read = tick.target().and_then(|(resource, name)| {
@@ -143,7 +143,7 @@ fn fold<'a>(
     mut outside: &[ExternalScale],
 ) -> Vec<Tick<'a>> {
     let mut ticks = Vec::with_capacity(observations.len());
-    // The status of each HPA as stored.
+    // The stored status of each HPA.
     let mut statuses: Vec<(&str, &'a HpaStatus)> = Vec::new();
     for (index, observation) in observations.iter().enumerate() {
         while let [first, rest @ ..] = outside
@@ -178,7 +178,7 @@ impl<'a> Reconciles<'a> {
         Reconciles(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
     }
 
-    /// Why an expectation is not met.
+    /// The reason why an expectation is not met.
     fn unmet(&self, when: &When, expected: &Expected) -> Option<String> {
         match when {
             When::Tick(number) => match number.checked_sub(1).and_then(|i| self.0.get(i)) {
@@ -201,7 +201,7 @@ impl<'a> Reconciles<'a> {
         }
     }
 
-    /// A single reconcile; counts apply to the run up to it.
+    /// The unmet part of an expectation for a single reconcile; counts apply to the run up to it.
     fn unmet_at(&self, tick: &Tick<'_>, expected: &Expected) -> Option<String> {
         let wrong = wrong_at(tick, expected).map(|wrong| format!("{tick}: {wrong}"));
         wrong.or_else(|| too_often(&self.0[..tick.number], expected))
@@ -377,14 +377,14 @@ impl Wrong {
     }
 }
 
-/// The first reconcile that exceeds a count.
+/// The description of the first reconcile that exceeds a count.
 fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
     let rescales: Vec<&Tick<'_>> = ticks.iter().filter(|tick| tick.rescaled()).collect();
     let up = |tick: &Tick<'_>| tick.replicas > tick.before;
     let exceeds = |limit: Option<(u32, Option<Span>)>, changes: &[&Tick<'_>], what: &str| {
         let (most, span) = limit?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        // Exceeded if the n-th change before this one is also within the interval.
+        // The count is exceeded if the n-th change before this one is also within the interval.
         let pairs = changes.iter().zip(changes.get(most..)?);
         let mut crowded =
             pairs.filter(|(old, new)| span.is_none_or(|span| new.at() - old.at() < span));

@@ -165,7 +165,7 @@ pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The flags that have a value, each followed by it.
+/// The flags that have a value, each followed by its value.
 pub(super) fn given_flags<const N: usize>(
     flags: [(&'static str, Option<String>); N],
 ) -> impl Iterator<Item = String> {

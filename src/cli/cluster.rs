@@ -163,7 +163,7 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
         return Err(Failure::engine(what).hint("try again in a moment").into());
     };
     match kill_process(pid, Signal::TERM) {
-        // It was killed, and its guard is about to clean up.
+        // The process was killed, and its guard is about to clean up.
         Err(Errno::SRCH) => {}
         sent => sent?,
     }
@@ -200,7 +200,7 @@ fn list() -> anyhow::Result<u8> {
         }
     }
     if text.is_empty() {
-        // Standard output is for the list, which scripts read.
+        // Standard output only contains the list, which scripts read.
         let _ = writeln!(anstream::stderr(), "no control plane is running");
     }
     show(&text)?;

@@ -1,4 +1,4 @@
-//! `kube-lockstep diff` and `bisect`: what changed between releases, and in which.
+//! `kube-lockstep diff` and `bisect`: the changes between releases, and the releases with a change.
 
 use std::fmt::Write as _;
 use std::io;
@@ -77,10 +77,10 @@ enum Compared {
     Not(NotCompared),
 }
 
-/// Why a scenario was not compared.
+/// The reason why a scenario was not compared.
 struct NotCompared {
     why: String,
-    /// Both releases support the scenario, but upstream could not run it.
+    /// Whether both releases support the scenario, but upstream could not run it.
     unknown: bool,
 }
 

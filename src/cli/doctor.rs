@@ -77,7 +77,7 @@ struct Check {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
-    /// Can run here, but has to be built first.
+    /// The engine can run here, but must be built first.
     Unbuilt,
     Warning,
     Missing,

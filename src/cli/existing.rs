@@ -1,4 +1,4 @@
-//! An existing cluster on the command line: its context, and what may be done to it.
+//! An existing cluster on the command line: its context, and the permitted changes.
 
 #[cfg(feature = "clusters")]
 mod consent;
@@ -41,12 +41,12 @@ pub(super) struct ExistingClusterArgs {
 }
 
 impl ExistingClusterArgs {
-    /// Returns true if a cluster is named.
+    /// Returns true if the command line selects a cluster.
     pub(super) fn is_named(&self) -> bool {
         self.of.context.is_some()
     }
 
-    /// The arguments that name the cluster again.
+    /// The arguments that select the same cluster in a replay.
     pub(super) fn replay_args(&self) -> impl Iterator<Item = String> {
         let file = self.of.kubeconfig.as_ref().map(|path| path.to_string_lossy().into_owned());
         let replaces = self.replace_metrics_api.then(|| "--replace-metrics-api".to_owned());
@@ -58,7 +58,7 @@ impl ExistingClusterArgs {
         .chain(replaces)
     }
 
-    /// Refuses the flags beside an engine that is not an existing cluster.
+    /// Fails if a flag is used with an engine that is not an existing cluster.
     pub(super) fn refuse_flags(&self) -> Result<(), Failure> {
         let named = [
             (self.of.context.is_some(), "--context"),
@@ -81,7 +81,7 @@ impl ExistingClusterArgs {
     }
 }
 
-/// The same commands where nothing can reach a cluster.
+/// The same functions in a build without cluster support.
 #[cfg(not(feature = "clusters"))]
 mod without {
     use super::{ContextArgs, ExistingClusterArgs};

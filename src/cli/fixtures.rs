@@ -55,8 +55,8 @@ enum Text {
 }
 
 impl Fixtures {
-    /// Finds the fixtures in a folder; by default in `./fixtures` if it contains scenarios, or else
-    /// those built into this program.
+    /// Finds the fixtures in a folder; by default in `./fixtures` if it contains scenarios,
+    /// otherwise the fixtures built into this program.
     pub(super) fn find(named: Option<&Path>) -> Result<Fixtures, Failure> {
         if let Some(folder) = named {
             let files = files_below(folder).map_err(|error| {
@@ -83,12 +83,12 @@ impl Fixtures {
         }
     }
 
-    /// Returns true if the fixtures are those built into this program.
+    /// Returns true if the fixtures are built into this program.
     pub(super) fn are_embedded(&self) -> bool {
         matches!(self.root, Root::Embedded)
     }
 
-    /// All of them.
+    /// All fixtures.
     pub(super) fn all(&self) -> &[Fixture] {
         &self.files
     }
@@ -193,7 +193,7 @@ impl Fixtures {
         Ok(found.iter().map(|fixture| self.file(&fixture.path)).collect())
     }
 
-    /// The error for a name that matches no scenario, or too many. `folders`: whether the name of a
+    /// The error for a name that matches no scenario, or too many. `folders`: true if the name of a
     /// folder is allowed.
     fn not_found(&self, name: &str, folders: bool) -> Failure {
         let origin = self.origin();
@@ -250,8 +250,8 @@ impl Fixtures {
         Ok(known)
     }
 
-    /// The recorded traces of these fixtures: beside the folder in a repository, or else built into
-    /// this program.
+    /// The recorded traces of these fixtures: beside the folder in a repository, otherwise the
+    /// traces built into this program.
     pub(super) fn traces(&self) -> Traces {
         if let Root::Folder(folder) = &self.root {
             let beside = folder.parent().unwrap_or(Path::new("")).join(recorded::FOLDER);

@@ -1,4 +1,4 @@
-//! Signals: what an interrupted run reports and does before it ends.
+//! Signals: the reports and actions of an interrupted run before it ends.
 //!
 //! The process ends by the signal itself, so that the shell sees it. The standard input of engines
 //! closes, which ends them.
@@ -87,7 +87,7 @@ fn once(signals: &[i32], first_time: impl Fn(i32) + Send + 'static) -> io::Resul
     Ok(())
 }
 
-/// A line of its own.
+/// Prints a separate line.
 fn say(text: &str) {
     // On a terminal, the line may contain progress.
     let clear = if io::stderr().is_terminal() { "\r\u{1b}[K" } else { "" };

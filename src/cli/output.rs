@@ -51,7 +51,7 @@ pub(super) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// The width of text: `COLUMNS`, or else the width of the terminal within limits, or 100 columns.
+/// The width of text: `COLUMNS`, otherwise the width of the terminal within limits, or 100 columns.
 pub(super) fn columns() -> usize {
     let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     if let Some(columns) = wanted.filter(|columns: &usize| *columns > 0) {

@@ -117,7 +117,7 @@ impl ValueEnum for Compared {
 }
 
 impl CustomControllerArgs {
-    /// The controller that is named.
+    /// The selected controller, if there is one.
     fn open(&self, engine: EngineChoice) -> Result<Option<CustomController>, Failure> {
         let Some(command) = &self.controller else { return Ok(None) };
         if engine != EngineChoice::Embedded {
@@ -141,7 +141,7 @@ impl CustomControllerArgs {
         Ok(Some(CustomController { controller, compared }))
     }
 
-    /// The arguments that name it again.
+    /// The arguments that select the same controller in a replay.
     fn replay_args(&self) -> impl Iterator<Item = String> {
         let role = self.controller_role.as_ref().map(|path| path.to_string_lossy().into_owned());
         let compare = self.compare.and_then(|compare| compare.to_possible_value());
@@ -228,7 +228,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
-        // On standard error, apart from the results.
+        // Standard error keeps this apart from the results.
         let _ = writeln!(
             anstream::stderr(),
             "running {origin}; to run the scenarios in this folder: kube-lockstep run ."
@@ -260,7 +260,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// The engine that is named, if the flags beside it fit it.
+/// The selected engine, if the other flags are compatible with it.
 fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     let engine = match args.engine.unwrap_or_default() {
         // The settings of an existing kind cluster can't be chosen.
@@ -306,7 +306,7 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
     if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// The answer to a first Ctrl-C while objects on an existing cluster are left to remove.
+/// The message after a first Ctrl-C, if objects must still be removed from an existing cluster.
 fn interrupted(cluster: &ExistingCluster) -> String {
     let clean = cluster.cleaning();
     format!(

@@ -34,7 +34,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Everything is observed.
+    /// All fields are observed.
     pub const ALL: Scope = Scope {
         reads: true,
         scale_reads: true,
@@ -66,7 +66,7 @@ impl Scope {
     }
 }
 
-/// A field that differs between two observations.
+/// A field with different values in two observations.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FieldDifference {
     /// The field, as the API names it: `status.conditions[ScalingLimited].reason`.
@@ -112,14 +112,14 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         differences.list("errors", model.errors(), seen.errors());
     }
     if differences.found.is_empty() && scope == Scope::ALL && model != seen {
-        // They differ in no known field; this must not count as agreement.
+        // Ticks that differ in no known field must not count as equal.
         let text = |tick: &Observation| format!("{tick:?}");
         differences.field("observation", &text(model), &text(seen));
     }
     differences.found
 }
 
-/// A tick that only one side has.
+/// The difference for a tick that only one side has.
 #[must_use]
 pub fn unmatched(model: Option<&Observation>, seen: Option<&Observation>) -> Vec<FieldDifference> {
     let text = |tick: Option<&Observation>| {
@@ -195,8 +195,8 @@ impl Differences {
         }
     }
 
-    /// Lists of different lengths are also compared by element, so that a missing or additional
-    /// element is visible.
+    /// Compares two lists. Lists of different lengths are also compared by element, so that a
+    /// missing or additional element is visible.
     fn list<T: PartialEq + Display>(
         &mut self,
         field: &str,
@@ -239,7 +239,7 @@ fn scale_writes(
     scope: Scope,
 ) {
     let elsewhere = |tick: &Observation| tick.scale_writes().any(|write| tick.is_elsewhere(write));
-    // A target that was not read is not shown.
+    // A target that was not read is omitted.
     let differ = model.target().zip(seen.target()).is_some_and(|(one, other)| one != other);
     let named = elsewhere(model) || elsewhere(seen) || scope.scale_reads && differ;
     let shown = |write| ShownScaleWrite { write, named };
@@ -290,7 +290,7 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus, sc
         model.observed_generation.as_ref(),
         seen.observed_generation.as_ref(),
     );
-    // Compared as text, because releases may write the same quantity in different units.
+    // Compares texts, because releases may write the same quantity in different units.
     let texts = |status: &HpaStatus| -> Vec<String> {
         status.current_metrics.iter().map(ToString::to_string).collect()
     };

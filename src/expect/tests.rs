@@ -5,7 +5,7 @@ use crate::model::api::ConditionType;
 use crate::model::observation::{ControllerAction, EventType, ScaleWrite, StatusWrite};
 use crate::scenario::resolved::ReleaseRange;
 
-/// Reconciles every 15 s from t=0; those that write a size say which.
+/// Reconciles every 15 s from t=0; the value is the size that a reconcile writes, if it writes one.
 fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
     let write = |replicas: i32| {
         ControllerAction::UpdateScale(ScaleWrite {
@@ -27,7 +27,7 @@ fn replicas(min: i32, max: i32) -> Expected {
     Expected { replicas: Some(NumberRange { min, max }), ..Expected::default() }
 }
 
-/// A workload of 3, scaled by an HPA without a name.
+/// A workload of 3 replicas, scaled by an HPA without a name.
 fn sizes() -> Sizes {
     Sizes { targets: vec![(String::new(), "".into(), 3)], hpas: vec![("".into(), 0)] }
 }
@@ -65,7 +65,7 @@ fn replicas_are_kept_until_another_write() {
             what,
         }]
     };
-    // A person's size at the tick's own instant is there before the tick.
+    // A size that a person sets at the time of a tick applies before the tick.
     assert_eq!(evaluate(&expect(2), Release::NEWEST, &run, &sizes(), &[outside(30, 2)]), []);
     assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &sizes(), &[outside(15, 2)]), []);
     assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &sizes(), &[outside(31, 2)]), []);
@@ -161,7 +161,7 @@ fn always_never_and_within_apply_to_ranges() {
     assert_eq!(unmet(When::Whole, replicas(3, 3), &[]), says("there was no tick"));
 }
 
-/// One tick with a status, and one without a write after it.
+/// Two ticks: the first writes a status, the second does not.
 fn with_status() -> Vec<Observation> {
     let mut run = ticks(&[None, None]);
     let condition = |type_, status, reason: &'static str, message: &'static str| Condition {
@@ -323,7 +323,7 @@ fn counts_apply_to_any_span() {
             rescales(0, None),
             says("tick 1 (t=0s): rescales: expected at most 0, 3 -> 4 was number 1"),
         ),
-        // Two that are 15 s apart are not both within 15 s.
+        // Two changes that are 15 s apart are not both within 15 s.
         (When::Whole, rescales(1, Some(15)), None),
         (
             When::Whole,

@@ -10,7 +10,7 @@ use crate::model::rules::Release;
 use crate::model::time::Span;
 use crate::scenario::{self, Scenario};
 
-/// The prediction for the manifest of an HPA; [`Predict::hpa`] starts one.
+/// The prediction for the manifest of an HPA; [`Predict::hpa`] creates it.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is run before `run` is called"]
 pub struct PredictHpa {
@@ -65,7 +65,7 @@ impl PredictHpa {
         self
     }
 
-    /// Another release of Kubernetes.
+    /// Sets another release of Kubernetes.
     pub fn release(mut self, release: Release) -> PredictHpa {
         self.release = release;
         self

@@ -87,15 +87,15 @@ impl Scenario {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Engine {
-    /// Upstream's controller if it is built or Go can build it; otherwise the model itself, so that
-    /// only the expectations of scenarios are checked. [`Report::note`] says so.
+    /// Upstream's controller if it is built or Go can build it. Otherwise the model itself: then
+    /// only the expectations of scenarios are checked, and [`Report::note`] gives the reason.
     #[default]
     Best,
     /// Upstream's controller in virtual time. The first use builds it, which requires Go.
     Upstream,
     /// A program that implements the engine protocol.
     Program(PathBuf),
-    /// The model itself: only the expectations of scenarios are checked.
+    /// The model itself: it only checks the expectations of scenarios.
     Model,
 }
 
@@ -113,7 +113,7 @@ impl FromStr for Engine {
     }
 }
 
-/// An engine that is ready, and why it is not the preferred one.
+/// An engine that is ready, and the reason why it is not the preferred one.
 struct Ready {
     engine: Box<dyn AnyEngine>,
     note: Option<String>,
@@ -186,25 +186,25 @@ pub struct Lockstep {
 }
 
 impl Lockstep {
-    /// A run on the best engine that is available, in its newest release.
+    /// A run on the best available engine, in its newest release.
     pub fn new(scenario: impl Into<Arc<Scenario>>) -> Lockstep {
         let (scenario, engine) = (scenario.into(), Engine::default());
         Lockstep { scenario, engine, release: Release::NEWEST }
     }
 
-    /// Another engine.
+    /// Sets another engine.
     pub fn engine(mut self, engine: Engine) -> Lockstep {
         self.engine = engine;
         self
     }
 
-    /// Another release of Kubernetes.
+    /// Sets another release of Kubernetes.
     pub fn release(mut self, release: Release) -> Lockstep {
         self.release = release;
         self
     }
 
-    /// Runs it.
+    /// Runs the scenario.
     ///
     /// # Errors
     /// If the engine is not available. An engine that fails later gives a report without a verdict.
@@ -225,12 +225,12 @@ impl Ready {
 pub struct Report {
     /// The verdict, the trace and the unmet expectations.
     pub outcome: Outcome,
-    /// Why the run was not made on the preferred engine.
+    /// The reason why the run did not use the preferred engine.
     pub note: Option<String>,
 }
 
 impl Report {
-    /// Returns true if the engine behaved as the model predicts, and all expectations are met.
+    /// Returns true if the engine behaved as the model predicts, and all expectations were met.
     #[must_use]
     pub fn conforms(&self) -> bool {
         self.outcome.verdict == Verdict::Conforms
@@ -239,7 +239,7 @@ impl Report {
     /// Fails a test unless the scenario conforms.
     ///
     /// # Panics
-    /// With the report, if it does not.
+    /// If the scenario does not conform, with the report.
     #[track_caller]
     pub fn assert_conforms(&self) {
         assert!(self.conforms(), "{self}");
@@ -338,7 +338,7 @@ impl Predict {
         Predict { scenario: scenario.into(), release: Release::NEWEST }
     }
 
-    /// Another release.
+    /// Sets another release.
     pub fn release(mut self, release: Release) -> Predict {
         self.release = release;
         self

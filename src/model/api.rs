@@ -746,7 +746,7 @@ pub struct Container {
 pub struct PodMetrics {
     /// The pod's name.
     pub name: Arc<str>,
-    /// The pod's labels, which the API filters by.
+    /// The pod's labels, by which the API filters.
     pub labels: Labels,
     /// The time of the sample, in whole seconds.
     pub timestamp: Time,
@@ -772,7 +772,7 @@ pub struct ContainerMetrics {
 pub struct PodMetricValue {
     /// The pod's name.
     pub name: Arc<str>,
-    /// The pod's labels, which the API filters by.
+    /// The pod's labels, by which the API filters.
     pub labels: Labels,
     /// The value.
     pub value: Quantity,
@@ -786,7 +786,7 @@ pub struct PodMetricValue {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Series {
-    /// Labels of the series, which the API filters by.
+    /// Labels of the series, by which the API filters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The value.
@@ -816,7 +816,7 @@ pub struct PodsMetricAnswer {
     pub labels: BTreeMap<String, String>,
     /// The values, sorted by the pods' names.
     pub values: Vec<PodMetricValue>,
-    /// The error that is returned instead.
+    /// The error that the API returns instead of values.
     pub error: Option<ApiError>,
 }
 
@@ -825,6 +825,6 @@ pub struct PodsMetricAnswer {
 pub struct SeriesAnswer {
     /// The series.
     pub series: Vec<Series>,
-    /// The error that is returned instead.
+    /// The error that the API returns instead of series.
     pub error: Option<ApiError>,
 }

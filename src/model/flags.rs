@@ -17,17 +17,18 @@ pub struct Flags {
     pub sync_period: Span,
     /// `--horizontal-pod-autoscaler-downscale-stabilization`.
     pub downscale_stabilization: Span,
-    /// `--horizontal-pod-autoscaler-tolerance`: how far from 1 a ratio may be without effect.
+    /// `--horizontal-pod-autoscaler-tolerance`: the distance of a ratio from 1 that has no effect.
     pub tolerance: f64,
     /// `--horizontal-pod-autoscaler-cpu-initialization-period`.
     pub cpu_initialization_period: Span,
     /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
     pub initial_readiness_delay: Span,
-    /// `--horizontal-pod-autoscaler-upscale-delay`: how long after a change of the replicas the
-    /// target is not scaled up. Only older releases use it; later ones accept and ignore it.
+    /// `--horizontal-pod-autoscaler-upscale-delay`: the time after a change of the replicas in
+    /// which the target is not scaled up. Only older releases use it; later ones accept and ignore
+    /// it.
     pub upscale_delay: Span,
-    /// `--horizontal-pod-autoscaler-downscale-delay`: how long after a change of the replicas the
-    /// target is not scaled down. Only older releases use it.
+    /// `--horizontal-pod-autoscaler-downscale-delay`: the time after a change of the replicas in
+    /// which the target is not scaled down. Only older releases use it.
     pub downscale_delay: Span,
     /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. One HPA is never
     /// reconciled twice at once, so this changes nothing that is observable of a single HPA.
@@ -101,14 +102,14 @@ impl Flag {
 }
 
 impl Flags {
-    /// The flags that differ.
+    /// The flags that differ from `other`.
     #[must_use]
     pub fn differing(&self, other: &Flags) -> Vec<Flag> {
         let same = |flag: &Flag| self.with(*flag, other) == *self;
         Flag::ALL.into_iter().filter(|flag| !same(flag)).collect()
     }
 
-    /// These flags with one of them taken from the others.
+    /// A copy of these flags with one flag taken from `other`.
     #[must_use]
     pub fn with(mut self, flag: Flag, other: &Flags) -> Flags {
         match flag {
@@ -131,14 +132,14 @@ impl Flags {
     }
 }
 
-/// A feature gate that the HPA controller, or the API server in its name, reads.
+/// A feature gate that the HPA controller reads, or the API server on its behalf.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Gate {
-    /// `minReplicas: 0` is allowed.
+    /// Allows `minReplicas: 0`.
     HpaScaleToZero,
-    /// `behavior.scaleUp.tolerance` and `behavior.scaleDown.tolerance` count.
+    /// Enables `behavior.scaleUp.tolerance` and `behavior.scaleDown.tolerance`.
     HpaConfigurableTolerance,
-    /// HPAs have generations; a change of the spec is reconciled immediately.
+    /// Gives HPAs generations; a change of the spec is reconciled immediately.
     HpaGeneration,
     /// Another store for the HPAs' selectors, with the same answers.
     HpaOptimizedSelectorStore,
@@ -146,7 +147,7 @@ pub enum Gate {
     StaleControllerConsistencyHpa,
     /// Requests of a whole pod are honoured.
     PodLevelResources,
-    /// Metrics of single containers are allowed.
+    /// Allows metrics of single containers.
     HpaContainerMetrics,
 }
 
@@ -182,9 +183,9 @@ impl Gate {
 pub enum GateRule {
     /// Neither the gate nor its feature exists.
     Absent,
-    /// It is on or off by default, and can be changed.
+    /// The gate is on or off by default, and can be changed.
     Default(bool),
-    /// It can no longer be changed.
+    /// The gate can no longer be changed.
     Locked(bool),
     /// The gate was removed: its feature is always on.
     Gone,
@@ -209,7 +210,7 @@ pub struct FeatureGates {
     on: [bool; Gate::ALL.len()],
 }
 
-/// A feature gate that can't be set.
+/// The error for a feature gate that can't be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateError {
     /// There is no such gate that the HPA controller reads.
@@ -220,7 +221,7 @@ pub enum GateError {
     Locked {
         /// The gate.
         gate: Gate,
-        /// The value that it is locked to.
+        /// The value to which the gate is locked.
         value: bool,
     },
 }

@@ -15,7 +15,7 @@ use super::time::{Span, Time};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observation {
-    /// When the reconcile began.
+    /// The time at which the reconcile began.
     #[serde(with = "as_text")]
     pub at: Time,
     /// Its duration: the time that it waited, for slow answers or before another attempt.
@@ -65,7 +65,7 @@ pub enum ControllerAction {
         metric: Arc<str>,
         /// The label selector of the pods.
         selector: Arc<str>,
-        /// The selector of the series; empty: all.
+        /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The number of values, or an error.
         #[serde(flatten, with = "answer")]
@@ -79,7 +79,7 @@ pub enum ControllerAction {
         kind: Arc<str>,
         /// The object's name.
         name: Arc<str>,
-        /// The selector of the series; empty: all.
+        /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The value, or an error.
         #[serde(flatten, with = "answer")]
@@ -89,7 +89,7 @@ pub enum ControllerAction {
     ExternalMetric {
         /// The metric's name.
         metric: Arc<str>,
-        /// The selector of the series; empty: all.
+        /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The number of series, or an error.
         #[serde(flatten, with = "answer")]
@@ -151,9 +151,9 @@ pub struct SeriesValue {
 pub struct ScaleWrite {
     /// `deployments.apps`.
     pub resource: Arc<str>,
-    /// The name of the object that was scaled.
+    /// The name of the scaled object.
     pub name: Arc<str>,
-    /// `spec.replicas` as written.
+    /// The written `spec.replicas`.
     pub replicas: i32,
     /// The error message of the API, if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -396,7 +396,7 @@ impl Observation {
         self.actions.iter().filter(|action| action.is_read())
     }
 
-    /// Attempts to write the scale subresource, in order. Empty if the replicas did not change.
+    /// Attempts to write the scale subresource, in order. Empty if the controller did not scale.
     pub fn scale_writes(&self) -> impl DoubleEndedIterator<Item = &ScaleWrite> + Clone {
         self.actions.iter().filter_map(|action| match action {
             ControllerAction::UpdateScale(write) => Some(write),

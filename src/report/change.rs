@@ -33,7 +33,7 @@ fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
     (shown, fields.len() - shown.len())
 }
 
-/// One scenario.
+/// The change in one scenario, as text.
 #[must_use]
 pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> String {
     let Between { from, to } = between;
@@ -100,7 +100,7 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
     (cut(&old), cut(&new))
 }
 
-/// The figures.
+/// The figures of a comparison.
 #[must_use]
 pub fn ending(
     between: Between,

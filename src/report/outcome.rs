@@ -1,4 +1,4 @@
-//! The outcome of a scenario as text, above all a divergence.
+//! The outcome of a scenario as text, especially a divergence.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -200,7 +200,7 @@ fn has_several_hpas(outcome: &Outcome) -> bool {
     hpas.next().is_some_and(|first| hpas.any(|hpa| hpa != first))
 }
 
-/// The model's derivation of its value, if it predicted the tick.
+/// The model's derivation of its value, if the model predicted the tick.
 fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
     let why = reason(outcome, divergence);
     if why.is_empty() {

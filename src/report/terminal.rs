@@ -69,7 +69,7 @@ impl<W: Write> Terminal<W> {
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
         let told = self.was_reported(outcome);
         let columns = self.layout.columns;
-        // In a run of many scenarios, notes on reading would be too many.
+        // In a run of many scenarios, notes on the interpretation of files are omitted.
         let all = self.only_one || self.layout.verbose;
         let mut text = if told { String::new() } else { outcome::notes(outcome, all, columns) };
         text += &match outcome::text(outcome, self.run.as_ref(), columns) {

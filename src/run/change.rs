@@ -1,7 +1,7 @@
-//! What changed between two releases, in one scenario: an executable changelog.
+//! The changes between two releases in one scenario: an executable changelog.
 //!
-//! Upstream's traces say what changed; the model's rows ([`CHANGES`]) say why. A row explains a
-//! change if with it the model says something else at the first place that differs.
+//! Upstream's traces show the change; the model's rows ([`CHANGES`]) give the reason. A row
+//! explains a change if it changes the model's prediction at the first difference of the traces.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::trace::Trace;
 /// A scenario in which two releases differ.
 #[derive(Clone, Debug)]
 pub struct Changed {
-    /// The first tick that differs. Of each field, `model` is the older release's value, and
-    /// `upstream` the newer one's.
+    /// The first tick that differs. In each field, `model` is the older release's value, and
+    /// `upstream` the newer release's.
     pub first: Divergence,
     /// The rows that account for the first field that differs, oldest first. Empty: the change is
     /// unexplained.
     pub rows: Vec<&'static Change>,
-    /// Rows by which the model does something else later, or in another field.
+    /// Rows that change the prediction at a later time or in another field.
     pub also: Vec<&'static Change>,
 }
 
@@ -46,12 +46,12 @@ pub fn changed(
     Some(Changed { first, rows, also })
 }
 
-/// The rows between two releases that account for what differs at a place, and the others by which
-/// the model does something else somewhere.
+/// The rows between two releases that explain the difference at a place, and the other rows that
+/// change the prediction anywhere.
 ///
-/// A row accounts for it if the newer release without that row has another value there. Where no
-/// row alone matters, since one would do for the other, those count that changed the value when
-/// they came.
+/// A row explains the difference if the newer release without this row has another value at the
+/// place. If no single row matters, because one row compensates for another, the rows that changed
+/// the value when they were added explain it.
 fn rows(
     scenario: &Arc<Scenario>,
     from: Release,
@@ -68,7 +68,7 @@ fn rows(
     let mut effective = Vec::new();
     for (index, row) in CHANGES.iter().enumerate().take(to).skip(from) {
         let after = by(Rules::after(index + 1));
-        // By what is written, as traces are compared: equal quantities can be printed otherwise.
+        // Traces are compared as text: equal quantities can have different texts.
         if first_difference(&before.0, &after.0).is_some() || before.1 != after.1 {
             effective.push((index, row, place.differs(&before.0, &after.0)));
             before = after;
@@ -87,11 +87,11 @@ fn rows(
     (with(true), with(false))
 }
 
-/// Where in a trace something stands.
+/// A place in a trace.
 #[derive(Debug)]
 struct Place {
     of: Of,
-    /// The first field that differs there.
+    /// The first field that differs at this place.
     field: String,
 }
 
@@ -104,7 +104,7 @@ enum Of {
 }
 
 impl Place {
-    /// Returns true if two traces differ there.
+    /// Returns true if two traces differ at this place.
     fn differs(&self, before: &Trace, after: &Trace) -> bool {
         let fields = match self.of {
             Of::Answer(index) => match (before.api.get(index), after.api.get(index)) {
@@ -120,8 +120,8 @@ impl Place {
     }
 }
 
-/// Where two traces first differ. That an HPA has a generation is told only where that is all: what
-/// the controller does otherwise says more.
+/// The first difference of two traces. A difference of the HPA's generation alone comes last,
+/// because other differences of the controller's behavior are more informative.
 fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)> {
     let found = |of, tick: usize, at, fields: Vec<compare::FieldDifference>| {
         let field = fields.first()?.field.clone();
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::model::rules::FirstReconcile;
 
-    /// Rows are told in the order in which they came.
+    /// Rows are sorted by release.
     #[test]
     fn each_number_of_rows_is_a_set_of_rules() {
         assert_eq!(Rules::after(CHANGES.len()), Rules::of(Release::NEWEST));

@@ -13,7 +13,7 @@ pub(super) struct Part {
     pub(super) scenarios: Vec<Arc<Scenario>>,
 }
 
-/// Prepares the engines of a plan, whatever their kind: one for each part.
+/// Prepares the engines of a plan, of any kind: one for each part.
 pub(super) trait Executor {
     /// Waits until the engine of the next part is ready. Returns `None` if the run was stopped.
     ///
@@ -34,9 +34,9 @@ pub(super) trait ReadyEngine {
     /// A note about the engine for readers of the report.
     fn note(&self) -> Option<String>;
 
-    /// Runs the scenarios of a part, as many at a time as the plan says, and records each outcome.
+    /// Runs the scenarios of a part, in parallel as the plan specifies, and records each outcome.
     ///
     /// # Errors
-    /// If the engine can't run any of them, or can't clean up.
+    /// If the engine can't run any scenario, or can't clean up.
     fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError>;
 }

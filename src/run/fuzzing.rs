@@ -1,8 +1,8 @@
-//! Many generated scenarios on one engine, and what to do about a divergence.
+//! Runs many generated scenarios on one engine, and shrinks the scenarios that fail.
 //!
-//! Workers make scenarios by their index and run them, each on an engine of its own; what came of
-//! them is counted in the order of the indices, and the run ends at the same scenario however many
-//! workers there are. Then each kind of failure is shrunk, once.
+//! Workers generate scenarios by their index and run them, each on an engine of its own. Results
+//! are counted in the order of the indices, so the run ends at the same scenario for any number of
+//! workers. Then one scenario of each kind of failure is shrunk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,31 +25,31 @@ use crate::scenario::Scenario;
 /// The engine, areas and extent of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct FuzzPlan {
-    /// Where all chance comes from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// When it is enough, all parts together.
+    /// The length of the run, all parts together.
     pub enough: Enough,
-    /// The part of it that is run: every so many-th scenario of the seed.
+    /// The part of the run: with n parts, every n-th scenario of the seed.
     pub shard: Shard,
     /// The release.
     pub release: Release,
-    /// How many workers, at least 1.
+    /// The number of workers, at least 1.
     pub jobs: usize,
     /// The areas of the scenarios; empty: all.
     pub areas: Vec<Area>,
-    /// How many kinds of failures are shrunk; then the run ends.
+    /// The maximum number of kinds of failures; the run ends when it is reached.
     pub most_findings: usize,
-    /// How many scenarios may be tried to make one smaller.
+    /// The maximum number of attempts to shrink a scenario.
     pub shrinking: usize,
-    /// Disagreements that are known.
+    /// Known disagreements.
     pub known: Vec<KnownDisagreement>,
-    /// Cancelled from outside to end the run early. What was found until then is reported, but not
-    /// shrunk any further.
+    /// Cancelled from outside to end the run early. Failures that were found until then are
+    /// reported, but not shrunk any further.
     pub stop: CancellationToken,
 }
 
-/// After so many scenarios on end that failed before their first tick, the run ends: one that is to
-/// make so many ticks never would.
+/// The number of consecutive scenarios without any tick after which the run ends: otherwise it
+/// would never reach its number of ticks.
 const IN_VAIN: usize = 50;
 
 impl FuzzPlan {
@@ -58,12 +58,12 @@ impl FuzzPlan {
     }
 }
 
-/// When a run of the fuzzer is long enough.
+/// The length of a run of the fuzzer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Enough {
-    /// So many ticks: the same scenarios every time.
+    /// A number of ticks: always the same scenarios.
     Ticks(usize),
-    /// So much time: as many scenarios as fit.
+    /// A duration: as many scenarios as fit.
     Time(Duration),
 }
 
@@ -71,16 +71,16 @@ pub enum Enough {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FuzzEvent {
-    /// So far.
+    /// The progress so far.
     Progress {
         /// Scenarios that were run.
         scenarios: usize,
         /// Ticks that were compared.
         ticks: usize,
-        /// Since the start.
+        /// The time since the start.
         elapsed: Duration,
     },
-    /// A failure of a new kind; it is being shrunk when the run is over.
+    /// A failure of a new kind. It is shrunk at the end of the run.
     Failed {
         /// The scenario's index.
         index: u64,
@@ -91,32 +91,32 @@ pub enum FuzzEvent {
     Found(Box<Finding>),
 }
 
-/// A failure, made small.
+/// A failure with a small scenario.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The index of the scenario that showed it first.
+    /// The index of the first scenario that failed in this way.
     pub index: u64,
-    /// How many scenarios failed in this way.
+    /// The number of scenarios that failed in this way.
     pub times: usize,
     /// The kind of failure, in a few words.
     pub kind: String,
-    /// The smallest scenario that fails so.
+    /// The smallest scenario that fails in this way.
     pub scenario: Arc<Scenario>,
     /// The failure.
     pub failure: Failure,
-    /// How many scenarios were tried to make it small; 0: it is as generated.
+    /// The number of scenarios that were tried to shrink it; 0: the scenario is as generated.
     pub tried: usize,
-    /// Whether the run was ended before it was as small as it gets. If not, one that is as
-    /// generated is so because the file that it makes does not fail.
+    /// Whether the run was stopped before the scenario was as small as possible. If false and the
+    /// scenario is as generated, the file that it makes does not fail.
     pub cut_short: bool,
 }
 
-/// How a scenario failed.
+/// The failure of a scenario.
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// Model and engine differ, or the engine broke.
     Outcome(Box<Outcome>),
-    /// The model, or the world, panicked.
+    /// The model or the world panicked.
     Panic(String),
 }
 
@@ -131,18 +131,18 @@ pub struct FuzzSummary {
     pub divergences: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
-    /// Scenarios that were compared only until things happen at once whose order is chance.
+    /// Scenarios that were compared only up to events whose order is random.
     pub unplayable: usize,
-    /// Whether it was ended from outside, before it was enough.
+    /// Whether the run was stopped from outside, before its end.
     pub interrupted: bool,
     /// The parts of the controller that were reached.
     pub coverage: Vec<CoverageGroup>,
-    /// Wall-clock time, shrinking left out.
+    /// Wall-clock time, without shrinking.
     pub elapsed: Duration,
 }
 
 impl FuzzSummary {
-    /// Adds the figures of another part of the same run, made beside it.
+    /// Adds the figures of another part of the same run, which ran in parallel.
     pub fn join(&mut self, other: &FuzzSummary) {
         self.scenarios += other.scenarios;
         self.ticks += other.ticks;
@@ -191,7 +191,7 @@ struct Judged {
     failure: Option<Failure>,
 }
 
-/// Fuzzes, and hands on what happens.
+/// Runs the fuzzer, and reports events.
 pub fn fuzz(
     plan: &FuzzPlan,
     engine: NewEngine<'_>,
@@ -243,7 +243,7 @@ pub fn fuzz(
     summary.interrupted = plan.is_stopped();
     summary.coverage = coverage.groups();
     if summary.ticks == 0 && summary.divergences == 0 {
-        // It is not about a scenario: there is nothing to be kept.
+        // The failure is not about a scenario: there is no scenario to keep.
         return summary;
     }
     let mut findings: Vec<Finding> = kinds.into_values().collect();
@@ -279,7 +279,7 @@ impl Worker<'_> {
             catch_unwind(AssertUnwindSafe(|| run_watched(scenario, &mut *engine, known, watch)));
         let outcome = match ran {
             Ok(outcome) => outcome,
-            // What the engine is in the middle of, nobody knows: the next one gets a new one.
+            // The state of the engine is unknown: the next scenario gets a new engine.
             Err(panic) => {
                 let failure = Some(Failure::Panic(message(&*panic)));
                 return Judged { failure, ..Judged::default() };
@@ -301,7 +301,7 @@ pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Failure {
-    /// Failures of one kind have the same words: the fields that differ, or what broke.
+    /// The kind of the failure: the fields that differ, or the reason of a missing verdict.
     #[must_use]
     pub fn kind(&self) -> String {
         match self {
@@ -328,7 +328,7 @@ impl Failure {
         divergence.fields.iter().map(|difference| plain(&difference.field)).collect()
     }
 
-    /// When it shows.
+    /// The time of the failure.
     fn at(&self, scenario: &Scenario) -> Time {
         match self {
             Failure::Outcome(outcome) => match &outcome.verdict {
@@ -355,7 +355,7 @@ impl Failure {
         match (self.is_verdict(), other.is_verdict()) {
             (true, true) => {
                 let (mine, theirs) = (self.fields(), other.fields());
-                // A status that was written only by one has no fields to compare.
+                // A status that only one side wrote has no fields to compare.
                 let whole = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
                     one.contains("status") && other.iter().any(|it| it.starts_with("status."))
                 };
@@ -370,7 +370,7 @@ impl Failure {
     }
 }
 
-/// The sizes that a decision was about, that of the target last.
+/// The replicas that a decision depends on, ending with the target's current replicas.
 fn sizes_of(derivation: &Derivation) -> Vec<i32> {
     let rate = derivation.limits.as_ref().and_then(|limits| limits.rate.as_ref());
     let starts = match rate {
@@ -382,8 +382,7 @@ fn sizes_of(derivation: &Derivation) -> Vec<i32> {
     sizes.chain(derivation.current_replicas).collect()
 }
 
-/// The same failure with a smaller scenario, where there is one and as long as the run is not
-/// stopped.
+/// The same failure with a smaller scenario, if there is one, and unless the run is stopped.
 fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding {
     let mut worker = Worker { plan, new: engine, engine: None };
     let mut last: Option<(Arc<Scenario>, Failure)> = None;

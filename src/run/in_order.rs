@@ -1,15 +1,15 @@
-//! Numbered jobs on several threads, and their results in order.
+//! Numbered jobs on several threads, with results in order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// How many results may wait for their turn. The other workers wait while one has a long job.
+/// The number of results that may wait for an earlier one. Then the other workers wait as well.
 const ROOM: usize = 1024;
 
-/// Does one job after another, from 0. Each worker has a thread, and a state that `worker` makes
-/// there; it ends when `work` returns `None`. `done` is called in the order of the jobs, whichever
-/// worker is done first, until it returns `false`.
+/// Runs jobs in sequence, from 0. Each worker has a thread, and a state that `worker` creates
+/// there; it ends when `work` returns `None`. `done` is called in the order of the jobs, regardless
+/// of the order in which they end, until it returns `false`.
 pub(super) fn in_order<W, R: Send>(
     workers: usize,
     worker: &(impl Fn() -> W + Sync),
@@ -28,7 +28,7 @@ pub(super) fn in_order<W, R: Send>(
                 while !over.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(result) = work(&mut state, index) else { return };
-                    // The receiver is gone only when all jobs are over.
+                    // The receiver is closed only when all jobs are over.
                     if sender.send((index, result)).is_err() {
                         return;
                     }
@@ -52,7 +52,7 @@ pub(super) fn in_order<W, R: Send>(
     });
 }
 
-/// Ends the run when a worker panics, since the others would wait for its job forever.
+/// Ends the run when a worker panics, because the others would wait for its job forever.
 struct EndsOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for EndsOnPanic<'_> {
@@ -74,7 +74,7 @@ mod tests {
         for workers in [1, 4] {
             let mut seen = Vec::new();
             let work = |_: &mut (), index: usize| {
-                // Every third one takes its time.
+                // Every third job takes longer.
                 std::thread::sleep(Duration::from_millis(3 * u64::from(index.is_multiple_of(3))));
                 (index < 20).then_some(index * 2)
             };

@@ -1,9 +1,9 @@
 //! One scenario on one engine, in lockstep with the model.
 //!
-//! The engine's decisions drive the world, and the model is given what the controller saw. Since
-//! the model predicts every decision, a run is first made *ahead*: all steps are handed over as if
-//! the model were right, and every answer is checked. Only if one is not as predicted (and so the
-//! world of the steps after it was the wrong one) is the scenario run again, step by step.
+//! The engine's decisions drive the world, and the model receives the same input as the controller.
+//! Since the model predicts every decision, a run is first made *ahead*: all steps are sent as if
+//! the model were right, and every answer is checked. If an answer differs from the prediction, the
+//! later steps were made in the wrong world, and the scenario is run again, step by step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,22 +25,22 @@ use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
-/// How many steps an engine is given ahead of its answers: enough to keep it busy, few enough to
-/// keep a run of days small.
+/// The number of steps that an engine receives ahead of its answers: large enough to keep it busy,
+/// small enough to limit the memory of long runs.
 const AHEAD: usize = 512;
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
 pub struct FreeRun {
-    /// As an engine's trace.
+    /// The run in the form of an engine's trace.
     pub trace: Trace,
-    /// One a tick, with the reasons.
+    /// The ticks, with the reasons of their decisions.
     pub ticks: Vec<FreeTick>,
-    /// Changes of a target's size that were not the controller's: by a person.
+    /// Changes of a target's replicas that a person made, not the controller.
     pub outside: Vec<ExternalScale>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
-    /// Why the scenario could not be played to its end, if it could not.
+    /// The reason why the scenario could not be run to its end, if it could not.
     pub unplayable: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
@@ -51,17 +51,17 @@ pub struct FreeRun {
 pub struct FreeTick {
     /// The predicted observation.
     pub observation: Observation,
-    /// Why.
+    /// The steps that led to the decision.
     pub derivation: Derivation,
-    /// Which of the scenario's targets its HPA scales.
+    /// The index of the target that its HPA scales.
     pub target: usize,
-    /// The target's `spec.replicas` before.
+    /// The target's `spec.replicas` before the tick.
     pub replicas_before: i32,
-    /// The target's `spec.replicas` after.
+    /// The target's `spec.replicas` after the tick.
     pub replicas_after: i32,
 }
 
-/// The world and the model, side by side, and the clock between them.
+/// The world and the model, side by side, with their common clock.
 struct Lockstep<'a> {
     scenario: &'a Scenario,
     world: World,
@@ -69,13 +69,13 @@ struct Lockstep<'a> {
     now: Time,
     /// The objects that the first step creates.
     start: Vec<Change>,
-    /// Changes of the HPA or the controller at `now` that are not applied yet. Each takes full
-    /// effect, reconciles included, before the next.
+    /// Changes of the HPA or the controller at `now` that are not applied yet. Each change takes
+    /// full effect, including its reconciles, before the next one.
     events: VecDeque<Change>,
     outside: Vec<ExternalScale>,
-    /// Why the scenario can't be played to its end, if it can't.
+    /// The reason why the scenario can't be run to its end, if it can't.
     unplayable: Option<String>,
-    /// Whether that is so on this release, and not on others.
+    /// Whether the reason applies to this release only.
     by_release: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Predicted {
     pub(super) decisions: Vec<Decision>,
 }
 
-/// The reconciles that a controller should make by itself until then.
+/// A prediction of the reconciles that a controller makes by itself up to a time.
 #[cfg(feature = "clusters")]
 pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
     Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
@@ -95,7 +95,7 @@ pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);
-        // The objects of the start come before what happens at the start.
+        // The objects are created before the first events.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, rules);
@@ -111,7 +111,7 @@ impl<'a> Lockstep<'a> {
             unplayable: None,
             by_release: false,
         };
-        // What the targets begin with is no change, unless somebody makes it one.
+        // The initial replicas are not a change, unless a person sets them.
         lockstep.note_sizes(&start, Time::ZERO, None);
         lockstep.start = start;
         lockstep
@@ -157,12 +157,12 @@ impl<'a> Lockstep<'a> {
         Some(step)
     }
 
-    /// The reconciles up to the end of a step, which is moved to the end of the last of them;
-    /// nothing if the scenario can't be played on.
+    /// The reconciles up to the end of a step, which is moved to the end of the last reconcile;
+    /// `None` if the scenario can't be continued.
     fn reconciles(&mut self, step: &mut Step) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
-            // Of several reconciles at one instant, each sees what the one before it wrote.
+            // Of several reconciles at one instant, each sees the writes of the previous one.
             if let Some(Decision { observation, end, .. }) = decisions.last() {
                 self.simulation.commit(observation, *end);
             }
@@ -179,7 +179,8 @@ impl<'a> Lockstep<'a> {
         Some(decisions)
     }
 
-    /// Why the scenario can't be played on after the reconcile that was due at `due`, if it can't.
+    /// The reason why the scenario can't be continued after the reconcile that was due at `due`, if
+    /// it can't.
     fn why_unplayable(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
         let resyncs = due > self.now && self.simulation.resyncs_at(due);
         if resyncs && self.simulation.is_blocked(None) {
@@ -194,7 +195,7 @@ impl<'a> Lockstep<'a> {
             self.by_release = true;
             return Some(format!("at {due}, {chance}"));
         }
-        // A reconcile that waits between attempts is seen to its end.
+        // A reconcile that waits between attempts must end without an overlap.
         if let Some(at) = self.overlap(due, *end) {
             return Some(format!(
                 "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
@@ -212,7 +213,7 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Why something can't be done to an HPA or to the controller now, if it can't.
+    /// The reason why a change of an HPA or of the controller can't be applied now, if it can't.
     fn collision(&self, event: &Change) -> Option<String> {
         let hpa = event.hpa_name();
         let restart = matches!(event, Change::RestartController);
@@ -228,7 +229,7 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Where the file says what happens at that time, if it does: ` (line 7)`.
+    /// The line of the action at that time, if there is one: ` (line 7)`.
     fn line_of(&self, at: Time) -> String {
         let happening = self.scenario.timeline.iter().find(|happening| happening.at == at);
         happening.map(|happening| format!(" (line {})", happening.line)).unwrap_or_default()
@@ -251,8 +252,8 @@ impl<'a> Lockstep<'a> {
         changes
     }
 
-    /// Notes the sizes that somebody else gives to the targets, each with when it was told to
-    /// happen; of one that was not told, `otherwise`, or else it is none.
+    /// Notes the replicas that a person sets, with the time of the action in the timeline. If there
+    /// is no such action, the time is `otherwise`; without a time, nothing is noted.
     fn note_sizes(&mut self, changes: &[Change], at: Time, otherwise: Option<Time>) {
         for change in changes {
             if let Change::SetScale(of) = change
@@ -261,7 +262,7 @@ impl<'a> Lockstep<'a> {
                     *target.name == of.name && target.group_resource() == *of.resource
                 })
             {
-                // It happened before the reconcile at which it is told.
+                // The action precedes the reconcile at which its change is published.
                 let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
                 let happened = past
                     .filter(|it| matches!(it.action, Action::Scale(to) if to == replicas))
@@ -273,7 +274,7 @@ impl<'a> Lockstep<'a> {
         }
     }
 
-    /// The end of the run: what only it knows.
+    /// Ends the run, and adds its own results to the findings.
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes();
         findings.outside = self.outside;
@@ -323,7 +324,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
     free_run_by(scenario, Rules::of(release), &release.to_string())
 }
 
-/// Runs the model alone by rules that need not be those of a release.
+/// Runs the model alone by any rules, also ones that belong to no release.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
     let mut run = Lockstep::new(scenario, rules);
@@ -332,7 +333,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     let mut restarts = Vec::new();
     let mut now = run.now;
     while let Some(predicted) = run.predict() {
-        // What is applied is applied where the step before has ended.
+        // A change is applied at the end of the previous step.
         if predicted.step.apply.contains(&Change::RestartController) {
             restarts.push((ticks.len(), now));
         }
@@ -380,8 +381,8 @@ pub fn run_one(
     run_watched(scenario, engine, known, &mut |_| {})
 }
 
-/// [`run_one`] for those who want to see every decision of the model that is compared. A scenario
-/// that has to be run twice shows those of its first ticks twice.
+/// [`run_one`], with a callback for each compared decision of the model. A scenario that is run
+/// twice reports its first ticks twice.
 pub fn run_watched(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
@@ -450,7 +451,7 @@ pub(super) fn conclude(
     release: Release,
     findings: Findings<'_>,
 ) {
-    // Of other releases nothing is expected but that the model is right.
+    // The expectations of a scenario do not apply to other releases.
     let expected = match scenario.releases.contains(release) {
         true => scenario.expect.as_slice(),
         false => &[],
@@ -494,9 +495,9 @@ pub(super) fn conclude(
     outcome.notes = findings.notes;
 }
 
-/// Runs a scenario as the model predicts it, checking every answer. Nothing if the engine does not
-/// take steps ahead, or if an answer was not as predicted: the steps after it were then made in a
-/// world that the engine did not bring about.
+/// Runs a scenario ahead of the engine's answers, and checks every answer. Returns `None` if the
+/// engine does not take steps ahead, or if an answer differs from the prediction: then the later
+/// steps were made in a world that the engine did not cause.
 fn ahead<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
@@ -541,7 +542,7 @@ fn ahead<'k>(
     Ok(as_predicted.then_some(findings))
 }
 
-/// Runs a scenario step by step: what the engine did drives the world.
+/// Runs a scenario step by step: the engine's decisions drive the world.
 fn step_by_step<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,

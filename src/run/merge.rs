@@ -1,7 +1,7 @@
-//! Joining what the parts of a run have found, as if it had been made in one go.
+//! Merges the results of the parts of a run.
 //!
-//! What can't be joined is refused; a part that is not there leaves a gap, with which there is no
-//! verdict on the whole.
+//! Parts that can't be merged are an error; a missing part is a gap, and then there is no verdict
+//! on the whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use crate::model::rules::{Release, Releases};
 pub struct Part {
     /// The file, for messages.
     pub file: String,
-    /// The scenarios, in its order.
+    /// The outcomes, in the order of the file.
     pub outcomes: Vec<Outcome>,
-    /// How it ends. Nothing if it does not: the run was cut off.
+    /// The end of the file. None: the run was incomplete.
     pub end: Option<End>,
 }
 
-/// The summary of a run.
+/// The summary at the end of a run.
 #[derive(Clone, Debug)]
 pub struct End {
     /// The version of this program.
     pub version: String,
     /// The setting of the run.
     pub setting: Setting,
-    /// Its figures.
+    /// The figures of the run.
     pub summary: Summary,
 }
 
-/// Why parts can't be joined.
+/// The reason why parts can't be merged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Refused {
@@ -47,11 +47,11 @@ fn refused(what: String, hint: &str) -> Refused {
     Refused { what, hint: hint.to_owned() }
 }
 
-/// Joins parts of this version of the program, and gives the events of a run that would have found
-/// the same. A release on which something should have been run, and was not, is missing.
+/// Merges parts of this version of the program, and returns the events of an equivalent single run.
+/// An expected release without results is missing.
 ///
 /// # Errors
-/// If they are of another version, of different programs, or have a scenario in common.
+/// If parts have another version or different programs, or have a scenario in common.
 pub fn merge(
     parts: Vec<Part>,
     expected: Option<&Releases>,
@@ -74,13 +74,13 @@ pub fn merge(
     let ends = || parts.iter().filter_map(|part| part.end.as_ref());
     for end in ends() {
         summary.stale_known.extend_from_slice(&end.summary.stale_known);
-        // They were made side by side.
+        // The parts ran in parallel.
         summary.elapsed = summary.elapsed.max(end.summary.elapsed);
     }
     let several = ends().any(|end| !end.summary.releases.is_empty());
     let mut outcomes: Vec<Outcome> = parts.into_iter().flat_map(|part| part.outcomes).collect();
     let release = |outcome: &Outcome| outcome.release.parse::<Release>().ok();
-    // As one run would have them: by release, and within one by id.
+    // The order of a single run: by release, then by id.
     outcomes.sort_by(|one, other| {
         (release(one), &one.engine, &one.id).cmp(&(release(other), &other.engine, &other.id))
     });
@@ -100,12 +100,12 @@ pub fn merge(
     Ok((events, summary))
 }
 
-/// Parts that have an end, with it.
+/// The parts with an end.
 fn ended(parts: &[Part]) -> impl Iterator<Item = (&Part, &End)> {
     parts.iter().filter_map(|part| part.end.as_ref().map(|end| (part, end)))
 }
 
-/// The problems of releases without results.
+/// The messages for releases without results.
 pub fn unseen<'a>(
     expected: Option<&'a Releases>,
     seen: &'a BTreeSet<&str>,
@@ -115,10 +115,10 @@ pub fn unseen<'a>(
     gone.map(|release| format!("release {release}: there are no results"))
 }
 
-/// Results of another version may mean something else.
+/// Checks the version, because results of another version may have another meaning.
 ///
 /// # Errors
-/// If a file is of another one.
+/// If a file has another version.
 pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
     if theirs == ours {
         return Ok(());
@@ -128,7 +128,7 @@ pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
     Err(refused(what, "merge results with the version that wrote them"))
 }
 
-/// All are of programs that a replay would call in the same way.
+/// Checks that all parts used the same programs and options.
 fn alike(parts: &[Part]) -> Result<(), Refused> {
     let Some((first, end)) = ended(parts).next() else { return Ok(()) };
     for (part, other) in ended(parts).skip(1) {
@@ -147,7 +147,7 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Leaves out parts that were cut off and made again: all that they hold, others have found, too.
+/// Removes incomplete parts that were repeated: another part has all of their results.
 fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
     fn runs(part: &Part) -> impl Iterator<Item = String> + '_ {
         let kind = |verdict: &Verdict| std::mem::discriminant(verdict);
@@ -157,13 +157,13 @@ fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
     }
     let whole: BTreeSet<String> = ended(&parts).flat_map(|(part, _)| runs(part)).collect();
     let is_replaced = |part: &Part| {
-        // One that holds nothing can be of anything.
+        // An empty part could belong to any run.
         part.end.is_none() && !part.outcomes.is_empty() && runs(part).all(|it| whole.contains(&it))
     };
     parts.into_iter().filter(|part| !is_replaced(part)).collect()
 }
 
-/// No part is there twice.
+/// Checks that no shard occurs twice.
 fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
     let mut shards: BTreeMap<(&str, Shard), &str> = BTreeMap::new();
     for (part, end) in ended(parts) {
@@ -176,7 +176,7 @@ fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// No scenario was run twice on one release of one engine.
+/// Checks that no scenario was run twice on one release of one engine.
 fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
     let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
     for part in parts {
@@ -195,7 +195,7 @@ fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Parts that do not hold all that they should.
+/// The messages for incomplete parts.
 fn cut_off(parts: &[Part]) -> Vec<String> {
     let gap = |part: &Part| match &part.end {
         None => Some(format!("{}: the run is incomplete", part.file)),
@@ -210,7 +210,7 @@ fn cut_off(parts: &[Part]) -> Vec<String> {
     parts.iter().filter_map(gap).collect()
 }
 
-/// The shards that should be there and are not.
+/// The messages for missing shards.
 fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
     let mut runs: BTreeMap<&str, Vec<(&Part, &Setting, Shard)>> = BTreeMap::new();
     for (part, end) in ended(parts) {
@@ -241,7 +241,7 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
             format!("shard {shard} of the run on {engine} {release}")
         }));
     }
-    // One release, split alike, and yet of other scenarios: they were meant to be one run.
+    // Shards of one release, with the same number of parts but other scenarios: a mistake.
     let mut splits: BTreeMap<(&str, &str, usize), (&str, &str)> = BTreeMap::new();
     for (plan, shards) in &runs {
         let Some((part, setting, shard)) = shards.first() else { continue };
@@ -255,7 +255,7 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
     Ok(missing)
 }
 
-/// The setting that all parts have in common.
+/// The common setting of all parts.
 fn setting(parts: &[Part]) -> Setting {
     let settings: Vec<&Setting> = ended(parts).map(|(_, end)| &end.setting).collect();
     let engines: BTreeSet<&str> = settings.iter().map(|setting| &*setting.engine).collect();

@@ -1,4 +1,4 @@
-//! Running scenarios on engines: lockstep, verdicts and the events that reports are made of.
+//! Running scenarios on engines: lockstep, verdicts, and the events from which reports are made.
 //!
 //! This is the only caller of the comparison. It prints nothing.
 
@@ -53,60 +53,60 @@ use crate::trace::Trace;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Every tick was as the model said, and every expectation was met.
+    /// Every tick was as the model predicted, and every expectation was met.
     Conforms,
-    /// A tick was not as the model said.
+    /// A tick differed from the model's prediction.
     Diverges(Divergence),
-    /// Model and engine agree, but not with what the author expects.
+    /// Model and engine agree, but an expectation of the author was not met.
     Unexpected,
-    /// The engine broke, or the scenario did not fit it: no verdict.
+    /// No verdict: the engine failed, or the scenario can't be run on it.
     Inconclusive {
         /// The cause.
         why: String,
-        /// The tail of what the engine wrote, if it did.
+        /// The end of the engine's output, if there was any.
         output: String,
     },
-    /// It was not run.
+    /// The scenario was not run.
     Skipped {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
-/// A disagreement that `divergences.yaml` knows of.
+/// An observed disagreement that `divergences.yaml` lists.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KnownHit {
-    /// The field that it speaks of, or its beginning.
+    /// The field, or a prefix of it.
     pub field: String,
-    /// Why it is so.
+    /// The reason of the disagreement.
     pub reason: String,
     /// A link that explains it.
     pub link: String,
 }
 
-/// Something about a scenario that its author should know, whatever came of it.
+/// A note for the author of a scenario, independent of the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
-    /// The line in its file.
+    /// The line in the scenario's file.
     pub line: usize,
-    /// In words.
+    /// The note.
     pub what: String,
-    /// It is of how the file was understood, which a run of many scenarios has no room for.
+    /// Whether the note is about the interpretation of the file. A run of many scenarios omits it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_about_reading: bool,
 }
 
-/// All that is known of one scenario on one engine after its run.
+/// All results of one scenario on one engine.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scenario's id.
     pub id: String,
     /// The file, for messages.
     pub path: String,
-    /// The line in it that says most about the HPA.
+    /// The line in the file for divergences.
     pub line: usize,
-    /// One sentence: what had to hold.
+    /// The requirement, in one sentence.
     pub requirement: String,
     /// The engine's name.
     pub engine: Arc<str>,
@@ -114,20 +114,20 @@ pub struct Outcome {
     pub release: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether there is no verdict because of the scenario: in it, things happen at once whose
-    /// order is chance. What was compared until then agreed.
+    /// Whether there is no verdict because the order of simultaneous events in the scenario is
+    /// random. The comparison up to these events agreed.
     pub unplayable: bool,
-    /// The known disagreements that were met; the verdict does not count them.
+    /// The known disagreements that occurred; the verdict does not count them.
     pub known: Vec<KnownHit>,
-    /// Ticks that were compared (up to and with the first divergence).
+    /// Ticks that were compared, up to and including the first divergence.
     pub ticks: usize,
-    /// Ticks after a first divergence: shown, not counted.
+    /// Ticks after the first divergence: shown, not counted.
     pub poisoned: usize,
-    /// The observed value.
+    /// The observations.
     pub trace: Trace,
-    /// For each tick of the trace, why the model said what it said, in one line.
+    /// For each tick of the trace, the reason of the model's prediction, in one line.
     pub why: Vec<String>,
-    /// Expectations that were not met by what was observed.
+    /// Expectations that the observations did not meet.
     pub unmet: Vec<Unmet>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
@@ -137,18 +137,18 @@ pub struct Outcome {
     pub ambiguous_ticks: usize,
     /// The number of earlier attempts that ended without a verdict. Always 0 in virtual time.
     pub retries: usize,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed: Duration,
 }
 
 impl Outcome {
-    /// Adds something that has to be said of it.
+    /// Adds a note.
     #[cfg(feature = "clusters")]
     fn note(&mut self, what: String) {
         self.notes.push(Note { line: self.line, what, is_about_reading: false });
     }
 
-    /// Known disagreements that speak of this scenario, which ran to its end without them.
+    /// Known disagreements for this scenario that did not occur, if it ran to its end.
     #[must_use]
     pub fn no_longer<'k>(&self, known: &'k [KnownDisagreement]) -> Vec<&'k KnownDisagreement> {
         if !matches!(self.verdict, Verdict::Conforms | Verdict::Unexpected) {
@@ -171,17 +171,17 @@ pub struct Setting {
     pub engine: Arc<str>,
     /// The release.
     pub release: String,
-    /// The program that takes the place of the upstream engine.
+    /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
-    /// The local checkout that takes the place of a release's code.
+    /// The local checkout that replaces a release's code.
     pub checkout: Option<PathBuf>,
-    /// The time limit of an answer, where it is not the usual one.
+    /// The time limit of an answer, if it is not the default.
     pub time_limit: Option<Duration>,
-    /// The arguments that repeat the run, where the engine's name alone does not.
+    /// The arguments that repeat the run, if the engine's name is not sufficient.
     pub replay_args: Vec<String>,
-    /// The part of it that is run.
+    /// The part of the plan that was run.
     pub shard: Option<Shard>,
-    /// A mark that all parts of a run have in common, and other runs do not.
+    /// A mark that all parts of a run share, and no other run has.
     pub plan: String,
 }
 
@@ -191,18 +191,18 @@ pub struct Setting {
 pub enum Event {
     /// The run begins.
     Started {
-        /// How many scenarios there are.
+        /// The number of scenarios.
         scenarios: usize,
         /// The options to repeat it.
         setting: Setting,
-        /// Something that a reader should know: for instance why another engine was not taken.
+        /// A note for the reader, for instance the reason why another engine was not used.
         note: Option<String>,
     },
-    /// The engine is being made ready, which takes long the first time.
+    /// The engine is being prepared, which takes long the first time.
     Preparing {
         /// The current activity, in one line.
         what: String,
-        /// How much of it is done, from 0 to 1, if that is known.
+        /// The completed share of the activity, from 0 to 1, if it is known.
         fraction: Option<f64>,
     },
     /// A scenario is done.
@@ -214,17 +214,17 @@ pub enum Event {
 /// The figures of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// All scenarios, also skipped ones.
+    /// All scenarios, including skipped ones.
     pub scenarios: usize,
-    /// As the model said and as expected.
+    /// Scenarios that met the prediction and the expectations.
     pub conforms: usize,
-    /// Not as the model said.
+    /// Scenarios that differed from the prediction.
     pub diverges: usize,
-    /// As the model said, but with an unmet expectation.
+    /// Scenarios that met the prediction, but not all expectations.
     pub unmet: usize,
-    /// Without a verdict.
+    /// Scenarios without a verdict.
     pub inconclusive: usize,
-    /// Not run.
+    /// Scenarios that were not run.
     pub skipped: usize,
     /// Ticks that were compared.
     pub ticks: usize,
@@ -234,7 +234,7 @@ pub struct Summary {
     pub retried: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
-    /// Parts of the run that are not there, after a merge: there is no verdict on the whole.
+    /// Missing parts of a merged run: there is no verdict on the whole.
     pub missing: Vec<String>,
     /// Wall-clock time of the run.
     pub elapsed: Duration,
@@ -243,7 +243,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds the figures of another run, but for its time.
+    /// Adds the figures of another run, except for its time.
     pub fn join(&mut self, other: &Summary) {
         self.scenarios += other.scenarios;
         self.conforms += other.conforms;
@@ -257,8 +257,8 @@ impl Summary {
         self.stale_known.extend_from_slice(&other.stale_known);
     }
 
-    /// Returns true if a scenario shows that something is wrong: a divergence, an unmet
-    /// expectation, or a known disagreement that is gone.
+    /// Returns true if the run found an error: a divergence, an unmet expectation, or a known
+    /// disagreement that no longer occurs.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         self.diverges + self.unmet + self.stale_known.len() > 0

@@ -1,4 +1,4 @@
-//! What to run, and how: plain data that the runner reads.
+//! The input of a run: scenarios, engine and options, as plain data.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::{Release, Releases};
 use crate::scenario::Scenario;
 
-/// How many scenarios run at a time on a cluster by default: they mostly wait, and not more start
-/// than the cluster can keep up with.
+/// The default number of scenarios at a time on a cluster: they mostly wait, and no more start than
+/// the cluster can handle.
 pub const SIDE_BY_SIDE: usize = 72;
 
 /// The scenarios, the engine and the options of a run.
@@ -34,48 +34,49 @@ pub struct Plan {
     pub engine: EngineChoice,
     /// The releases: every scenario runs on each of them, from the oldest to the newest.
     pub releases: Releases,
-    /// How many scenarios run at a time, at least 1.
+    /// The number of scenarios at a time, at least 1.
     pub jobs: usize,
     /// Known disagreements.
     pub known: Vec<KnownDisagreement>,
-    /// Where recorded traces are.
+    /// The source of recorded traces.
     pub traces: Traces,
-    /// An engine program to use in place of the one that would be built.
+    /// An engine program to use instead of building one.
     pub program: Option<PathBuf>,
-    /// A local checkout to build in place of a release.
+    /// A local checkout to build instead of a release.
     pub checkout: Option<Checkout>,
     /// The part of the plan to run.
     pub shard: Option<Shard>,
-    /// How long an answer of the engine may take.
+    /// The time limit for an answer of the engine.
     pub time_limit: Duration,
     /// Settings of wall-clock engines.
     pub cluster: ClusterOptions,
-    /// The arguments that repeat this plan, where the engine's name alone does not.
+    /// The arguments that repeat this plan, if the engine's name is not sufficient.
     pub replay_args: Vec<String>,
-    /// Cancelled from outside to end the run early: running scenarios end, the others are not run.
+    /// Cancelled from outside to end the run early: running scenarios are ended, and the others are
+    /// not run.
     pub stop: CancellationToken,
 }
 
-/// Settings of engines with a wall clock.
+/// Settings of wall-clock engines.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ClusterOptions {
-    /// How fast scenarios run.
+    /// The speed of scenarios.
     pub pace: Pace,
     /// The cluster of [`EngineChoice::Kubeconfig`].
     pub existing: Option<ExistingCluster>,
-    /// The image of clusters in containers, in place of the default one.
+    /// The image of clusters in containers, instead of the default one.
     pub image: Option<String>,
     /// The controller that replaces upstream's.
     pub controller: Option<CustomController>,
 }
 
-/// How fast scenarios run on a wall clock.
+/// The speed of scenarios on a wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
-    /// How many times as fast as written.
+    /// The factor by which scenarios are accelerated.
     pub speed: NonZero<u32>,
-    /// Scenarios that take longer than this are skipped.
+    /// The maximum duration: longer scenarios are skipped.
     pub longest: Duration,
 }
 
@@ -87,7 +88,7 @@ impl Default for Pace {
     }
 }
 
-/// The user's own controller, and what of it is compared with the model.
+/// The user's own controller, and the part of its behavior that is compared with the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CustomController {
     /// The controller.
@@ -99,14 +100,13 @@ pub struct CustomController {
 /// The part of a controller's behavior that is compared with the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Compared {
-    /// When it scales, and to how many replicas.
+    /// The times at which it scales, and the replicas that it sets.
     #[default]
     Scale,
     /// Also the status, except the messages of conditions.
     Status,
-    /// Everything that can be observed, as of upstream's own controller: each request in its order,
-    /// messages, events, and that reconciles are a sync period apart, up to a third early or one
-    /// late.
+    /// Everything observable, as for upstream's controller: each request in its order, messages,
+    /// events, and reconciles that are a sync period apart, up to a third early or one late.
     All,
 }
 
@@ -146,7 +146,7 @@ impl Plan {
         parts.filter(|part| self.shard.is_none() || !part.scenarios.is_empty()).collect()
     }
 
-    /// How many scenarios run, on all releases together.
+    /// The number of runs of scenarios, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.parts().iter().map(|part| part.scenarios.len()).sum()
@@ -181,7 +181,7 @@ impl Plan {
         }
     }
 
-    /// The name of the engine, as far as it is known before one is made.
+    /// The name of the engine, before it is created.
     pub(super) fn engine_name(&self) -> Arc<str> {
         match (&self.program, &self.checkout, &self.cluster.controller) {
             (Some(program), ..) => name_of_program(program),
@@ -194,7 +194,7 @@ impl Plan {
     }
 }
 
-/// A program is called by its file's name, unless that is the name of an engine.
+/// The name of a program: its file's name, unless that is the name of an engine.
 pub(super) fn name_of_program(program: &Path) -> Arc<str> {
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
     match ENGINES.iter().any(|engine| engine.name == name) {

@@ -1,4 +1,4 @@
-//! What a run reports: its events in order, and the figures that they add up to.
+//! The reports of a run: its events in order, and the sum of their figures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl<'a> Record<'a> {
         (self.sink)(Event::Finished(Box::new(outcome)));
     }
 
-    /// [`Record::finished`], and names the known disagreements that the outcome no longer shows.
+    /// [`Record::finished`], with the known disagreements that no longer occur.
     pub(super) fn finished_but_for(&mut self, known: &[KnownDisagreement], outcome: Outcome) {
         let gone = outcome.no_longer(known).into_iter();
         self.release.stale_known.extend(

@@ -1,4 +1,4 @@
-//! The runner: each release of a plan on its engine, whatever kind of engine that is.
+//! The runner: runs each release of a plan on its engine, of any kind.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::record::Record;
 use super::{Event, Summary, virtual_time};
 use crate::engine::EngineError;
 
-/// Runs all scenarios of a plan and reports what happens.
+/// Runs all scenarios of a plan and reports events.
 ///
 /// # Errors
 /// If the engine of the only release can't be prepared at all. With several releases, the scenarios
@@ -22,7 +22,7 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
         for part in &parts {
             let Some(engine) = executor.prepare(part, &mut record)? else { break };
             record.start(engine.name(), engine.note());
-            // The preparation of an engine, once, is not part of the run.
+            // The first preparation of an engine is not part of the run.
             let begin = Instant::now();
             engine.run(part, &mut record)?;
             record.end_release(part.release, begin.elapsed());
@@ -32,7 +32,7 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     Ok(record.end())
 }
 
-/// Runs something with the executor of a plan's engine.
+/// Calls a function with the executor of a plan's engine.
 fn with_executor(
     plan: &Plan,
     parts: &[Part],

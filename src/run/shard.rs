@@ -1,28 +1,28 @@
-//! One of several parts of a run, so that many machines can share it.
+//! The parts of a run, which several machines can share.
 //!
-//! What belongs to which part is decided by numbers alone, so that no part has to know of another.
+//! Numbers alone assign runs to parts, so no part needs information about another one.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The `index`-th of so many parts.
+/// One part of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Shard {
-    /// From 1.
+    /// The number of the part, from 1.
     pub index: usize,
-    /// How many there are, at least `index`.
+    /// The number of parts, at least `index`.
     pub of: usize,
 }
 
 impl Shard {
-    /// The whole.
+    /// The only part: the whole run.
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    /// Which of so many scenarios, for each of so many releases, are part of it.
+    /// The indices of the scenarios in this part, for each release.
     ///
-    /// All parts are of the same size, give or take one. A part keeps to as few releases as it can,
-    /// since each has an engine to be built; of one release it gets scenarios from here and there,
-    /// since neighbours are alike, and as long.
+    /// The sizes of the parts differ by at most one. A part has as few releases as possible,
+    /// because each requires an engine to be built. Its scenarios of one release are spread over
+    /// the list, because neighbors are similar and take equally long.
     #[must_use]
     pub fn split_runs(self, releases: usize, scenarios: usize) -> Vec<Vec<usize>> {
         let total = (releases * scenarios) as u128;
@@ -44,13 +44,13 @@ impl Shard {
         (0..releases).map(of_release).collect()
     }
 
-    /// The `number`-th generated scenario of this part, from 0, by its index among all.
+    /// The index, among all generated scenarios, of the `number`-th scenario (from 0) of this part.
     #[must_use]
     pub fn nth(self, number: usize) -> usize {
         number * self.of + self.index - 1
     }
 
-    /// Its share of so many things.
+    /// This part's share of a number, rounded up.
     #[must_use]
     pub fn share(self, all: usize) -> usize {
         all.div_ceil(self.of.max(1))
@@ -71,7 +71,7 @@ impl FromStr for Shard {
         const FORM: &str = "expected I/N, the I-th of N shards, for example 1/4";
         let number = |part: &str| {
             let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-            // More machines than that there are not.
+            // The numbers must fit in 32 bits.
             digits.then(|| part.parse::<u32>().ok()).flatten().map(|number| number as usize)
         };
         let (index, of) = text.split_once('/').ok_or(FORM)?;
@@ -110,7 +110,7 @@ mod tests {
         let quarter = Shard { index: 2, of: 4 }.split_runs(8, 10);
         let counts: Vec<usize> = quarter.iter().map(Vec::len).collect();
         assert_eq!(counts, [0, 0, 10, 10, 0, 0, 0, 0]);
-        // And of one release it takes no block of neighbours.
+        // The scenarios of one release are not a block of neighbors.
         assert_eq!(Shard { index: 2, of: 4 }.split_runs(1, 12), [[1, 5, 9]]);
     }
 

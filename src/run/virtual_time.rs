@@ -1,9 +1,9 @@
-//! Engines in virtual time: how each is made, and many scenarios on one of them.
+//! Engines in virtual time: their preparation, and many scenarios on one engine.
 //!
-//! Each worker has an engine of its own (a process, for upstream) and a thread, since it computes
-//! rather than waits. Outcomes are reported in the order of the scenarios, whichever worker is done
-//! first. Engines that are not built yet are built meanwhile: a release runs as soon as its engine
-//! is ready and all releases before it are done.
+//! Each worker has an engine of its own (a process, for upstream) and a thread, because it computes
+//! rather than waits. Outcomes are reported in the order of the scenarios, regardless of the order
+//! in which they end. Engines are built in parallel with the runs: a release runs as soon as its
+//! engine is ready and all earlier releases are done.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ use crate::engine::{Engine, EngineError, Session};
 use crate::model::rules::Release;
 use crate::scenario::Scenario;
 
-/// The engine of a release, from which each worker makes its own.
+/// The engine of a release, from which each worker creates its own.
 enum Chosen {
     Upstream(PathBuf),
     Checkout(PathBuf, Arc<str>),
     Program(PathBuf),
     Model,
     Recorded,
-    /// The release has none, though others may have one.
+    /// The release has no engine, though others may have one.
     Broken(EngineError),
 }
 
@@ -94,13 +94,14 @@ impl Engine for NoEngine {
     }
 }
 
-/// A program that speaks the engine protocol in place of the upstream engine, under its own name.
+/// A program that implements the engine protocol, instead of the upstream engine, with its own
+/// name.
 #[must_use]
 pub fn program_engine(program: &Path, release: Release) -> Upstream {
     Upstream::new(program.to_owned(), release).called(name_of_program(program))
 }
 
-/// An engine, and why it is not another one.
+/// An engine, and the reason why it is not another one.
 type Choice = Result<(Chosen, Option<String>), EngineError>;
 
 fn choose(
@@ -150,7 +151,7 @@ enum Prepared {
     Done(usize, Choice),
 }
 
-/// The engines of a run, which are built while others run scenarios.
+/// The engines of a run, which are built in parallel with the runs of scenarios.
 struct Builds<'a> {
     plan: &'a Plan,
     /// The number of the next part to run.
@@ -160,7 +161,7 @@ struct Builds<'a> {
 }
 
 /// Builds the engines of a plan while `run` uses them: the oldest first, as many at a time as the
-/// machine has room for.
+/// machine can handle.
 pub(super) fn with_engines(
     plan: &Plan,
     parts: &[Part],
@@ -175,7 +176,7 @@ pub(super) fn with_engines(
             threads.spawn(move || prepare(plan, parts, next, stop, &sender));
         }
         drop(sender);
-        // Builds that nothing waits for any more are stopped.
+        // Builds that are no longer needed are stopped.
         let _stops = stop.clone().drop_guard();
         run(&mut Builds { plan, next: 0, messages, ready: BTreeMap::new() })
     })
@@ -254,7 +255,7 @@ impl ReadyEngine for Workers<'_> {
 
     fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError> {
         let Workers { plan, chosen, .. } = *self;
-        // The model agrees with itself, whatever is known of upstream.
+        // The model agrees with itself, so known disagreements do not occur.
         let known: &[KnownDisagreement] =
             if matches!(chosen, Chosen::Model) { &[] } else { &plan.known };
         let work = |engine: &mut Box<dyn Engine>, index: usize| {

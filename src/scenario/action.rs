@@ -128,7 +128,7 @@ pub enum Action {
     RestartController(Empty),
 }
 
-/// The object of an action.
+/// The object that an action changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ActionScope {
     /// The pods of the workload.
@@ -185,7 +185,7 @@ impl Action {
         }
     }
 
-    /// Returns true if the action lasts for some time, false if it happens once.
+    /// Returns true if the action lasts for some time, false if it is instantaneous.
     #[must_use]
     pub fn can_end(&self) -> bool {
         match self.scope() {

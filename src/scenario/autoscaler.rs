@@ -15,7 +15,7 @@ pub(super) const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/be
 pub struct Autoscaler {
     /// Its `metadata.name`.
     pub name: Arc<str>,
-    /// The apiVersion in which the user wrote it.
+    /// The apiVersion in the user's manifest.
     pub api_version: Arc<str>,
     /// Its manifest for the API server: verbatim, or converted from a version that no server takes
     /// any more.
@@ -45,7 +45,7 @@ impl Autoscaler {
         })
     }
 
-    /// Returns true if an annotation holds the behavior, as in older versions, valid or not.
+    /// Returns true if an annotation holds the behavior, valid or not, as in older versions.
     pub(super) fn has_behavior_annotation(&self) -> bool {
         self.manifest["metadata"]["annotations"].get(BEHAVIOR_ANNOTATION).is_some()
     }

@@ -170,7 +170,7 @@ fn in_words(expected: &dyn Expected) -> String {
     }
 }
 
-/// The probable meaning of text in place of a number. Percentages are whole numbers in the
+/// The probable meaning of a text where a number is expected. Percentages are whole numbers in the
 /// Kubernetes API; fractions are never percentages here.
 fn number_hint(text: &str, whole: bool) -> Option<String> {
     let number = text.trim();

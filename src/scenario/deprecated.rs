@@ -1,5 +1,5 @@
-//! Old names of fields of the scenario format. They are still read, with a note that gives the new
-//! name.
+//! Old names of fields of the scenario format. They are still accepted, with a note that gives the
+//! new name.
 
 use super::error::Problem;
 use super::node::{Kind, Node};

@@ -11,9 +11,9 @@ use super::text::{
 /// The part of a form that the decoder uses.
 pub(super) struct FormCheck {
     name: &'static str,
-    /// Rejects a text that does not match the form.
+    /// Returns an error for a text that does not match the form.
     pub(super) check: fn(&str) -> Result<(), Malformed>,
-    /// A valid text in place of a malformed one.
+    /// A valid text that replaces a malformed one.
     pub(super) fallback: &'static str,
     /// Whether a map is allowed in its place.
     pub(super) or_map: bool,

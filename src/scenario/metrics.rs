@@ -444,7 +444,7 @@ pub struct Sampling {
     pub resolution: Option<Span>,
 }
 
-/// As with metrics-server's default resolution, but always fresh.
+/// Like metrics-server's default resolution, but always fresh.
 impl Default for Sampling {
     fn default() -> Sampling {
         Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }

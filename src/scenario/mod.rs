@@ -1,5 +1,5 @@
-//! Scenario files: the raw form that serde reads (`raw`), the resolved form that everything else
-//! uses ([`resolved`]), and the conversions between them.
+//! Scenario files: the raw form that serde reads (`raw`), the resolved form that the rest of the
+//! crate uses ([`resolved`]), and the conversions between them.
 //!
 //! A file is parsed into a tree that keeps positions (`yaml`, `node`). The raw types are decoded
 //! from that tree (`decode`) and resolved (`resolve`): values are parsed, defaults are filled in,

@@ -1,4 +1,4 @@
-//! The requirements of a scenario, and those that a release does not meet.
+//! The requirements of a scenario, and the requirements that a release does not meet.
 
 use std::borrow::Cow;
 

@@ -18,7 +18,7 @@ pub(super) struct Node {
 pub(super) enum Kind {
     /// Text; a plain (unquoted) one may stand for a number and the like.
     Scalar {
-        /// As written, without quotes.
+        /// The text as written, without quotes.
         text: String,
         /// Without quotes.
         plain: bool,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 /// A key of a map.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
-    /// As written, without quotes.
+    /// The key as written, without quotes.
     pub(super) text: String,
     /// Line, from 1.
     pub(super) line: usize,

@@ -1,5 +1,4 @@
-//! Pods that belong to no target, for instance to a Job, and that the selector of a target may
-//! match.
+//! Pods that belong to no target, for instance to a Job. The selector of a target may match them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

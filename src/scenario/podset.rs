@@ -1,4 +1,4 @@
-//! Sets of pods in text form, written as cpusets are: `0-4,7`, or `all`.
+//! Sets of pods in text form, in the format of cpusets: `0-4,7`, or `all`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use schemars::{Schema, json_schema};
 
 use super::text::{Form, Malformed, text_only};
 
-/// A set of pods by ordinal (the order of their creation, from 0).
+/// A set of pods by ordinal: the order of their creation, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PodSet {
     /// Every pod that exists at that time.

@@ -63,13 +63,13 @@ impl fmt::Display for RangeError {
 impl std::error::Error for RangeError {}
 
 impl ReleaseRange {
-    /// Returns true if a release is in the range.
+    /// Returns true if the range contains the release.
     #[must_use]
     pub fn contains(&self, release: Release) -> bool {
         self.from.is_none_or(|from| from <= release) && self.to.is_none_or(|to| release <= to)
     }
 
-    /// Returns true for all releases.
+    /// Returns true if the range contains all releases.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.from.is_none() && self.to.is_none()

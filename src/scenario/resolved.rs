@@ -1,5 +1,5 @@
 //! A resolved scenario: durations, quantities and pod sets are parsed, defaults are filled in, and
-//! positions are kept where a later message may need them. The `resolve` module creates it.
+//! positions are kept for later messages. The `resolve` module creates it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -38,7 +38,7 @@ const SECONDS: [SecondsField; 2] = [
 const DEFAULT_PERIOD: i64 = 15;
 
 impl Scenario {
-    /// This scenario, accelerated by a factor.
+    /// A copy of this scenario, accelerated by a factor.
     ///
     /// # Errors
     /// Why it can't be: a field that is kept in whole seconds does not divide.

@@ -1,5 +1,5 @@
-//! Values in text form: durations, quantities, sets of pods and the like. Each form is parsed,
-//! validated, written and described in the JSON Schema here.
+//! Values in text form: durations, quantities, sets of pods and others. This module parses,
+//! validates, writes and describes each form in the JSON Schema.
 //!
 //! The decoder finds a form by its name. It reports a text that does not match the form with its
 //! position, and continues with a valid value in its place. So all such problems of a file are
@@ -54,7 +54,7 @@ pub(super) trait Form {
     const NAME: &'static str;
     /// The expected form, for messages.
     const EXPECTED: &'static str;
-    /// A valid text in place of a malformed one.
+    /// A valid text that replaces a malformed one.
     const FALLBACK: &'static str;
     /// The name of its definition in the JSON Schema.
     const SCHEMA_NAME: &'static str;
@@ -140,7 +140,7 @@ impl<F: Form> JsonSchema for As<Option<F>> {
     }
 }
 
-/// A text of a form, or a map in its place.
+/// A text of a form, or a map instead of it.
 pub(super) enum TextOrMap<F: Form, M> {
     Text(F::Value),
     Map(M),
@@ -300,7 +300,7 @@ fn span(text: &str) -> Result<Span, Malformed> {
     }
 }
 
-/// The probable meaning of a unit that Go does not know.
+/// The probable meaning of a unit that Go does not support.
 fn unit_hint(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if compact != text && compact.parse::<Span>().is_ok() {
@@ -434,7 +434,7 @@ narrower_form! {
     |text: &str| Ok(text.to_owned())
 }
 
-/// Upstream's error contains a regular expression, which does not help users.
+/// A short error: upstream's error contains a regular expression, which does not help users.
 fn short(error: QuantityError) -> String {
     match error {
         QuantityError::FormatWrong => "not a number with a suffix".to_owned(),
@@ -447,7 +447,7 @@ fn quantity_hint(text: &str) -> Option<String> {
     let split = compact.find(|c: char| c.is_alphabetic() || c == '%').unwrap_or(compact.len());
     let (number, suffix) = compact.split_at(split);
     let suffix = match suffix {
-        // These suffixes stand for factors of 1000, but are often meant as 1024.
+        // These suffixes are factors of 1000, but many people mean 1024.
         "KB" | "kB" | "MB" | "GB" => {
             let letter = if suffix == "KB" { "k" } else { &suffix[..1] };
             let binary = letter.to_uppercase();

@@ -1,5 +1,5 @@
-//! Converts a resolved scenario back to a file in normal form. Fields with default values are left
-//! out, so that adding a field with a default changes no hash.
+//! Converts a resolved scenario back to a file in normal form. Fields with default values are
+//! omitted, so that adding a field with a default changes no hash.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ pub struct Workload {
     pub spec: Arc<PodSpec>,
     /// The age of the initial pods at t=0: they were created, started and became ready then.
     pub age: Span,
-    /// How new pods start.
+    /// The start-up of new pods.
     pub startup: Startup,
     /// `status.replicas` of its scale, if it is not the number of its pods.
     pub status_replicas: Option<i32>,
@@ -109,15 +109,15 @@ pub fn usual_plural(kind: &str) -> String {
     }
 }
 
-/// How a new pod starts. Durations count from its creation.
+/// The start-up of a new pod. Durations count from its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "StartupFields", into = "StartupFields")]
 pub struct Startup {
-    /// How long the pod is Pending, before `status.startTime` is set. None: forever.
+    /// The time that the pod is Pending, before `status.startTime` is set. None: forever.
     pub pending: Option<Span>,
-    /// When the pod becomes ready. None: never.
+    /// The time until the pod is ready. None: it never is.
     pub ready: Option<Span>,
-    /// When the pod has metrics, counted from its start.
+    /// The time from its start until the pod has metrics.
     pub metrics: Span,
 }
 

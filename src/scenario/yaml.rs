@@ -44,7 +44,7 @@ struct Open {
 struct Loader {
     documents: Vec<Node>,
     open: Vec<Open>,
-    /// The nodes that anchors name, with their sizes.
+    /// The nodes of anchors, with their sizes.
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
 }

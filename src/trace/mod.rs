@@ -1,7 +1,7 @@
 //! Traces: the observations of a scenario, one [`Observation`] per tick.
 //!
-//! `wire` reads the answers of the engine protocol, `text` is the form in which upstream's traces
-//! are recorded and reviewed. Deliberately no comparison and no opinion here.
+//! `wire` reads the answers of the engine protocol; `text` is the recorded form of upstream's
+//! traces. Deliberately without comparison or judgement.
 
 pub mod text;
 pub mod wire;
@@ -13,7 +13,7 @@ use crate::model::time::Time;
 /// The observations of one scenario on one engine.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
-    /// The release as the engine named it, for instance `v1.37.0`.
+    /// The release in the engine's spelling, for instance `v1.37.0`.
     pub release: String,
     /// The engine.
     pub engine: String,
@@ -22,9 +22,9 @@ pub struct Trace {
     /// The scenario's content hash.
     pub hash: String,
     /// The API server's answers to changes of HPAs, in order, each with the number of ticks that
-    /// preceded it: times alone do not order an answer and a tick of the same instant.
+    /// preceded it: times alone do not order an answer and a tick at the same instant.
     pub api: Vec<(usize, ApiAnswer)>,
-    /// One a reconcile, in order of time.
+    /// The reconciles, in order of time.
     pub ticks: Vec<Observation>,
 }
 
@@ -40,7 +40,7 @@ impl Trace {
 /// The observations of an engine in one step.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Stepped {
-    /// The instant that was reached.
+    /// The time that the engine reached.
     pub now: Time,
     /// The API server's answers, one for each change of an HPA in the step.
     pub api: Vec<ApiAnswer>,

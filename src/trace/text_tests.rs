@@ -1,4 +1,4 @@
-//! Recorded traces, written and read again.
+//! Recorded traces that are written and read again.
 
 use super::*;
 use crate::model::api::{
@@ -28,7 +28,7 @@ fn round_trip(trace: &Trace) -> Vec<String> {
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// All kinds of queries and of metric statuses.
+/// A trace with all kinds of queries and of metric statuses.
 fn everything() -> Trace {
     let selector =
         LabelSelector { match_labels: [("a".into(), "b".into())].into(), ..Default::default() };
@@ -219,7 +219,7 @@ fn equal_reconciles_at_equal_intervals_are_counted() {
         format!(r#"{{"repeat":{{"times":{times},"every":"{every}"}}}}"#)
     };
     assert_eq!(lines[1..], [repeat(3, "15s"), repeat(1, "25s")]);
-    // An answer of the API server in between separates them.
+    // An answer of the API server between them separates them.
     let deleted = ApiOutcome::Deleted { name: "web".into() };
     let api = vec![(2, ApiAnswer { at: Time::from_secs(20), outcome: deleted })];
     let lines = round_trip(&Trace { api, ticks, ..Trace::default() });

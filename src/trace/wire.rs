@@ -37,7 +37,7 @@ pub enum Answer {
     },
 }
 
-/// How an engine introduces itself.
+/// The introduction of an engine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
@@ -82,13 +82,13 @@ pub struct Log {
     epoch: Time,
     /// The names of the scenario's HPAs.
     hpas: Vec<Arc<str>>,
-    /// Several reconciles may be in progress; the log names the HPA that each action belongs to.
+    /// Whether several reconciles may be in progress; then the log names the HPA of each action.
     turns: bool,
-    /// Reconciles that have ended and are not yet returned.
+    /// Reconciles that have ended and were not returned yet.
     ticks: Vec<Observation>,
     /// Reconciles in progress, if the log marks their ends.
     open: Vec<Observation>,
-    /// The HPA that the next actions belong to, if the log names it.
+    /// The HPA of the next actions, if the log names it.
     turn: Option<Arc<str>>,
     last: Option<Last>,
 }
@@ -173,7 +173,7 @@ impl Log {
             .ok_or_else(|| format!("the log names the HPA {hpa}, which the scenario does not have"))
     }
 
-    /// The reconcile of an HPA that is in progress; its first action begins it.
+    /// The reconcile in progress of an HPA; its first action begins it.
     fn begun(&mut self, hpa: Arc<str>, at: Time) -> &mut Observation {
         let index = self.open.iter().position(|tick| tick.hpa == hpa).unwrap_or_else(|| {
             self.open.push(Observation::new(at, hpa, []));
@@ -182,8 +182,8 @@ impl Log {
         &mut self.open[index]
     }
 
-    /// The reconcile that an event belongs to. It has usually ended when the event is recorded, but
-    /// the event may be the first entry of a reconcile that queries nothing.
+    /// The reconcile of an event. It has usually ended when the event is recorded, but the event
+    /// may be the first entry of a reconcile without queries.
     fn of_event(&mut self, hpa: Arc<str>, at: Time) -> Result<&mut Observation, String> {
         if self.turn.as_ref() == Some(&hpa) {
             return Ok(self.begun(hpa, at));
@@ -247,7 +247,7 @@ mod tests {
         assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
     }
 
-    /// Events are asynchronous: one may precede the other entries of its reconcile.
+    /// Events are asynchronous: an event may precede the other entries of its reconcile.
     #[test]
     fn an_event_may_start_a_reconcile() {
         let answer = r#"{"now":0,"log":[{"at":0,"reconcile":{"hpa":"web"}},

@@ -48,7 +48,7 @@ pub enum Change {
         /// Containers and their requests.
         spec: PodSpec,
     },
-    /// Pods that appear or change.
+    /// Pods that are created or changed.
     SetPods(Vec<PodState>),
     /// Pods that are gone.
     DeletePods(Vec<Arc<str>>),
@@ -65,13 +65,13 @@ pub enum Change {
     ExternalMetric(ExternalMetricChange),
     /// The requests that fail from now on. Replaces the previous ones.
     Faults(Faults),
-    /// The controller is replaced by a new one without memory.
+    /// The controller is replaced by a new one without any memory.
     RestartController,
 }
 
 impl Change {
     /// Returns true for changes of a target's replicas or of pods, which a cluster makes one after
-    /// another. All other changes are immediate.
+    /// another. It makes all other changes immediately.
     #[must_use]
     pub fn changes_workload(&self) -> bool {
         matches!(self, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_))
@@ -137,7 +137,7 @@ pub struct PodMetricsChange {
     /// The window of every sample, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
-    /// Samples that appear or change.
+    /// Samples that are added or changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<Sample>,
     /// Pods whose samples vanish.
@@ -171,7 +171,7 @@ pub struct PodsMetricChange {
     pub labels: BTreeMap<String, String>,
     /// The pods that have a value.
     pub values: Vec<PodValue>,
-    /// An error in place of the values.
+    /// An error instead of the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
 }
@@ -205,7 +205,7 @@ pub struct ObjectMetricChange {
     pub name: Arc<str>,
     /// Its series. The controller can use exactly one.
     pub series: Vec<Series>,
-    /// An error in place of the series.
+    /// An error instead of the series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
 }
@@ -218,7 +218,7 @@ pub struct ExternalMetricChange {
     pub metric: Arc<str>,
     /// Its series.
     pub series: Vec<Series>,
-    /// An error in place of the series.
+    /// An error instead of the series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
 }

@@ -1,8 +1,8 @@
-//! The objects in the form in which an API server stores them: the sum of all [`Change`]s, for the
-//! model to read.
+//! The objects as an API server stores them: the result of all [`Change`]s, from which the model
+//! reads.
 //!
-//! Lists are sorted by name. Deliberately absent: label selection and validation. They are up to
-//! the caller and to the [`Admission`] that it passes.
+//! Lists are sorted by name. Deliberately absent: label selection and validation, which belong to
+//! the caller and to its [`Admission`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Cluster {
     templates: BTreeMap<Arc<str>, (Labels, Arc<PodSpec>)>,
     pods: Vec<Arc<Pod>>,
     pod_metrics: Vec<PodMetrics>,
-    /// The pods whose samples do not have the common timestamp. Usually there are none.
+    /// The pods whose samples do not have the common timestamp. Usually empty.
     own_timestamps: BTreeSet<Arc<str>>,
     timestamp: Time,
     window: Span,
@@ -35,13 +35,13 @@ pub struct Cluster {
     hpas: Hpas,
 }
 
-/// A pod or sample refers to an undefined template.
+/// The error for a pod or sample that refers to an undefined template.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("pod template {0:?} is not defined")]
 pub struct UnknownTemplate(pub Arc<str>);
 
 impl Cluster {
-    /// An empty cluster. `hpa_generations`: whether the API server counts `metadata.generation` of
+    /// An empty cluster. `hpa_generations`: true if the API server counts `metadata.generation` of
     /// HPAs (feature gate HPAGeneration); otherwise it stays 0.
     #[must_use]
     pub fn new(hpa_generations: bool) -> Cluster {
@@ -49,7 +49,7 @@ impl Cluster {
     }
 
     /// Applies a change. Returns the API server's response to changes of an HPA; `admission`
-    /// decides on the specs of created and edited ones. A restart of the controller has no effect
+    /// processes the specs of created and edited HPAs. A restart of the controller has no effect
     /// here.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Cluster {
     /// The response of metrics.k8s.io: all samples, sorted by the pods' names.
     ///
     /// # Errors
-    /// The fault, if there is one.
+    /// The fault, if one is in effect.
     pub fn pod_metrics(&self) -> Result<&[PodMetrics], &ApiError> {
         match &self.faults.list_pod_metrics {
             Some(error) => Err(error),
@@ -122,7 +122,7 @@ impl Cluster {
     /// `missing` is the name of an absent scale in the API server's error.
     ///
     /// # Errors
-    /// The fault, if there is one; otherwise NotFound if the object does not exist.
+    /// The fault, if one is in effect; otherwise NotFound if the object does not exist.
     pub fn scale(
         &self,
         resource: &str,
@@ -156,7 +156,7 @@ impl Cluster {
         self.faults.get_scale.clone().unwrap_or_else(unknown)
     }
 
-    /// The error of a PUT of the scale: the fault, or the object does not exist.
+    /// The error of a PUT of the scale: the fault, or NotFound if the object does not exist.
     #[must_use]
     pub fn scale_update_error(
         &self,
@@ -169,7 +169,7 @@ impl Cluster {
         self.faults.update_scale.clone().or_else(gone)
     }
 
-    /// Stores replicas that were written successfully. Returns false if the object does not exist.
+    /// Stores successfully written replicas. Returns false if the object does not exist.
     pub fn write_scale(&mut self, resource: &str, name: &str, replicas: i32) -> bool {
         let scale = self.scales.get_mut(resource).and_then(|names| names.get_mut(name));
         scale.map(|scale| scale.replicas = replicas).is_some()
@@ -187,7 +187,7 @@ impl Cluster {
         self.hpas.get(name)
     }
 
-    /// The number of edits of HPAs with a change, even of labels or annotations only.
+    /// The number of edits that changed an HPA, including edits of labels or annotations only.
     #[must_use]
     pub fn hpa_edits(&self) -> u64 {
         self.hpas.edits()
@@ -198,11 +198,11 @@ impl Cluster {
         self.hpas.iter()
     }
 
-    /// Stores a status that was written successfully. Returns false if the HPA does not exist or
-    /// already has this status: a write without a change is dropped.
+    /// Stores a successfully written status. Returns false if the HPA does not exist or already has
+    /// this status: an API server drops a write without a change.
     pub fn write_status(&mut self, name: &str, status: HpaStatus) -> bool {
         let Some(hpa) = self.hpas.get_mut(name) else { return false };
-        // Zero replicas may be omitted.
+        // Zero replicas and absent replicas are equal.
         if hpa.status.current_replicas.unwrap_or(0) == status.current_replicas.unwrap_or(0) {
             hpa.status.current_replicas = status.current_replicas;
         }
@@ -330,12 +330,12 @@ fn upsert<T>(list: &mut Vec<T>, items: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
     if new.is_empty() {
         return;
     }
-    // Reversed and stable: of equal names the later one precedes and is kept.
+    // Reversed and stable: of equal names, the later item comes first and is kept.
     new.reverse();
     new.sort_by(|a, b| name(a).cmp(name(b)));
     new.dedup_by(|later, earlier| name(later) == name(earlier));
     list.append(&mut new);
-    // Two sorted runs: the sort finds and merges them in one pass.
+    // Two sorted runs: the sort detects and merges them in one pass.
     list.sort_by(|a, b| name(a).cmp(name(b)));
 }
 

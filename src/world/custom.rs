@@ -2,8 +2,8 @@
 //!
 //! Samples have the same lag and the same timestamps as samples of resource usage. Each metric is
 //! computed at each reconcile, and published as a whole if it has changed. Actions on the samples
-//! of metrics.k8s.io (missing, stale, empty) do not affect these metrics, since a different adapter
-//! serves them.
+//! of metrics.k8s.io (missing, stale, empty) do not affect these metrics, because a different
+//! adapter serves them.
 
 use std::collections::BTreeMap;
 
@@ -179,7 +179,7 @@ fn value(signal: &Signal, sampled: Time) -> Quantity {
     signal::quantity(signal, signal::read(signal, sampled, Grain::Signed), Grain::Signed)
 }
 
-/// `windowSeconds` has no fractions.
+/// A span in whole seconds, because `windowSeconds` is an integer.
 fn whole_seconds(window: Span) -> Span {
     Span::from_secs(window.0 / 1_000_000_000)
 }

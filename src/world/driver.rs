@@ -44,9 +44,9 @@ impl World {
         }
     }
 
-    /// The next time after `after` of an event that the controller reacts to: an HPA is created,
-    /// edited or deleted, or the controller restarts. Other events have an effect at a reconcile
-    /// and need no stop.
+    /// The time of the next event after `after` to which the controller reacts: an HPA is created,
+    /// edited or deleted, or the controller restarts. Other events have an effect at the next
+    /// reconcile and do not require a stop.
     #[must_use]
     pub fn next_api_event(&self, after: Time) -> Option<Time> {
         let next = self.api.partition_point(|(at, _)| *at <= after);

@@ -1,7 +1,7 @@
 //! The stored HPAs: created from manifests, edited by merge patches, deleted.
 //!
-//! Manifests that can't be decoded are rejected here. Defaulting and validation are up to the
-//! caller, see [`Admission`]: they are part of the model, and differ between releases.
+//! Manifests that can't be decoded are rejected here. Defaulting and validation belong to the
+//! caller's [`Admission`]: they are part of the model, and differ between releases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Hpas {
     /// Labels and annotations by HPA. The controller does not look at them, but hears of it when
     /// they change.
     metadata: BTreeMap<Arc<str>, Value>,
-    /// The number of edits with a change, even of labels or annotations only.
+    /// The number of edits that changed an HPA, including edits of labels or annotations only.
     edits: u64,
 }
 
@@ -118,7 +118,7 @@ impl Hpas {
         stored(hpa)
     }
 
-    /// The number of edits with a change, even of labels or annotations only.
+    /// The number of edits that changed an HPA, including edits of labels or annotations only.
     pub(super) fn edits(&self) -> u64 {
         self.edits
     }
@@ -160,7 +160,7 @@ fn answer(name: &str, what: &str) -> String {
     format!("horizontalpodautoscalers.autoscaling \"{name}\" {what}")
 }
 
-/// A JSON merge patch, as RFC 7386 defines it.
+/// Applies a JSON merge patch, as RFC 7386 defines it.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -1,8 +1,8 @@
 //! The metrics of a scenario for the pods of a real cluster, which replace the simulated ones.
 //! Ready pods share the load. The n-th pod has the ordinal n, whatever its name.
 //!
-//! The scenario's actions on pods, the target and HPAs are not applied here, because these objects
-//! belong to the cluster. Actions on metrics are.
+//! The scenario's actions on pods, the target and HPAs are not applied, because these objects
+//! belong to the cluster. Actions on metrics are applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -39,7 +39,7 @@ pub struct RealPod {
 pub struct Mirror {
     world: World,
     pods: BTreeMap<Arc<str>, MirroredPod>,
-    /// By labels.
+    /// The templates, by labels.
     templates: BTreeMap<BTreeMap<String, String>, Arc<str>>,
     new_templates: Vec<Change>,
     left_out: Vec<String>,

@@ -27,7 +27,7 @@ pub(super) struct Publisher {
     started: bool,
     /// The targets; the first one is the workload.
     targets: Vec<PublishedTarget>,
-    /// By ordinal.
+    /// The published pods, by ordinal.
     pods: BTreeMap<u32, PublishedPod>,
     samples: PublishedSamples,
     other_samples: OtherSamples,
@@ -71,7 +71,7 @@ struct PublishedSamples {
     timestamp: Option<Time>,
     /// The number of samples that have it.
     following: usize,
-    /// The version of the usage.
+    /// The version of the usage when the samples were published.
     version: u64,
     /// Pods whose samples became stale, until their timestamp is no longer the common one.
     freshly_frozen: Vec<u32>,
@@ -290,7 +290,7 @@ impl Publisher {
         }
     }
 
-    /// Determines the current source of a pod's samples.
+    /// Determines the present source of a pod's samples.
     fn classify(&mut self, simulation: &Simulation, ordinal: u32) {
         let Some(pod) = simulation.pods.get(&ordinal) else { return };
         let published = self.pods.entry(ordinal).or_default();

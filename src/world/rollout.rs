@@ -1,8 +1,8 @@
 //! A rolling update: the desired pods of each revision.
 //!
-//! The Deployment controller, with ReplicaSets reduced to their replicas. New pods are created as
-//! long as the replicas and the surge allow; old ones are deleted as long as enough pods are
-//! available, unready ones first. A change of the replicas during the update is distributed in
+//! Implements the Deployment controller, with ReplicaSets reduced to their replicas. It creates new
+//! pods as long as the replicas and the surge allow, and deletes old ones as long as enough pods
+//! are available, unready ones first. A change of the replicas during the update is distributed in
 //! proportion. Everything is immediate: there is no `minReadySeconds` and no
 //! `progressDeadlineSeconds`, and a new pod is available when it is ready.
 //!
@@ -40,7 +40,7 @@ pub(super) enum Update {
 pub(super) struct Rollout {
     pub(super) replica_sets: Vec<ReplicaSet>,
     surge: Surge,
-    /// The Deployment's replicas that the revisions were calculated for.
+    /// The Deployment's replicas for which the revisions were calculated.
     replicas: usize,
 }
 
@@ -131,8 +131,8 @@ impl Rollout {
         fenceposts(self.surge, replicas).0
     }
 
-    /// One step of the controller: it creates new pods, then deletes old ones. `pods` holds the
-    /// existing pods of each revision. Returns false if there is nothing to do for now.
+    /// Takes one step of the controller: creates new pods, then deletes old ones. `pods` holds the
+    /// existing pods of each revision. Returns false if there is nothing to do at present.
     ///
     /// Upstream: rolling.go, rolloutRolling
     pub(super) fn proceed(&mut self, pods: &[Pods]) -> bool {

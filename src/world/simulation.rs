@@ -35,7 +35,7 @@ pub(super) struct Simulation {
     pub(super) now: Time,
     /// `spec.replicas` of the targets; the first one is the workload.
     pub(super) replicas: Vec<i32>,
-    /// By ordinal.
+    /// The pods, by ordinal.
     pub(super) pods: BTreeMap<u32, SimPod>,
     next_ordinal: u32,
     pub(super) templates: Templates,
@@ -93,7 +93,7 @@ impl Schedule {
     }
 }
 
-/// An event that follows from an earlier one, rather than from the timeline directly.
+/// An event that results from an earlier one, instead of the timeline directly.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum ScheduledEvent {
     Start(u32),
@@ -103,7 +103,7 @@ enum ScheduledEvent {
     End(usize),
 }
 
-/// Everything that may have changed since it was last published.
+/// All objects that may have changed since they were last published.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     /// Ordinals of pods; some of them several times.
@@ -424,7 +424,7 @@ impl Simulation {
         }
     }
 
-    /// The workload's controller acts; its actions may take effect immediately.
+    /// Lets the workload's controller act; its actions may take effect immediately.
     pub(super) fn act_and_follow(&mut self) {
         if self.update.is_some() {
             self.act_in_update();

@@ -34,7 +34,7 @@ struct Readings {
 /// The parameters of a pod's usage, apart from time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ClassKey {
-    /// One for each resource.
+    /// One source for each resource.
     pub(super) sources: Vec<Source>,
     /// Sorted, each once.
     pub(super) hidden: Vec<Hidden>,
@@ -47,11 +47,11 @@ pub(super) enum Source {
     Common,
     /// No usage: a pod without a share of the load.
     Idle,
-    /// The n-th exception.
+    /// The n-th exception of the resource.
     Exception(usize),
 }
 
-/// Hidden usage of a pod.
+/// Usage that a pod does not report.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Hidden {
     /// All usage of one container.

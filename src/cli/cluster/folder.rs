@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::cli::failure::Failure;
 use crate::engine::upstream::build;
 
-/// The interval between two looks at a lock or a file.
+/// The interval between two checks of a lock or a file.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The folder of a control plane. The process that runs the control plane holds its lock.
@@ -40,7 +40,8 @@ impl ClusterFolder {
         self.file("driver")
     }
 
-    /// Beside the folder, because the holder of the lock may remove the folder.
+    /// The lock file. It is beside the folder, because the holder of the lock may remove the
+    /// folder.
     pub(super) fn lock_file(&self) -> PathBuf {
         self.folder.with_extension("lock")
     }
@@ -124,12 +125,12 @@ pub(super) fn folders() -> Result<Vec<ClusterFolder>, Failure> {
     names.iter().map(|name| ClusterFolder::of(name)).collect()
 }
 
-/// Removes the leftovers of clusters whose owner was killed, or only lists them.
+/// Removes the leftovers of clusters whose owner was killed; with `only_tell`, only lists them.
 pub(in crate::cli) fn sweep(only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
     sweep_but(None, only_tell)
 }
 
-/// Like [`sweep`], except for one cluster.
+/// Like [`sweep`], but skips one cluster.
 pub(super) fn sweep_but(own: Option<&str>, only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for place in folders()?.into_iter().filter(|place| own != Some(&*place.name)) {

@@ -1,5 +1,5 @@
-//! `kube-lockstep cluster start`: a process in the background that runs a control plane until it is
-//! asked to stop.
+//! `kube-lockstep cluster start`: a background process that runs a control plane until it is asked
+//! to stop.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -23,11 +23,11 @@ use crate::cli::{exit, interrupt};
 use crate::engine::embedded::{self, Options, Running};
 use crate::model::rules::Release;
 
-/// How long another process may hold the lock only to look, or to clean up.
+/// The maximum time for which another process holds the lock to inspect the cluster or to clean up.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Removes everything of a control plane when its input ends: when its owner is gone, for whatever
-/// reason.
+/// Removes all files of a control plane when its input ends, which is when its owner has exited for
+/// any reason.
 const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 
 /// The process that removes the files of a cluster when this process ends. Until then, it also
@@ -66,7 +66,7 @@ impl ClusterFolder {
         }
     }
 
-    /// Takes the lock to run the control plane; nothing if another process keeps it.
+    /// Takes the lock to run the control plane; `None` if another process keeps it.
     fn take_soon(&self) -> io::Result<Option<File>> {
         let limit = Instant::now() + LOCK_TIMEOUT;
         loop {
@@ -77,7 +77,7 @@ impl ClusterFolder {
         }
     }
 
-    /// Removes everything that is left, unless the control plane runs.
+    /// Removes all leftovers, unless the control plane is running.
     fn remove_if_free(&self) -> io::Result<()> {
         self.take()?.map_or(Ok(()), |lock| self.remove(&lock))
     }
@@ -165,7 +165,7 @@ fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> any
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, ended.clone())?;
     }
-    // It outlives its terminal.
+    // The control plane outlives its terminal.
     signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
     let mut options = Options {
         gates: args.feature_gate.iter().cloned().collect(),
@@ -185,7 +185,7 @@ fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> any
     secret(&place.drivers(), &running.driver_kubeconfig()?)?;
     // Written last, because `start` waits for it.
     secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
-    // It is fine if nothing reads the output.
+    // It is not an error if nothing reads the output.
     let _ = show(&format!(
         "# Kubernetes {} is ready; press Ctrl-C to stop it.\nexport KUBECONFIG={}\n",
         args.release.release,

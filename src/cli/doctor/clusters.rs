@@ -31,7 +31,7 @@ fn docker_engine(docker: &Result<String, EngineError>) -> Check {
     }
 }
 
-/// An engine that requires other programs: which are available or missing.
+/// The check of an engine that requires other programs, with the available and the missing ones.
 fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static str>) -> Check {
     let lacks: Vec<&str> = lacks.into_iter().collect();
     match lacks.as_slice() {
@@ -54,7 +54,7 @@ fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
 
 fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
     let name = format!("{} {release}", containers::KIND);
-    // The same variable as the engine.
+    // The engine reads the same variable.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
     let version = Command::new(program).arg("version").output();
     let version = version.ok().filter(|output| output.status.success());

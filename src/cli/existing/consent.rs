@@ -1,5 +1,5 @@
-//! What a run announces before it creates anything on an existing cluster, and the question whether
-//! to go on.
+//! The announcement of a run before it creates objects on an existing cluster, and the question
+//! whether to continue.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub(in crate::cli) fn again(
     context: Option<&str>,
     kubeconfig: Option<&Path>,
 ) -> Vec<OsString> {
-    // A program that was moved meanwhile may still be found by its name.
+    // A program that was moved in the meantime may still be found by its name.
     let program = std::env::current_exe().map_or("kube-lockstep".into(), OsString::from);
     let mut all = vec![program];
     all.extend(command.map(OsString::from));
@@ -35,7 +35,8 @@ pub(in crate::cli) fn again(
 }
 
 impl ContextArgs {
-    /// The cluster that is named. The current context is not enough: it is set for other purposes.
+    /// The selected cluster. The current context does not select one, because it is set for other
+    /// purposes.
     fn open(&self) -> Result<ExistingCluster, Failure> {
         let contexts = kubeconfig::contexts(self.kubeconfig.as_ref()).map_err(|error| {
             let hint = "--kubeconfig FILE names a kubeconfig, and --context NAME one of its \
@@ -60,7 +61,7 @@ impl ContextArgs {
 }
 
 impl ExistingClusterArgs {
-    /// The cluster that is named, by the engine as the command line has it.
+    /// The selected cluster, with the defaults of the engine on the command line.
     pub(in crate::cli) fn open(
         &self,
         engine: Option<EngineChoice>,
@@ -78,8 +79,8 @@ impl ExistingClusterArgs {
         Ok(cluster)
     }
 
-    /// Looks at the cluster, announces what will be created there, and asks whether to go on. The
-    /// plan's release is then the cluster's.
+    /// Inspects the cluster, announces the objects to be created, and asks whether to continue.
+    /// Sets the plan's release to the cluster's.
     pub(in crate::cli) fn confirm(
         &self,
         cluster: &ExistingCluster,
@@ -134,7 +135,7 @@ pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// On standard error, apart from the results.
+/// Prints to standard error, separately from the results.
 fn tell(text: &str) {
     let mut err = anstream::stderr();
     // An unwritable standard error leaves no way to report it.

@@ -246,8 +246,8 @@ impl Stabilization {
         }
     }
 
-    /// A window that had no effect on the change, because no recommendation in it is beyond the
-    /// proposal.
+    /// Explains a window that had no effect on the change, because none of its recommendations is
+    /// beyond the proposal.
     fn held_nothing(&self, current: i32) -> Option<String> {
         let (window, which) = match self.result.cmp(&current) {
             Ordering::Less => (self.down_window, "highest"),

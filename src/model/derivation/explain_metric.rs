@@ -210,12 +210,12 @@ impl MetricDerivation {
         }
     }
 
-    /// The ratios within the tolerance: `0.9 to 1.1`.
+    /// The range of ratios within the tolerance: `0.9 to 1.1`.
     fn bounds(&self, ratio: f64) -> String {
         let (down, up) = self.tolerances;
         match self.within {
             Within::Bounds => format!("{} to {}", Ratio(1.0 - down), Ratio(1.0 + up)),
-            // In full, because the rounding of the difference is decisive at the edge.
+            // With all decimals, because the rounding of the difference is decisive at the edge.
             Within::Distance => {
                 format!("{up} on either side of 1 (the ratio is {} away)", (1.0 - ratio).abs())
             }

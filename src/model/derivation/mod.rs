@@ -136,12 +136,12 @@ pub struct PodCounts {
 /// Sums and ratios of one metric.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
-    /// The sum of usage in thousandths; of objects and external metrics the value.
+    /// The sum of the usage in thousandths; for objects and external metrics, the value.
     pub total: i64,
     /// The number of series in the sum, for external metrics.
     pub series: Option<u32>,
-    /// `status.replicas` of the scale, where the total is spread over them: for average values of
-    /// objects and external metrics.
+    /// `status.replicas` of the scale, by which the total is divided: for average values of objects
+    /// and external metrics.
     pub status_replicas: Option<i32>,
     /// The sum of requests in thousandths; 0 for average values.
     pub requests: i64,
@@ -224,7 +224,7 @@ pub struct Forbidden {
 /// The effect of the stabilization window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stabilization {
-    /// Whether the HPA has `spec.behavior`, and so windows in both directions.
+    /// Whether the HPA has `spec.behavior`, and thus windows in both directions.
     pub behavior: bool,
     /// The window for scaling up.
     pub up_window: Span,

@@ -9,9 +9,9 @@ use crate::model::time::Time;
 pub struct Decision {
     /// Everything that is observable.
     pub observation: Observation,
-    /// Why.
+    /// The steps that led to the decision.
     pub derivation: Derivation,
-    /// The end of the reconcile. It is later than its begin if the reconcile waited.
+    /// The end of the reconcile. It is later than the beginning if the reconcile waited.
     pub end: Time,
 }
 

@@ -1,7 +1,7 @@
 //! Conversions and formats of the Go language that the controller's results depend on.
 
-/// Go's conversion of a float to int32 on amd64: truncated; the smallest number if that does not
-/// fit, or if there is none.
+/// Go's conversion of a float to int32 on amd64: truncated; the smallest integer for NaN and for
+/// values that do not fit.
 pub(crate) fn go_i32(value: f64) -> i32 {
     let truncated = value.trunc();
     if (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&truncated) {
@@ -11,8 +11,8 @@ pub(crate) fn go_i32(value: f64) -> i32 {
     }
 }
 
-/// Go's conversion of a float to int64 on amd64: truncated; the smallest number if that does not
-/// fit, or if there is none.
+/// Go's conversion of a float to int64 on amd64: truncated; the smallest integer for NaN and for
+/// values that do not fit.
 pub(crate) fn go_i64(value: f64) -> i64 {
     let truncated = value.trunc();
     if truncated >= i64::MIN as f64 && truncated < i64::MAX as f64 {
@@ -22,8 +22,8 @@ pub(crate) fn go_i64(value: f64) -> i64 {
     }
 }
 
-/// Formats a format string without arguments. Older releases use messages as format strings, so
-/// that a percent sign in the error of a metrics API is replaced.
+/// Formats a format string without arguments. Older releases use messages as format strings, so a
+/// percent sign in the error of a metrics API is replaced.
 ///
 /// Upstream: Go's fmt, Sprintf without arguments
 #[must_use]
@@ -82,8 +82,8 @@ fn print_verb<'f>(printed: &mut String, format: &'f str) -> &'f str {
     characters.as_str()
 }
 
-/// Skips an index such as `[1]`, which is always bad, as there are no arguments. Returns whether
-/// there was one, and the rest of the format.
+/// Skips an index such as `[1]`, which is always bad because there are no arguments. Returns true
+/// if there was an index, and the rest of the format.
 ///
 /// Upstream: Go's fmt, argNumber and parseArgNumber
 fn skip_index<'f>(format: &'f str, good: &mut bool) -> (bool, &'f str) {
@@ -101,7 +101,7 @@ fn skip_index<'f>(format: &'f str, good: &mut bool) -> (bool, &'f str) {
     }
 }
 
-/// Skips digits. Go reads a number of up to a million.
+/// Skips digits. Go reads numbers of up to a million.
 fn skip_number(format: &str) -> &str {
     format.trim_start_matches(|c: char| c.is_ascii_digit())
 }

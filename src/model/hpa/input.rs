@@ -1,4 +1,4 @@
-//! The controller's view of the cluster when it reconciles an HPA.
+//! The controller's view of the cluster while it reconciles an HPA.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Input<'a> {
     pub scale: Result<&'a Scale, &'a ApiError>,
     /// The target's resource with its group: `deployments.apps`.
     pub scale_resource: &'a Arc<str>,
-    /// Why the target's kind can't be mapped to a resource, if it can't.
+    /// The reason why the target's kind can't be mapped to a resource, if it can't.
     pub mapping_error: Option<&'a str>,
     /// All pods of the namespace, sorted by name.
     pub pods: &'a [Arc<Pod>],
@@ -29,7 +29,7 @@ pub struct Input<'a> {
     pub update_scale: Option<&'a ApiError>,
     /// The error of an update of the status.
     pub update_status: Option<&'a ApiError>,
-    /// How long the metrics APIs take to respond, if not immediately.
+    /// The response time of the metrics APIs, if they do not respond immediately.
     pub slow_metrics: Option<Span>,
 }
 

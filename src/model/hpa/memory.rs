@@ -10,7 +10,7 @@ use crate::model::time::Time;
 /// HPA is deleted and created again before its key is processed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    /// Proposals before normalization. Empty before the first one.
+    /// Recommendations before normalization. Empty before the first one.
     pub(crate) recommendations: Vec<TimestampedRecommendation>,
     pub(crate) up_events: Vec<TimestampedScaleEvent>,
     pub(crate) down_events: Vec<TimestampedScaleEvent>,

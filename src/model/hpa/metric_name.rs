@@ -7,8 +7,8 @@ use crate::model::api::{
 };
 use crate::model::rules::{ObjectAverage, Rules};
 
-/// The name of a metric in conditions and events. A metric without its source has none: it fails
-/// before it is named.
+/// The name of a metric in conditions and events. A metric without its source has no name, because
+/// it fails before upstream names it.
 ///
 /// Upstream: horizontal.go, metricNameProposal of each computeStatusFor…
 pub(crate) struct MetricName<'a> {
@@ -76,7 +76,7 @@ fn external_name(
     write!(f, "external metric {}({selector})", metric.name)
 }
 
-/// A selector as Go prints one with `%+v`.
+/// A selector as Go prints it with `%+v`.
 ///
 /// Upstream: apimachinery, meta/v1/generated.pb.go, LabelSelector.String
 pub(crate) struct GoSelector<'a> {

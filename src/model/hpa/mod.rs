@@ -1,7 +1,7 @@
 //! The HPA controller and the admission of HPAs by the API server.
 //!
-//! One function here is one function of upstream's `pkg/controller/podautoscaler`, under the same
-//! name. [`Controller::sync`] is the entry point.
+//! Each function corresponds to the function of the same name in upstream's
+//! `pkg/controller/podautoscaler`. [`Controller::sync`] is the entry point.
 //!
 //! Not covered: informers and clients (their responses are the [`Input`]), controller metrics, log
 //! lines, and the guard against a stale cache (`StaleControllerConsistencyHPA`): the caller's cache

@@ -16,12 +16,12 @@ pub(crate) struct HpaSelectorStore {
 }
 
 impl HpaSelectorStore {
-    /// Registers an HPA; until its first reconcile it selects nothing.
+    /// Registers an HPA; it selects nothing until its first reconcile.
     pub(crate) fn put_if_absent(&mut self, key: &Arc<str>) {
         self.selectors.entry(key.clone()).or_default();
     }
 
-    /// Stores a selector; false if the HPA is not registered.
+    /// Stores a selector; returns false if the HPA is not registered.
     pub(crate) fn put_if_present(&mut self, key: &str, selector: &Arc<ParsedSelector>) -> bool {
         let Some(stored) = self.selectors.get_mut(key) else {
             return false;
@@ -71,7 +71,7 @@ impl HpaSelectorStore {
     }
 }
 
-/// A selector with its text in the scale's status and in queries.
+/// A selector with its text, as in the scale's status and in queries.
 #[derive(Debug)]
 pub(crate) struct ParsedSelector {
     pub(crate) text: Arc<str>,

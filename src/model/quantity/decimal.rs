@@ -43,7 +43,7 @@ impl Dec {
         Dec { unscaled: at_scale(self) + at_scale(other), scale }
     }
 
-    /// The difference of the exact values, compared with zero.
+    /// Compares the exact values.
     pub(super) fn compare(&self, other: &Dec) -> Ordering {
         let negated = Dec { unscaled: -&other.unscaled, scale: other.scale };
         self.plus(&negated).unscaled.cmp(&BigInt::ZERO)
@@ -71,7 +71,7 @@ impl Dec {
         if self.is_negative() { low.wrapping_neg() } else { low }
     }
 
-    /// Compares the absolute value with that of an integer.
+    /// Compares the absolute value with an integer.
     pub(super) fn cmp_magnitude(&self, integer: u64) -> Ordering {
         let power = power_of_ten(self.scale.unsigned_abs());
         match self.scale {

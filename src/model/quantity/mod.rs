@@ -23,7 +23,7 @@ use serde::ser::{Serialize, Serializer};
 use decimal::{Dec, remove_factors};
 use num_bigint::BigInt;
 
-/// How a quantity is printed.
+/// The format in which a quantity is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// `12e6`.
@@ -45,13 +45,13 @@ impl Format {
     }
 }
 
-/// A number with a suffix, as the Kubernetes API has them. Cheap to clone.
+/// A number with a suffix, as in the Kubernetes API. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     milli: i64,
     amount: Amount,
     format: Format,
-    /// The text it was parsed from, where upstream prints that and not the canonical form.
+    /// The original text, if upstream prints it instead of the canonical form.
     text: Option<Arc<str>>,
 }
 
@@ -107,7 +107,7 @@ impl Quantity {
         Quantity::parse_once(&parsed.to_string())
     }
 
-    /// A quantity in thousandths, as the controller writes usage into an HPA's status.
+    /// A quantity from thousandths, as the controller writes usage into an HPA's status.
     #[must_use]
     pub fn from_milli(milli: i64, format: Format) -> Quantity {
         Quantity { milli, amount: Amount::Int { value: milli, scale: MILLI }, format, text: None }
@@ -128,7 +128,7 @@ impl Quantity {
         self.milli
     }
 
-    /// The value as a float, as tolerances are read: mantissa times a power of ten.
+    /// The value as a float, as the controller reads tolerances: mantissa times a power of ten.
     ///
     /// Upstream: quantity.go, Quantity.AsApproximateFloat64
     #[must_use]
@@ -143,7 +143,7 @@ impl Quantity {
         if exponent == 0 { base } else { base * pow10(exponent) }
     }
 
-    /// -1, 0 or 1.
+    /// The sign: -1, 0 or 1.
     #[must_use]
     pub fn sign(&self) -> i32 {
         match &self.amount {
@@ -154,7 +154,7 @@ impl Quantity {
         }
     }
 
-    /// The sum, in the fast form as long as it fits.
+    /// The sum, in the fast form if it fits.
     ///
     /// Upstream: quantity.go, Quantity.Add, and amount.go, int64Amount.Add
     #[must_use]
@@ -194,7 +194,7 @@ impl Quantity {
         self.to_dec().compare(&other.to_dec())
     }
 
-    /// Go's zero value of a quantity: of no format, and from no text.
+    /// Go's zero value of a quantity: without a format and without a text.
     #[must_use]
     pub fn unset() -> Quantity {
         let amount = Amount::Int { value: 0, scale: 0 };
@@ -297,13 +297,13 @@ impl Quantity {
         }
         let suffix = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
         let index = usize::try_from((i64::from(exponent) + 9) / 3).unwrap_or(usize::MAX);
-        // Upstream prints no suffix at all beyond E: `1000E` is stored as `1`.
+        // Upstream prints no suffix beyond E: `1000E` is stored as `1`.
         let suffix = suffix.get(index).copied().unwrap_or_default();
         format!("{digits}{suffix}")
     }
 }
 
-/// A quantity's text in its parts. Upstream: quantity.go, parseQuantityString
+/// The parts of a quantity's text. Upstream: quantity.go, parseQuantityString
 struct Parts<'a> {
     positive: bool,
     num: &'a str,
@@ -406,7 +406,7 @@ fn milli_value(amount: &Amount) -> i64 {
     }
 }
 
-/// Divides by a power of ten, away from zero. Upstream: math.go, negativeScaleInt64
+/// Divides by a power of ten and rounds away from zero. Upstream: math.go, negativeScaleInt64
 fn negative_scale_int64(base: i64, scale: i32) -> i64 {
     let mut value = base;
     let mut fraction = false;
@@ -494,7 +494,7 @@ fn pow10(n: i32) -> f64 {
     if n > 0 { f64::INFINITY } else { 0.0 }
 }
 
-/// By value: `1`, `1000m` and `1e0` are equal.
+/// Compares by value: `1`, `1000m` and `1e0` are equal.
 impl PartialEq for Quantity {
     fn eq(&self, other: &Quantity) -> bool {
         if let (
@@ -519,7 +519,7 @@ impl PartialEq for Quantity {
 
 impl Eq for Quantity {}
 
-/// As Kubernetes prints it.
+/// The quantity as Kubernetes prints it.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.text {
@@ -561,7 +561,7 @@ impl<'de> Deserialize<'de> for Quantity {
                 self.visit_str(&number.to_string())
             }
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
-                // As Go's encoding/json writes floats.
+                // As Go's encoding/json formats floats.
                 let size = number.abs();
                 if size != 0.0 && !(1e-6..1e21).contains(&size) {
                     self.visit_str(&format!("{number:e}"))

@@ -43,7 +43,7 @@ const PARSED: &[(&str, &str, i64)] = &[
     ("1234567890123456789012n", "1234567890123456789012n", 1_234_567_890_123_457),
     ("-123456789012345678901234567890", "-123456789012345678901234567890", 6_134_004_772_462),
     ("1e1000", "10e999", 0),
-    // Beyond E there is no suffix, and upstream prints none.
+    // Upstream prints no suffix beyond E.
     ("1000E", "1", 1_000),
 ];
 
@@ -126,7 +126,7 @@ fn quantities_may_be_numbers_in_json() {
         ("5", "5"),
         ("-5", "-5"),
         ("0.5", "500m"),
-        // As it comes from YAML: through a float, with an exponent.
+        // From YAML: through a float, with an exponent.
         ("0.0000001", "100e-9"),
         ("1e21", "1e21"),
     ] {

@@ -10,16 +10,16 @@ pub enum MaxReplicasError {
     Required,
 }
 
-/// How the API server prints an invalid quantity.
+/// The form in which the API server prints an invalid quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidQuantities {
-    /// As the Go value.
+    /// Go syntax, as `%#v` prints it.
     GoSyntax,
-    /// As in JSON.
+    /// JSON.
     Json,
 }
 
-/// How the API server admits and stores HPAs.
+/// The rules by which the API server admits and stores HPAs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AdmissionRules {
     /// Whether HPAs have `behavior`.
@@ -34,7 +34,7 @@ pub struct AdmissionRules {
     pub api_version_is_checked: bool,
     /// The error for `maxReplicas` below 1.
     pub max_replicas_error: MaxReplicasError,
-    /// How an invalid quantity is printed.
+    /// The form in which an invalid quantity is printed.
     pub invalid_quantities: InvalidQuantities,
     /// Whether the error of a `minReplicas` that is too small names the smallest valid value.
     pub least_is_named: bool,

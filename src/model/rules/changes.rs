@@ -12,13 +12,13 @@ use crate::model::time::Span;
 /// One observable change between two releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// The release that introduced it.
+    /// The release that introduced the change.
     pub since: Release,
     /// The change, in one line.
     pub what: &'static str,
-    /// Its source: the pull request, the issue or the file.
+    /// The source of the change: the pull request, the issue or the file.
     pub link: &'static str,
-    /// The sources of other parts of it.
+    /// Further sources.
     pub beside: &'static [&'static str],
     pub(super) apply: fn(&mut Rules),
 }
@@ -32,13 +32,13 @@ const fn change(
     Change { since: Release { minor }, what, link, beside: &[], apply }
 }
 
-/// A change with more than one source.
+/// Adds further sources to a change.
 const fn beside(beside: &'static [&'static str], change: Change) -> Change {
     Change { beside, ..change }
 }
 
 impl Change {
-    /// All its sources.
+    /// All sources of the change.
     pub fn links(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.link).chain(self.beside.iter().copied())
     }

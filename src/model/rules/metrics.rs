@@ -3,24 +3,24 @@
 /// When a ratio is within the tolerance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Within {
-    /// If its distance from 1 is at most the tolerance: `|1 - r| <= t`.
+    /// The distance of the ratio from 1 is at most the tolerance: `|1 - r| <= t`.
     Distance,
-    /// If it lies between two bounds: `1 - t <= r <= 1 + t`.
+    /// The ratio lies between two bounds: `1 - t <= r <= 1 + t`.
     Bounds,
 }
 
 /// Which of several errors a reconcile ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricErrors {
-    /// The first one, which ends the reconcile and is shown in the condition.
+    /// The first error; it ends the reconcile and is shown in the condition.
     Ends,
-    /// The last one. Each is shown in the condition until the next.
+    /// The last error. Each error is shown in the condition until the next one occurs.
     Last,
-    /// The first one.
+    /// The first error.
     First,
 }
 
-/// How the target average of an object's metric is used.
+/// The use of the target average of an object's metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectAverage {
     /// It is unknown: the total is used, which is zero then.
@@ -31,7 +31,7 @@ pub enum ObjectAverage {
     ByReplicas,
 }
 
-/// The source of metrics.
+/// The API from which the controller reads metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricsFrom {
     /// Heapster, through the API server's proxy. It has no metrics of objects.
@@ -40,19 +40,19 @@ pub enum MetricsFrom {
     Apis,
 }
 
-/// How metrics become a proposal.
+/// The rules by which metrics become a proposal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MetricRules {
-    /// The source of metrics.
+    /// The API from which the controller reads metrics.
     pub from: MetricsFrom,
-    /// When a ratio is within the tolerance.
+    /// The rule by which a ratio is within the tolerance.
     pub within_tolerance: Within,
-    /// Which of several errors a reconcile ends with.
+    /// The error, of several, with which a reconcile ends.
     pub errors: MetricErrors,
     /// Whether a failed metric prevents scaling down.
     pub partial_failure_blocks_scale_down: bool,
     /// Whether a reconcile that continues with some of the metrics ends with the error of the
-    /// others.
+    /// failed ones.
     pub partial_failure_is_returned: bool,
     /// Whether the error of missing metrics comes before the error of a missing request.
     pub metrics_before_requests: bool,
@@ -62,10 +62,10 @@ pub struct MetricRules {
     /// Whether the replicas are kept if an average, with all pods counted, would change them in the
     /// opposite direction.
     pub averages_keep_direction: bool,
-    /// How the target average of an object's metric is used.
+    /// The use of the target average of an object's metric.
     pub object_average: ObjectAverage,
-    /// Whether the ratio of an object's or external metric is multiplied by the ready pods, and not
-    /// by the replicas.
+    /// Whether the ratio of an object's or external metric is multiplied by the ready pods instead
+    /// of the replicas.
     pub values_are_per_ready_pod: bool,
     /// Whether the sum of an external metric's value, and the proposal of any value, are capped.
     pub value_is_capped: bool,

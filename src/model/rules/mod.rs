@@ -1,4 +1,4 @@
-//! The differences between Kubernetes releases; the only folder that names one. The algorithm
+//! The differences between Kubernetes releases; no other folder names a release. The algorithm
 //! matches on the fields of [`Rules`], never on a release. Each row of [`CHANGES`] is one
 //! observable change of [`Release::supported`], oldest first, with the release that introduced it
 //! and its source.
@@ -37,19 +37,19 @@ pub struct Rules {
     pub default_flags: Flags,
     /// The flags that exist, in the order of [`Flag::ALL`].
     pub flags: [bool; Flag::ALL.len()],
-    /// How the API server admits and stores HPAs.
+    /// The rules by which the API server admits and stores HPAs.
     pub admission: AdmissionRules,
     /// When the controller reconciles which HPA.
     pub queue: QueueRules,
-    /// How the controller reads and writes the replicas of the target.
+    /// The rules by which the controller reads and writes the replicas of the target.
     pub scale: ScaleRules,
-    /// How metrics become a proposal.
+    /// The rules by which metrics become a proposal.
     pub metrics: MetricRules,
-    /// The pods that count, and their groups.
+    /// The rules by which pods count and are grouped.
     pub pods: PodRules,
-    /// How a proposal becomes the desired replicas.
+    /// The rules by which a proposal becomes the desired replicas.
     pub normalization: NormalizationRules,
-    /// How the status and the events of an HPA are written.
+    /// The rules by which the status and the events of an HPA are written.
     pub status: StatusRules,
     /// The wording of errors and messages.
     pub texts: TextRules,

@@ -15,8 +15,8 @@ pub enum Windows {
 pub enum LimitOrder {
     /// At least `minReplicas` and 1, at most `maxReplicas`, and then at most the rate limit.
     RateLast,
-    /// At most the rate limit, even above `maxReplicas`; only if that does not apply, at least 1,
-    /// and then between `minReplicas` and `maxReplicas`.
+    /// At most the rate limit, even above `maxReplicas`. Only if the rate limit does not apply: at
+    /// least 1, and then between `minReplicas` and `maxReplicas`.
     RateInstead,
     /// As [`LimitOrder::RateInstead`], but never above `maxReplicas`.
     RateFirst,
@@ -24,24 +24,24 @@ pub enum LimitOrder {
     Range,
 }
 
-/// How the stabilization windows of `behavior` apply.
+/// The rule by which the stabilization windows of `behavior` apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BehaviorWindows {
-    /// The result is the recommendation of the window of the direction in which the replicas would
-    /// change, even if it reverses that direction.
+    /// The recommendation of the window of the direction in which the replicas would change is the
+    /// result, even if it reverses that direction.
     Replace,
-    /// The current replicas are moved between the recommendations of both windows.
+    /// The current replicas are clamped between the recommendations of both windows.
     Clamp,
 }
 
-/// How a proposal becomes the desired replicas.
+/// The rules by which a proposal becomes the desired replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NormalizationRules {
     /// The delay before another change.
     pub windows: Windows,
     /// The order in which limits are applied.
     pub limits: LimitOrder,
-    /// How the stabilization windows of `behavior` apply.
+    /// The rule by which the stabilization windows of `behavior` apply.
     pub behavior_windows: BehaviorWindows,
     /// Whether changes in the other direction count in the policies of `behavior`.
     pub changes_are_netted: bool,

@@ -6,7 +6,7 @@ pub enum Unready {
     /// Every pod that does not run or is not ready, whatever the metric. `failed`: for a percentage
     /// of requests, failed pods are not ready; otherwise they are ignored there.
     All {
-        /// See above.
+        /// True if, for utilizations, failed pods are not ready; otherwise they are ignored there.
         failed: bool,
     },
     /// Pods whose cpu was measured too early after their start.
@@ -24,7 +24,7 @@ pub struct PodRules {
     pub terminating_is_ignored: bool,
     /// Whether the metrics of ignored pods count nevertheless.
     pub ignored_pods_are_measured: bool,
-    /// Whether, for scaling down, a pod without metrics counts as its target if that is above its
+    /// True if, for scaling down, a pod without metrics counts as its target if that exceeds its
     /// request.
     pub missing_pods_count_their_target: bool,
     /// Whether pods without metrics count as zero if the average equals its target.
@@ -33,8 +33,8 @@ pub struct PodRules {
     pub sidecars_count: bool,
     /// Whether a pod without the container of a ContainerResource metric is an error.
     pub container_must_exist: bool,
-    /// Whether metrics of a pod without that container fail the metric. If not, the pod counts as a
-    /// pod without metrics.
+    /// Whether metrics of a pod without that container fail the metric. Otherwise, the pod counts
+    /// as a pod without metrics.
     pub container_metrics_must_exist: bool,
     /// Whether other HPAs that select the same pods are an error.
     pub ambiguous_selector_is_checked: bool,

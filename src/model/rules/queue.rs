@@ -1,6 +1,6 @@
 //! Rules of the work queue.
 
-/// When a new HPA is reconciled for the first time.
+/// The time of the first reconcile of a new HPA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FirstReconcile {
     /// Immediately.
@@ -12,13 +12,13 @@ pub enum FirstReconcile {
 /// When the controller reconciles which HPA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueRules {
-    /// When a new HPA is reconciled for the first time.
+    /// The time of the first reconcile of a new HPA.
     pub first_reconcile: FirstReconcile,
-    /// Whether a reconcile that succeeds queues the next one. If not, the next one is queued by the
-    /// update event of a written status or by the informer's resync.
+    /// Whether a successful reconcile queues the next one. Otherwise, the update event of a written
+    /// status or the informer's resync queues the next one.
     pub success_requeues: bool,
     /// Whether HPAs that are due at the same time are reconciled in the order in which they were
-    /// queued. If not, their order is that of Go's heap.
+    /// queued. Otherwise, their order is that of Go's heap.
     pub waiting_is_sorted: bool,
     /// Whether a reconcile ends at its selector if the HPA was deleted in the meantime.
     pub deletion_ends_reconcile: bool,

@@ -11,35 +11,36 @@ pub enum AtZero {
     DisabledUnlessScaledToZero,
 }
 
-/// How the API server names a scale that does not exist.
+/// The name in the API server's error for a scale that does not exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingScale {
-    /// Scales of Deployments and ReplicaSets by the group `extensions`:
-    /// `deployments/scale.extensions`. Scales of ReplicationControllers by `autoscaling`, unless
-    /// they were requested in `extensions`.
+    /// Scales of Deployments and ReplicaSets have the group `extensions`:
+    /// `deployments/scale.extensions`. Scales of ReplicationControllers have the group
+    /// `autoscaling`, unless they were requested in `extensions`.
     ByExtensions,
-    /// `deployments/scale.apps`; ReplicationControllers as before.
+    /// `deployments/scale.apps`; ReplicationControllers as in [`MissingScale::ByExtensions`].
     ByApps,
-    /// Also `statefulsets/scale.apps` and `replicationcontrollers/scale`.
+    /// As in [`MissingScale::ByApps`], and `statefulsets/scale.apps` and
+    /// `replicationcontrollers/scale`.
     All,
-    /// As the resource: `deployments.apps`.
+    /// The name of the resource: `deployments.apps`.
     AsResource,
 }
 
-/// How the controller reads and writes the replicas of the target.
+/// The rules by which the controller reads and writes the replicas of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScaleRules {
     /// How often an update of the scale is attempted if it conflicts.
     pub update_attempts: u32,
-    /// Whether the current replicas are `spec.replicas` of the scale, and not `status.replicas`.
+    /// Whether the current replicas are `spec.replicas` of the scale instead of `status.replicas`.
     pub uses_spec_replicas: bool,
     /// The meaning of zero replicas.
     pub at_zero: AtZero,
-    /// Whether scales are read and written in the group `extensions`, by their kind only.
+    /// Whether scales are read and written in the group `extensions`, by their kind alone.
     pub in_extensions: bool,
-    /// How the API server names a missing scale on a read.
+    /// The name of a missing scale in the error of a read.
     pub missing_on_read: MissingScale,
-    /// How the API server names a missing scale on a write.
+    /// The name of a missing scale in the error of a write.
     pub missing_on_write: MissingScale,
 }
 

@@ -2,10 +2,10 @@
 
 use crate::model::quantity::Format;
 
-/// How the status and the events of an HPA are written.
+/// The rules by which the status and the events of an HPA are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StatusRules {
-    /// Whether HPAs have conditions, and a status write after a scale that could not be read or
+    /// Whether HPAs have conditions, and the status is written after the scale could not be read or
     /// written.
     pub has_conditions: bool,
     /// Whether each reconcile writes the status, even if nothing changed.
@@ -14,11 +14,11 @@ pub struct StatusRules {
     pub failure_keeps_metrics: bool,
     /// Whether the error of a status write is reported after the scale could not be read.
     pub scale_failure_reports_write_error: bool,
-    /// How the average memory usage is printed.
+    /// The format in which the average memory usage is printed.
     pub memory_format: Format,
     /// Whether the status of an object's average names the object.
     pub object_average_names_object: bool,
-    /// Whether `lastScaleTime` is stored in whole seconds, as all other times are.
+    /// Whether `lastScaleTime` is stored in whole seconds, like all other times.
     pub scale_times_are_whole: bool,
     /// Whether events of one object are rate limited by their type.
     pub events_are_limited_by_type: bool,

@@ -1,6 +1,6 @@
 //! The wording of errors and messages.
 
-/// How an error names the HPAs that select the same pods.
+/// The HPAs that the error about a shared selector names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AmbiguousHpas {
     /// All of them, in a random order.
@@ -9,7 +9,7 @@ pub enum AmbiguousHpas {
     Example,
 }
 
-/// How an error names the object whose metric is unavailable.
+/// The order of words in the error of an object's metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectError {
     /// Each word one position too late: `unable to get metric M: KIND on NS NAME/ERROR`.
@@ -51,15 +51,15 @@ pub struct TextRules {
     pub no_metrics_for_average: &'static str,
     /// The error of a missing request.
     pub missing_request: MissingRequest,
-    /// How an error names the object whose metric is unavailable.
+    /// The order of words in the error of an object's metric.
     pub object_error: ObjectError,
-    /// How an error names the HPAs that select the same pods.
+    /// The HPAs that the error about a shared selector names.
     pub ambiguous_hpas: AmbiguousHpas,
     /// Whether the error of an unknown kind quotes it.
     pub unknown_kind_is_quoted: bool,
-    /// How `successfully` is spelled.
+    /// The spelling of `successfully`.
     pub successfully: &'static str,
-    /// Whether too few replicas have their own message rather than the message of the upper limit.
+    /// Whether too few replicas have their own message instead of the message of the upper limit.
     pub too_few_is_explained: bool,
     /// Whether the utilization of a container is reported as container utilization.
     pub container_utilization_is_named: bool,

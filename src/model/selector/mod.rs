@@ -58,7 +58,7 @@ fn error<T>(text: String) -> Result<T, SelectorError> {
 }
 
 impl Selector {
-    /// Matches no pod at all.
+    /// A selector that matches no pod.
     ///
     /// Upstream: selector.go, Nothing
     #[must_use]
@@ -85,7 +85,7 @@ impl Selector {
         self.requirements.is_empty()
     }
 
-    /// Returns true if an object with these labels is selected.
+    /// Returns true if the selector matches an object with these labels.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
@@ -122,7 +122,7 @@ fn parse_int(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// As upstream writes it into queries: sorted by key, values sorted.
+/// The selector as upstream writes it into queries: sorted by key, values sorted.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, requirement) in self.requirements.iter().enumerate() {
@@ -239,7 +239,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// The next token; where a value may stand, `in` and `notin` are ordinary words.
+    /// The next token; in the place of a value, `in` and `notin` are ordinary words.
     fn lookahead(&self) -> (Token, &str) {
         let end = self.tokens.len() - 1;
         let (token, text) = &self.tokens[self.position.min(end)];
@@ -461,8 +461,8 @@ pub(super) fn new_requirement(
     }
 }
 
-/// Texts as Go writes them as JSON: no list at all is `null`, and some signs are escaped that could
-/// do harm in a web page.
+/// Texts as Go encodes them in JSON: an absent list is `null`, and characters that are unsafe in
+/// HTML are escaped.
 fn go_json(texts: &[String]) -> String {
     if texts.is_empty() {
         return "null".to_owned();

@@ -1,15 +1,16 @@
-//! The checker: filters the hypotheses by one observed reconcile after the other.
+//! The checker: filters the hypotheses by one observed reconcile after another.
 //!
-//! Pure: it knows neither a cluster nor a clock. A reconcile is compared with four sets of
-//! hypotheses in turn, and the first set that is not empty afterwards decides:
+//! Pure: it uses neither a cluster nor a clock. A reconcile is compared with four sets of
+//! hypotheses in turn, and the first set with a match decides:
 //!
-//! 1. those that are followed: agrees;
-//! 2. those for each intermediate state of a change in flight: agrees, ambiguous;
-//! 3. those from before an edit of the HPA that the controller may not have observed: no verdict;
-//! 4. those for a clock reading a third of a sync period away: differs, in the first attempt
-//!    without a verdict.
+//! 1. the present hypotheses: the reconcile agrees;
+//! 2. the hypotheses for each intermediate state of a change in flight: it agrees, ambiguously;
+//! 3. the hypotheses from before an edit of the HPA that the controller may not have observed: no
+//!    verdict;
+//! 4. the hypotheses for a clock reading a third of a sync period away: it differs, but the first
+//!    attempt has no verdict.
 //!
-//! If all are empty, it differs.
+//! If no set has a match, the reconcile differs.
 
 use std::mem::take;
 
@@ -26,12 +27,12 @@ use crate::scenario::Scenario;
 use crate::trace::ApiAnswer;
 use crate::world::Change;
 
-/// How exactly a controller is observed.
+/// The precision with which a controller is observed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Precision {
-    /// How far from its time a request may seem to be.
+    /// The largest difference between the observed and the real time of a request.
     pub(super) uncertainty: Span,
-    /// The controller is not upstream's: its pace is not compared.
+    /// Whether the controller is not upstream's: its pace is not compared.
     pub(super) custom: bool,
 }
 
@@ -43,18 +44,18 @@ pub(super) struct Checker {
     /// Reconciles for which several outcomes were possible.
     pub(super) ambiguous_ticks: usize,
     precision: Precision,
-    /// The changes of the cluster that the next reconcile may have observed in part.
+    /// The changes of the cluster that the next reconcile may have observed only in part.
     in_flight: Option<InFlightChange>,
     /// Edits of the HPA since the last reconcile.
     edits: Vec<Edit>,
-    /// The state before the last reconcile, which may not be over.
+    /// The state before the last reconcile, which may not have ended.
     open: Option<Open>,
 }
 
 /// An edit of the HPA.
 struct Edit {
     end: Time,
-    /// The hypotheses without it.
+    /// The hypotheses without the edit.
     before: Hypotheses,
 }
 
@@ -68,12 +69,12 @@ struct Open {
 
 /// The result of an observation.
 pub(super) enum Outcome {
-    /// The prediction, and the target that was scaled with its replicas. Whether the prediction
-    /// agrees is for the comparison to say.
+    /// The prediction, and the scaled target with its replicas. The comparison then decides if the
+    /// prediction agrees.
     Predicted { decision: Box<Decision>, scaled: Option<(usize, i32)> },
     /// The model expects no reconcile.
     Extra,
-    /// The reconcile that was due did not happen.
+    /// The due reconcile did not happen.
     Missing(Option<Box<Decision>>),
 }
 
@@ -91,15 +92,15 @@ impl Checker {
         }
     }
 
-    /// When the next reconcile is due.
+    /// The due time of the next reconcile.
     pub(super) fn next_reconcile(&self) -> Option<Time> {
         self.hypotheses.first().simulation.next_sync()
     }
 
-    /// The cluster begins to change. `at` is when the model's informers deliver it.
+    /// Begins a change of the cluster. `at` is the time at which the model's informers deliver it.
     pub(super) fn change(&mut self, changes: &[Change], now: Time, at: Time) {
         match &mut self.in_flight {
-            // A custom controller has no time at which it has to observe a change.
+            // There is no deadline by which a custom controller has to observe a change.
             _ if changes.is_empty() || self.precision.custom => {}
             Some(in_flight) => in_flight.extend(changes, now),
             None => {
@@ -110,7 +111,7 @@ impl Checker {
         self.apply(changes, at);
     }
 
-    /// The cluster has changed before the controller could observe anything.
+    /// Applies a change that the cluster completed before the controller could observe anything.
     pub(super) fn apply(&mut self, changes: &[Change], at: Time) {
         self.hypotheses.apply_all(changes, at);
         for edit in &mut self.edits {
@@ -118,12 +119,12 @@ impl Checker {
         }
     }
 
-    /// All changes so far can be observed by the next reconcile.
+    /// Marks all changes so far as observable by the next reconcile.
     pub(super) fn settled(&mut self) {
         self.in_flight = None;
     }
 
-    /// The HPA was edited between these times. Gives the answer of the model's API server.
+    /// Applies an edit of the HPA between two times. Returns the answer of the model's API server.
     pub(super) fn edit(&mut self, change: &Change, begin: Time, end: Time) -> Option<ApiAnswer> {
         self.window.edited(begin, end);
         self.uncertainties.api_answer();
@@ -134,21 +135,22 @@ impl Checker {
         self.hypotheses.apply(change, end)
     }
 
-    /// A reconcile that leaves no trace is taken to have happened when it was due.
+    /// Assumes that a reconcile without observable requests happened at its due time.
     pub(super) fn unobservable(&mut self, due: Time) -> Option<Decision> {
         self.forget();
         self.hypotheses.reconcile(due)
     }
 
-    /// No reconcile came by the deadline of the one that was due.
+    /// Handles a due reconcile that did not happen by its deadline.
     pub(super) fn missing(&mut self, due: Time) -> Outcome {
         self.forget();
         self.uncertainties.nondeterminism = self.pace();
         Outcome::Missing(self.hypotheses.predict(due).map(Box::new))
     }
 
-    /// Returns true if requests that began at `began` may continue the last reconcile; its state is
-    /// then that before it. `stall` is how long a component was unresponsive since it ended.
+    /// Returns true if requests that began at `began` may continue the last reconcile, and restores
+    /// the state before it. `stall` is the time for which a component was unresponsive since the
+    /// reconcile ended.
     pub(super) fn reopen(&mut self, began: Time, stall: impl FnOnce(Time) -> Span) -> bool {
         let open = self.open.take().filter(|_| self.edits.is_empty());
         let near = |open: &Open| self.window.may_continue(open.ended, began, stall(open.ended));
@@ -158,14 +160,14 @@ impl Checker {
         true
     }
 
-    /// Observes a reconcile that was reopened, with all of its requests.
+    /// Observes a reopened reconcile, with all of its requests.
     ///
     /// # Errors
     /// See [`Checker::observe`].
     pub(super) fn observe_all(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
         let in_flight = self.in_flight.take();
         let outcome = self.observe(reconcile)?;
-        // The changes since then were undone with the reconcile.
+        // The later changes were undone together with the reconcile.
         if let Some(in_flight) = in_flight {
             self.in_flight = Some(in_flight.after(&mut self.hypotheses, &reconcile.seen));
         }
@@ -175,11 +177,11 @@ impl Checker {
     /// Observes a reconcile.
     ///
     /// # Errors
-    /// Why there can be no verdict on it.
+    /// The reason why there is no verdict on it.
     pub(super) fn observe(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
         let Reconcile { due, began, ended, settled, stall, ref seen, .. } = *reconcile;
         if began < settled {
-            // It need not have made a difference.
+            // The overlap may have made no difference.
             self.uncertainties.set(Uncertainty::ChangeInFlight { began, settled });
         }
         let (edits, in_flight) = self.forget();
@@ -228,13 +230,13 @@ impl Checker {
         Ok(Outcome::Predicted { decision: Box::new(decision), scaled })
     }
 
-    /// Forgets the state that applied only to the reconcile that was due.
+    /// Forgets the state that applied only to the due reconcile.
     fn forget(&mut self) -> (Vec<Edit>, Option<InFlightChange>) {
         self.open = None;
         (take(&mut self.edits), self.in_flight.take())
     }
 
-    /// The pace of a custom controller is its own.
+    /// The pace of a custom controller is not compared.
     fn pace(&self) -> Option<Nondeterminism> {
         (!self.precision.custom).then_some(Nondeterminism::Pace)
     }
@@ -259,7 +261,7 @@ impl Checker {
         Some((Supported { ambiguous: true, ..found }, in_flight))
     }
 
-    /// Looks for what would explain a reconcile that no hypothesis predicts.
+    /// Looks for an explanation of a reconcile that no hypothesis predicts.
     ///
     /// # Errors
     /// If it matches the HPA before an edit. The API server then refuses its status.
@@ -282,8 +284,8 @@ impl Checker {
         Ok(())
     }
 
-    /// The numbers of requests that a reconcile may have that begins then: it may be delayed, and
-    /// read the clock when a window is over that was not when it began.
+    /// The possible numbers of requests of a reconcile that begins at a time: it may be delayed,
+    /// and read the clock after the end of a window that was not over at its beginning.
     pub(super) fn possible_requests(
         &self,
         began: Time,
@@ -305,11 +307,11 @@ mod tests {
 
     const RELEASE: Release = Release::NEWEST;
 
-    /// A fault of the controller, or a delay that is none. Times are in milliseconds.
+    /// A fault of the controller, or a harmless delay. Times are in milliseconds.
     #[derive(Clone, Copy, PartialEq, Debug)]
     enum Planted {
         Nothing,
-        /// The second reconcile comes so much later or, if negative, earlier.
+        /// The second reconcile is later by this time or, if negative, earlier.
         Delay(i64),
         Skip,
         /// The second reconcile happens twice.
@@ -317,15 +319,15 @@ mod tests {
         OneReplicaMore,
         OtherMessage,
         OtherReads,
-        /// The status of a reconcile is the one that the reconcile before should have written.
+        /// The status of a reconcile is the one that the previous reconcile should have written.
         LateStatus,
-        /// The caches of the controller lack the person's change, which is complete.
+        /// The caches of the controller lack the person's change, although it is complete.
         StaleCache,
-        /// The same while the cluster is still changing.
+        /// The caches lack the change while the cluster is still changing.
         ChangeInFlight,
     }
 
-    /// A simulated controller, the checker, and what the cluster is.
+    /// A simulated controller, the checker, and the state of the cluster.
     struct Bench {
         checker: Checker,
         controller: Simulation,
@@ -352,7 +354,7 @@ mod tests {
             Bench { checker, controller, world, last: None }
         }
 
-        /// The cluster changes; the controller observes that, unless its cache is stale.
+        /// Changes the cluster; the controller observes the change, unless its cache is stale.
         fn change(&mut self, at: Time, observed: bool) {
             self.world.api_events(at);
             let changes = self.world.advance(at);
@@ -363,7 +365,7 @@ mod tests {
             }
         }
 
-        /// The controller reconciles.
+        /// Lets the controller reconcile.
         fn reconcile(&mut self, at: Time) -> Observation {
             self.controller.mark_ready(at);
             let decision = self.controller.sync(at).expect("a reconcile");
@@ -373,8 +375,8 @@ mod tests {
             seen
         }
 
-        /// The checker observes a reconcile that began at `at` and took 20 ms. `settling` is how
-        /// long the cluster was changing then.
+        /// Lets the checker observe a reconcile that began at `at` and took 20 ms. `settling` is
+        /// the time for which the cluster was changing then.
         fn observe(&mut self, mut seen: Observation, at: Time, settling: Span) -> &'static str {
             let Some(due) = self.checker.next_reconcile() else { return "nothing is due" };
             self.checker.uncertainties.next(due);
@@ -396,14 +398,14 @@ mod tests {
             }
         }
 
-        /// What the checker says of a controller with a planted fault, and how many ticks are
-        /// ambiguous.
+        /// The checker's result for a controller with a planted fault, and the number of ambiguous
+        /// ticks.
         fn run(planted: Planted) -> (&'static str, usize) {
             let mut bench = Bench::new();
             let first = bench.reconcile(Time::ZERO);
             assert_eq!(bench.observe(first.clone(), Time::ZERO, Span::ZERO), "agrees");
             bench.last = Some(first);
-            // The second reconcile, which is due a period after the first one has ended.
+            // The second reconcile is due one period after the end of the first one.
             let due = bench.checker.next_reconcile().expect("the second reconcile");
             let at = match planted {
                 Planted::Delay(millis) => due + Span::from_millis(millis),

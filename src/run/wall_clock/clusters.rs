@@ -1,5 +1,5 @@
-//! New clusters for a release. The flags of the controller are the cluster's, so scenarios run in
-//! groups that agree on them, each group on a cluster of its own.
+//! New clusters for a release. The controller's flags are fixed for a cluster, so scenarios run in
+//! groups with equal flags, each group on its own cluster.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::run::plan::{CustomController, Plan};
 use crate::run::record::Record;
 use crate::scenario::Scenario;
 
-/// How many control planes run at a time: one takes most of a gigabyte.
+/// The number of control planes at a time: one takes almost a gigabyte.
 const CLUSTERS: usize = 6;
 
 /// New clusters for each release of a plan.
@@ -45,7 +45,7 @@ impl Executor for NewClusters {
         _: &Part,
         _: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
-        // Clusters are built when it is known which of them the scenarios require.
+        // Clusters are built later, when the required ones are known.
         Ok(Some(Box::new(&*self)))
     }
 }
@@ -84,13 +84,13 @@ impl ReadyEngine for &NewClusters {
     }
 }
 
-/// Scenarios that agree on the settings of their cluster.
+/// Scenarios with equal settings of their cluster.
 pub(super) struct Group {
     pub(super) settings: Settings,
     pub(super) scenarios: Vec<PreparedScenario>,
 }
 
-/// Groups scenarios by the settings that they require, in the order in which they run.
+/// Groups scenarios by their required settings, in the order in which they run.
 fn groups(
     prepared: Vec<PreparedScenario>,
     release: Release,
@@ -111,8 +111,8 @@ fn groups(
     groups
 }
 
-/// The largest group first, since most scenarios agree. Of the others, and within each, the longest
-/// scenario first.
+/// Sorts the largest group first, because most scenarios have its settings. The other groups, and
+/// the scenarios of each group, are sorted by length, the longest first.
 fn sort(groups: &mut Vec<Group>) {
     for group in &mut *groups {
         group.scenarios.sort_by_key(|scenario| Reverse(scenario.length()));
@@ -162,10 +162,10 @@ pub(super) enum ClusterTemplate {
 }
 
 impl ClusterTemplate {
-    /// How many clusters may run at a time.
+    /// The maximum number of clusters at a time.
     pub(super) fn at_once(&self, plan: &Plan) -> usize {
         match self {
-            // A custom controller may require something that exists only once, such as a port.
+            // A custom controller may require an exclusive resource, such as a port.
             ClusterTemplate::Embedded(_) | ClusterTemplate::Image(_)
                 if plan.cluster.controller.is_none() =>
             {
@@ -175,7 +175,7 @@ impl ClusterTemplate {
         }
     }
 
-    /// Builds or fetches everything that a cluster of the release requires.
+    /// Builds or fetches all that a cluster of the release requires.
     async fn prepare(
         plan: &Plan,
         release: Release,
@@ -190,7 +190,7 @@ impl ClusterTemplate {
                     .await?;
                 Ok(ClusterTemplate::K3s(image))
             }
-            // kind fetches the image by itself.
+            // kind fetches the image itself.
             EngineChoice::Kind => Ok(ClusterTemplate::Kind(docker::image(
                 name,
                 release,
@@ -198,7 +198,7 @@ impl ClusterTemplate {
                 kind::default_image,
             )?)),
             EngineChoice::Image => {
-                // Without Docker, a build of minutes would be useless.
+                // Without Docker, a build of several minutes would be useless.
                 docker::connect(name).await?;
                 if let Some(image) = image() {
                     let progress = &mut |what: &str| record.preparing(what.into(), None);
@@ -214,7 +214,7 @@ impl ClusterTemplate {
         }
     }
 
-    /// Starts a cluster for scenarios that agree on its settings.
+    /// Starts a cluster for scenarios with equal settings.
     pub(super) async fn start(
         &self,
         name: &Arc<str>,
@@ -261,7 +261,7 @@ mod tests {
             gates(Release::known("1.35").expect("known")).contains_key("HPAScaleToZero"),
             "it is off"
         );
-        // Upstream has it, and the model does not ask for it.
+        // Upstream has this gate, and the model does not use it.
         let without = fixture("requests/without-the-gate-pod-level-requests-say-nothing");
         assert_eq!(settings(&without, Release::NEWEST, None).gates, without.gate_overrides);
     }

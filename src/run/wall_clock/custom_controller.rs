@@ -1,8 +1,8 @@
 //! The comparison of a custom controller.
 //!
-//! Upstream's reconcile is known request by request. A custom controller may make other requests,
-//! in another order and at another time within the sync period, and may write values that are
-//! stored already. Only the effect of the requests between two pauses is compared.
+//! Every request of upstream's reconcile is known. A custom controller may make other requests, in
+//! another order and at another time within the sync period, and may write values that are already
+//! stored. Only the effect of the requests between two pauses is compared.
 
 use crate::compare::{FieldDifference, Scope};
 use crate::engine::cluster::ObservedAction;
@@ -12,7 +12,7 @@ use crate::model::observation::{ControllerAction, Observation, StatusWrite};
 use crate::run::plan::{Compared, CustomController};
 
 impl Compared {
-    /// The fields to compare; none if everything is compared, as for upstream's controller.
+    /// The fields to compare; `None` if all are compared, as for upstream's controller.
     pub(super) fn scope(self) -> Option<Scope> {
         let status = match self {
             Compared::All => return None,
@@ -41,7 +41,7 @@ impl Compared {
 }
 
 impl CustomController {
-    /// The compared part of the behavior, for the head of a report.
+    /// The compared part of the behavior, for the beginning of a report.
     pub(in crate::run) fn note(&self) -> String {
         format!("comparing {}", self.compared.words())
     }
@@ -51,7 +51,7 @@ impl CustomController {
 pub(super) const PAST_THE_SCALE: &str =
     "it wrote spec.replicas of its target, not the scale subresource; both count as the same";
 
-/// The requests without writes of replicas that are stored already.
+/// The requests without writes of replicas that are already stored.
 pub(super) fn effective(
     actions: &[ObservedAction],
     target: &str,
@@ -84,7 +84,7 @@ pub(super) fn write_what_is_stored(
     }
 }
 
-/// The difference for a status that is not in upstream's terms.
+/// The difference for a status that can't be expressed in upstream's terms.
 pub(super) fn unread(why: String) -> FieldDifference {
     FieldDifference {
         field: "status".to_owned(),

@@ -1,5 +1,5 @@
-//! The event recorder of client-go: it drops events of an object beyond a rate, and combines events
-//! that differ in their message only.
+//! The event recorder of client-go: it drops events of an object above a rate, and combines events
+//! that differ only in their message.
 //!
 //! Upstream: client-go, tools/record/events_cache.go
 
@@ -7,18 +7,18 @@ use crate::model::observation::{ControllerAction, Event, EventType, Observation}
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
-/// The burst of events for an object, and the interval after which it may have one more.
+/// The burst of events for an object, and the interval that adds one more event.
 const BURST: f64 = 25.0;
 const REFILL: Span = Span::from_mins(5);
 
-/// The prefix of the message of a combined event. The message that follows is the event's own. The
-/// cache behind it forgets entries at random, so whether an event is combined is not predictable.
+/// The prefix of the message of a combined event, followed by the event's own message. The cache
+/// forgets entries at random, so it is not predictable which events are combined.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// The recorder of one HPA's events.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
-    /// Warnings have a budget of their own.
+    /// Whether warnings have a separate budget.
     by_type: bool,
     normal: Bucket,
     warning: Bucket,
@@ -30,7 +30,7 @@ impl Recorder {
         Recorder { by_type, normal: Bucket::new(), warning: Bucket::new() }
     }
 
-    /// Keeps the events that reach the API server.
+    /// Keeps only the events that reach the API server.
     pub(super) fn record(&mut self, observation: &mut Observation, now: Time) {
         observation.retain(|action| match action {
             ControllerAction::Event(event) => {
@@ -68,7 +68,7 @@ impl Bucket {
     }
 }
 
-/// Gives a combined event its own message.
+/// Restores the original message of a combined event.
 pub(super) fn separate(event: &mut Event) {
     if let Some(message) = event.message.as_str().strip_prefix(COMBINED) {
         event.message = message.to_owned().into();

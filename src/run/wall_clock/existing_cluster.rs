@@ -88,7 +88,7 @@ impl ReadyEngine for OpenCluster<'_> {
         let scenarios = prepare_all(part, name, record, prepare);
         let run = ReleaseRun::new(plan.clone(), name.clone(), release, &scenarios);
         let mut group = GroupRun::new(Arc::new(run), scenarios, cluster);
-        // Everything that was created is removed, even after a panic of this program.
+        // All created objects are removed, even after a panic of this program.
         let done = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(group.run(&mut |outcome| record.finished(outcome)));
         }));

@@ -1,8 +1,9 @@
 //! The set of model states that are compatible with all reconciles observed so far.
 //!
-//! When a reconcile reads the clock cannot be observed, only when its requests begin and end. The
-//! set therefore holds one hypothesis for each of the sampled clock readings; each observed
-//! reconcile filters it. A hypothesis that is ruled out is replaced by a copy of one that is not.
+//! The time at which a reconcile reads the clock cannot be observed, only the times of its
+//! requests. The set therefore contains one hypothesis for each of the sampled clock readings, and
+//! each observed reconcile filters it. A hypothesis that is ruled out is replaced by a copy of one
+//! that is not.
 
 use super::custom_controller::write_what_is_stored;
 use super::event_recorder::Recorder;
@@ -17,23 +18,23 @@ use crate::scenario::Scenario;
 use crate::trace::ApiAnswer;
 use crate::world::Change;
 
-/// A reconcile that was observed.
+/// An observed reconcile.
 #[derive(Clone, Debug)]
 pub(super) struct Reconcile {
-    /// When the model expects it.
+    /// The due time according to the model.
     pub(super) due: Time,
-    /// When its first request came, and when its last one was answered.
+    /// The time of the first request, and the time of the last answer.
     pub(super) began: Time,
     pub(super) ended: Time,
     /// Its requests.
     pub(super) seen: Observation,
-    /// Which of them are compared.
+    /// The fields that are compared.
     pub(super) scope: Scope,
     /// The names of pods: the controller may name any of several equal ones.
     pub(super) pods: Vec<String>,
-    /// The longest time for which a component was unresponsive since it was due.
+    /// The longest time for which a component was unresponsive since the due time.
     pub(super) stall: Span,
-    /// Until when the cluster was changing.
+    /// The time until which the cluster was changing.
     pub(super) settled: Time,
 }
 
@@ -58,19 +59,19 @@ impl ClockReadings {
     }
 }
 
-/// How hypotheses are compared with a reconcile.
+/// The rules for comparing hypotheses with a reconcile.
 #[derive(Clone, Copy)]
 pub(super) struct Filter<'a> {
     pub(super) reconcile: &'a Reconcile,
     pub(super) scope: Scope,
     pub(super) readings: ClockReadings,
-    /// How long a reconcile without a read may be delayed before its first write.
+    /// The delay that is allowed before the first write of a reconcile without a read.
     pub(super) slack: Span,
-    /// The controller is not upstream's: it may write a status that is stored already.
+    /// Whether the controller is not upstream's: it may write a status that is already stored.
     pub(super) custom: bool,
 }
 
-/// A model state, and what its events have used up of the event recorder's budget.
+/// A model state, with the remaining budget of the event recorder.
 #[derive(Clone)]
 pub(super) struct Hypothesis {
     pub(super) simulation: Simulation,
@@ -86,8 +87,8 @@ impl Hypothesis {
         Some(decision)
     }
 
-    /// The prediction of a reconcile that reads the clock at `at`, adapted to what cannot be known
-    /// of the observed one.
+    /// The prediction of a reconcile that reads the clock at `at`, adapted to the unobservable
+    /// properties of the observed one.
     fn predict(&self, at: Time, filter: &Filter<'_>) -> Option<Prediction> {
         let mut hypothesis = self.clone();
         let mut decision = hypothesis.reconcile(at)?;
@@ -107,8 +108,8 @@ struct Prediction {
     agrees: bool,
 }
 
-/// Takes from the observed reconcile what is known only up to the time it took: when it began, and
-/// the second in which a time was written; also which of several equal pods it names.
+/// Copies values from the observed reconcile that the model can't determine exactly: its beginning,
+/// the second of written times, and the choice among equal pods.
 fn adopt_unknowns(model: &mut Observation, filter: &Filter<'_>) {
     let Filter { reconcile: Reconcile { seen, pods, .. }, readings, slack, .. } = *filter;
     let earliest =
@@ -152,15 +153,15 @@ pub(super) fn adopt_pod_names(model: &mut Text, seen: &Text, pods: &[String]) {
 #[derive(Clone)]
 pub(super) struct Hypotheses([Hypothesis; 3]);
 
-/// Hypotheses that predict an observed reconcile.
+/// The hypotheses that predict an observed reconcile.
 pub(super) struct Supported {
     pub(super) hypotheses: Hypotheses,
     pub(super) decision: Decision,
-    /// Some needed another clock reading, or were ruled out.
+    /// Whether some hypotheses required another clock reading or were ruled out.
     pub(super) ambiguous: bool,
 }
 
-/// All hypotheses are ruled out: the first prediction, if a reconcile was possible at all.
+/// All hypotheses were ruled out: the first prediction, if a reconcile was possible at all.
 pub(super) type RuledOut = Option<Box<(Hypotheses, Decision)>>;
 
 impl Hypotheses {
@@ -187,13 +188,14 @@ impl Hypotheses {
         each.flatten()
     }
 
-    /// All advance as if a reconcile had happened that leaves no trace.
+    /// Advances all hypotheses as if a reconcile without observable requests had happened.
     pub(super) fn reconcile(&mut self, at: Time) -> Option<Decision> {
         let [decision, ..] = self.0.each_mut().map(|it| it.reconcile(at));
         decision
     }
 
-    /// The cluster changes. Gives the API server's answer, if the change is a request.
+    /// Applies a change of the cluster. Returns the API server's answer, if the change is a
+    /// request.
     pub(super) fn apply(&mut self, change: &Change, at: Time) -> Option<ApiAnswer> {
         let [answer, ..] = self.0.each_mut().map(|it| it.simulation.apply(change, at));
         answer
@@ -209,17 +211,17 @@ impl Hypotheses {
         }
     }
 
-    /// The writes of a reconcile take effect. Gives the target that was scaled, and its replicas.
+    /// Applies the writes of a reconcile. Returns the scaled target and its replicas.
     pub(super) fn commit(&mut self, seen: &Observation, ended: Time) -> Option<(usize, i32)> {
         let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended));
         scaled
     }
 
-    /// Each hypothesis continues with a clock reading that predicts the reconcile, if possible its
+    /// Continues each hypothesis with a clock reading that predicts the reconcile, preferably its
     /// own.
     ///
     /// # Errors
-    /// If none does.
+    /// If no hypothesis predicts it.
     pub(super) fn filter(&self, filter: &Filter<'_>) -> Result<Supported, RuledOut> {
         let samples = filter.readings.samples();
         let mut first: RuledOut = None;
@@ -249,7 +251,7 @@ impl Hypotheses {
         Ok(Supported { hypotheses: Hypotheses(next), decision, ambiguous })
     }
 
-    /// Returns true if one of them predicts the reconcile for the earliest or the latest clock
+    /// Returns true if a hypothesis predicts the reconcile for the earliest or the latest clock
     /// reading.
     pub(super) fn agrees_at_the_edges(&self, filter: &Filter<'_>) -> bool {
         let ClockReadings { earliest, latest, .. } = filter.readings;

@@ -1,8 +1,8 @@
-//! Changes of the cluster that a reconcile may observe in part.
+//! Changes of the cluster that a reconcile may observe only in part.
 //!
-//! The workload controller creates and deletes pods one after the other, and the harness writes
-//! their statuses one after the other. Which of these writes the controller's caches contain when
-//! it reconciles cannot be observed. There is a hypothesis for each intermediate state.
+//! The workload controller creates and deletes pods one by one, and the harness writes their
+//! statuses one by one. It cannot be observed which of these writes the controller's caches contain
+//! when it reconciles. There is a hypothesis for each intermediate state.
 
 use super::hypotheses::{Hypotheses, Reconcile};
 use super::tolerances::MAX_IN_FLIGHT_STATES;
@@ -15,7 +15,7 @@ use crate::world::{Change, PodState, ScaleTarget};
 pub(super) struct InFlightChange {
     before: Hypotheses,
     changes: Vec<Change>,
-    /// When the changes that take effect at once, such as metrics, were last made.
+    /// The last time of changes that take effect at once, such as metrics.
     since: Time,
 }
 
@@ -24,23 +24,23 @@ impl InFlightChange {
         InFlightChange { before, changes, since }
     }
 
-    /// The cluster changes further before a reconcile has observed all of the change.
+    /// Adds further changes of the cluster before a reconcile has observed all earlier ones.
     pub(super) fn extend(&mut self, changes: &[Change], since: Time) {
         self.changes.extend_from_slice(changes);
         self.since = since;
     }
 
-    /// The HPA is edited in the meantime.
+    /// Applies an edit of the HPA during the change.
     pub(super) fn edit(&mut self, event: &Change, at: Time) {
         self.before.apply(event, at);
     }
 
-    /// Completes the change after a reconcile that observed a part of it. The next reconcile need
-    /// not observe all of it either.
+    /// Completes the change after a reconcile that observed only a part of it. The next reconcile
+    /// may observe only a part as well.
     pub(super) fn after(mut self, hypotheses: &mut Hypotheses, seen: &Observation) -> Self {
         self.before = hypotheses.clone();
         if seen.scaled_to().is_some() {
-            // It replaces whatever was written before.
+            // The observed write replaces earlier ones.
             for change in &mut self.changes {
                 if let Change::SetScale(target) = change {
                     target.replicas = None;
@@ -83,7 +83,8 @@ impl InFlightChange {
         })
     }
 
-    /// The scale of the targets: as it was read, or else before or after the change.
+    /// The possible scales of the targets: as the reconcile read them, otherwise before or after
+    /// the change.
     fn scales(&self, seen: &Observation) -> Vec<Vec<Change>> {
         let targets = self.changes.iter().filter_map(|change| match change {
             Change::SetScale(target) => Some(target),
@@ -96,7 +97,7 @@ impl InFlightChange {
         }
     }
 
-    /// The orders in which pods may be created, deleted and have their statuses written.
+    /// The orders in which pods may be created and deleted and their statuses written.
     fn orders(&self) -> Vec<Vec<Change>> {
         let before = &self.before.first().simulation;
         let (mut come, mut go, mut written) = (Vec::new(), Vec::new(), Vec::new());
@@ -128,7 +129,7 @@ impl InFlightChange {
     }
 }
 
-/// A pod without a status from a kubelet.
+/// A pod before the kubelet writes its status.
 fn unwritten(pod: &PodState) -> PodState {
     PodState {
         phase: PodPhase::Pending,
@@ -145,7 +146,7 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
         ControllerAction::GetScale { resource, name, answer: Ok(found) }
             if (resource, name) == (&target.resource, &target.name) =>
         {
-            // A field that was not written is as before.
+            // A field that was not written keeps its value.
             let ScaleReplicas { replicas, status_replicas } = *found;
             let replicas = target.replicas.map(|_| replicas);
             Some(ScaleTarget { replicas, status_replicas, ..target.clone() })
@@ -155,7 +156,7 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
 }
 
 fn apply<'a>(hypotheses: &mut Hypotheses, changes: impl IntoIterator<Item = &'a Change>) {
-    // The time matters for HPAs only, and none is among the changes.
+    // The time matters for HPAs only, and the changes contain none.
     hypotheses.apply_all(changes, Time::ZERO);
 }
 
@@ -195,7 +196,7 @@ mod tests {
         Observation::new(Time::from_secs(10), "web".into(), read)
     }
 
-    /// The same as the checker gets it.
+    /// The observation in the checker's form.
     fn reconcile(seen: Observation) -> Reconcile {
         let at = seen.at;
         let (pods, stall) = (Vec::new(), Span::ZERO);

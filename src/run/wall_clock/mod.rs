@@ -1,5 +1,5 @@
-//! Runs on real clusters, where time is real. `docs/wall-clock.md` says what is compared, and
-//! within which tolerances.
+//! Runs on real clusters, in real time. `docs/wall-clock.md` describes the compared behavior and
+//! the tolerances.
 //!
 //! | file | subject |
 //! |---|---|

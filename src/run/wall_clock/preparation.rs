@@ -1,9 +1,10 @@
-//! Scenarios as they run on a cluster: faster than written, and only if the outcome does not depend
-//! on chance or on settings that the cluster lacks.
+//! Scenarios as they run on a cluster: accelerated, and only if the outcome does not depend on
+//! random order or on settings that the cluster does not have.
 //!
-//! The flags of an existing cluster can't be set. The sync period is measured, and scenarios run so
-//! fast that theirs is the same; the other flags and the feature gates can't be observed, and are
-//! assumed to be the defaults. A scenario runs if, by the model, that makes no difference to it.
+//! The flags of an existing cluster can't be set. The sync period is measured, and scenarios are
+//! accelerated until they have the same one; the other flags and the feature gates can't be
+//! observed, and are assumed to be the defaults. A scenario runs if, according to the model, the
+//! difference does not affect it.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use crate::trace::Trace;
 /// Shorter sync periods are too short for the reconciles of many HPAs.
 const SHORTEST_PERIOD: Span = Span::from_millis(200);
 
-/// Reconciles that are closer than this may happen in another order.
+/// The minimum distance of reconciles: closer ones may happen in another order.
 const APART: Span = Span::from_millis(300);
 
-/// A scenario of the plan: as written, and as it runs on the cluster.
+/// A scenario of the plan: the original, and the version for the cluster.
 #[derive(Clone)]
 pub(super) struct PreparedScenario {
     pub(super) written: Arc<Scenario>,
@@ -36,7 +37,7 @@ pub(super) struct PreparedScenario {
 }
 
 impl PreparedScenario {
-    /// How long it runs.
+    /// The duration of the scenario on the cluster.
     pub(super) fn length(&self) -> Time {
         self.prepared.until
     }
@@ -46,7 +47,8 @@ impl PreparedScenario {
     }
 }
 
-/// Prepares the scenarios of a part. Those that can't run on the cluster are recorded as skipped.
+/// Prepares the scenarios of a part. Scenarios that can't run on the cluster are recorded as
+/// skipped.
 pub(super) fn prepare_all(
     part: &Part,
     name: &Arc<str>,
@@ -70,7 +72,7 @@ pub(super) fn prepare_all(
     all
 }
 
-/// The scenario at a pace on a new cluster, or why it can't run there.
+/// The accelerated scenario on a new cluster, or the reason why it can't run there.
 pub(super) fn for_new_cluster(
     scenario: &Scenario,
     release: Release,
@@ -92,7 +94,7 @@ pub(super) fn for_new_cluster(
     why.map_or(Ok(Arc::unwrap_or_clone(faster)), |why| Err(on_a_cluster(why)))
 }
 
-/// Why a scenario is too fast for a controller, if it is.
+/// The reason why a scenario is too fast for a controller, if it is.
 fn too_short(faster: &Scenario, release: Release) -> Option<String> {
     let period = faster.flags_by(&Rules::of(release)).sync_period;
     (period < SHORTEST_PERIOD).then(|| {
@@ -100,15 +102,15 @@ fn too_short(faster: &Scenario, release: Release) -> Option<String> {
     })
 }
 
-/// Why a scenario takes longer than wanted, if it does.
+/// The reason why a scenario takes too long, if it does.
 fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     let length = Duration::from_nanos(faster.until.0.unsigned_abs());
     let (takes, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
     (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
 }
 
-/// Whether, by the model, the HPA is edited just when a reconcile is due that can't be observed.
-/// The outcome then depends on which of them is first, which is left to chance.
+/// The reason why a scenario has no fixed order, if, according to the model, the HPA is edited
+/// exactly when a reconcile is due that can't be observed. Then their order is random.
 fn unordered(trace: &Trace) -> Option<String> {
     let is_hidden = |tick: &&Observation| {
         !tick.actions().iter().any(|action| action.is_read() || action.is_write())
@@ -120,7 +122,7 @@ fn unordered(trace: &Trace) -> Option<String> {
     })
 }
 
-/// The scenario on an existing cluster with this sync period, or why it can't run there.
+/// The scenario on an existing cluster with this sync period, or the reason why it can't run there.
 pub(super) fn for_existing_cluster(
     scenario: &Scenario,
     release: Release,
@@ -155,7 +157,7 @@ fn assumed_default(gate: Gate) -> String {
     format!("the feature gate {} is taken to be as it is by default", gate.name())
 }
 
-/// The speed at which the sync period of a scenario is the cluster's.
+/// The factor by which a scenario gets the cluster's sync period.
 fn speed(written: Span, period: Span) -> Result<NonZero<u32>, String> {
     let times = written.0.checked_div(period.0).and_then(|times| u32::try_from(times).ok());
     let times = times.and_then(NonZero::new);
@@ -165,8 +167,8 @@ fn speed(written: Span, period: Span) -> Result<NonZero<u32>, String> {
     })
 }
 
-/// The scenario with the cluster's flags, if the model decides the same with these, and if it can
-/// be observed where only queries and writes can.
+/// The scenario with the cluster's flags, if the model's decisions are the same and can be observed
+/// by queries and writes alone.
 fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Scenario, String> {
     let rules = Rules::of(release);
     let wanted = faster.flags_by(&rules);
@@ -208,7 +210,7 @@ pub(super) mod tests {
     use super::*;
     use crate::scenario::testing::{WEB, scenario};
 
-    /// It scales up.
+    /// A scenario that scales up.
     fn text() -> String {
         WEB.replace("perPod: 500m", "perPod: 700m").replace("replicas: 2", "replicas: 3")
     }
@@ -292,7 +294,7 @@ pub(super) mod tests {
         assert!(for_new_cluster(&scenario, Release::NEWEST, Pace::default()).is_ok());
     }
 
-    /// What is skipped should be meant to be.
+    /// The list confirms that each scenario is skipped on purpose.
     #[test]
     fn scenarios_that_wall_clocks_do_not_support_are_listed() {
         insta::assert_snapshot!(skipped(Release::NEWEST));

@@ -1,7 +1,7 @@
-//! Which group of scenarios runs next on which cluster of a release.
+//! The assignment of groups of scenarios to the clusters of a release.
 //!
-//! Each worker has a cluster, and changes it for the next group where that is cheap. The workers
-//! share one task, because starting a container is not `Send`; scenarios have tasks of their own.
+//! Each worker has a cluster, and reconfigures it for the next group if that is cheap. The workers
+//! share one task, because starting a container is not `Send`; scenarios have their own tasks.
 
 use std::cell::{OnceCell, RefCell};
 use std::num::NonZero;
@@ -19,8 +19,8 @@ use crate::engine::cluster::Cluster;
 use crate::engine::cluster::settings::Settings;
 use crate::run::record::Record;
 
-/// How many control planes start at the beginning, one after the other: meanwhile, reconciles have
-/// less time than they need.
+/// The number of control planes that start at the beginning, one by one: during a start, reconciles
+/// have less time than they need.
 const AT_FIRST: usize = 4;
 
 /// The groups of a release, and the workers that run them.
@@ -28,19 +28,19 @@ pub(super) struct Schedule<'a, 'r> {
     run: Arc<ReleaseRun>,
     groups: &'a [Group],
     template: &'a ClusterTemplate,
-    /// How many clusters run at a time.
+    /// The maximum number of clusters at a time.
     clusters: usize,
-    /// How many groups start at the beginning.
+    /// The number of groups that start at the beginning.
     first: usize,
-    /// When so many scenarios have started, the following ones are short, and the machine has time
-    /// for more clusters.
+    /// The number of started scenarios after which the remaining ones are short, and the machine
+    /// has capacity for more clusters.
     enough: usize,
-    /// The numbers of the groups that no worker has taken.
+    /// The indices of the groups that no worker has taken.
     waiting: RefCell<Vec<usize>>,
-    /// Clusters that may start at a time: the other half of the cores runs scenarios.
+    /// Permits for cluster starts: the other half of the cores runs scenarios.
     starting: Semaphore,
     has_cluster: watch::Sender<bool>,
-    /// Cancelled when the run is stopped or has failed.
+    /// Cancelled when the run was stopped or has failed.
     end: CancellationToken,
     failure: OnceCell<EngineError>,
     record: RefCell<&'a mut Record<'r>>,
@@ -85,7 +85,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
     async fn work(&self) {
         let mut kept = None;
         if let Err(error) = self.run_groups(&mut kept).await {
-            // The first failure is reported.
+            // Only the first failure is reported.
             let _ = self.failure.set(error);
             self.end.cancel();
         }
@@ -94,10 +94,10 @@ impl<'a, 'r> Schedule<'a, 'r> {
         }
     }
 
-    /// Runs group after group. The caller stops the cluster that is left.
+    /// Runs group after group. The caller stops the remaining cluster.
     async fn run_groups(&self, kept: &mut Option<Cluster>) -> Result<(), EngineError> {
         loop {
-            // Clusters that run already take the next groups first.
+            // Existing clusters take the next groups first.
             if kept.is_none() && self.are_first_taken() {
                 self.enough_started().await;
             }
@@ -108,7 +108,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
                 cluster.stop().await;
             }
             let Some((number, group)) = group else { return Ok(()) };
-            // The first group takes longest.
+            // The first group takes the longest time.
             if number > 0 {
                 self.wait(&self.has_cluster, |has_cluster| *has_cluster).await;
             }
@@ -125,7 +125,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
             self.has_cluster.send_replace(true);
             match cluster {
                 Ok(cluster) => *kept = self.run_on(cluster, group).await,
-                // The cause may be its flags or feature gates, and other clusters may start.
+                // The flags or feature gates may be the cause, and other clusters may start.
                 Err(error @ EngineError::Broken { .. }) if number > 0 => {
                     for outcome in self.run.fail(&group.scenarios, &error) {
                         self.record.borrow_mut().finished(outcome);
@@ -136,7 +136,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
         }
     }
 
-    /// Runs a group. Returns the cluster if it still works.
+    /// Runs a group. Returns the cluster if it is still usable.
     async fn run_on(&self, cluster: Cluster, group: &Group) -> Option<Cluster> {
         let mut run = GroupRun::new(self.run.clone(), group.scenarios.clone(), cluster);
         if !self.end.is_cancelled() {
@@ -150,7 +150,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
         None
     }
 
-    /// The kept cluster with other settings, or a new one.
+    /// The kept cluster with new settings, or a new cluster.
     async fn cluster(
         &self,
         kept: Option<Cluster>,
@@ -158,7 +158,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
     ) -> Result<Cluster, EngineError> {
         let name = &self.run.name;
         let Some(mut kept) = kept else {
-            // It is never closed.
+            // The semaphore is never closed.
             let _permit = self.starting.acquire().await;
             return self.template.start(name, settings).await;
         };
@@ -169,7 +169,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
         self.template.start(name, settings).await
     }
 
-    /// Takes the next group: one that the kept cluster can be changed for, otherwise one that
+    /// Takes the next group: one for which the kept cluster can be reconfigured, otherwise one that
     /// requires a new cluster in any case.
     fn next(&self, kept: Option<&Cluster>) -> Option<usize> {
         let settings = |number: usize| self.groups.get(number).map(|group| &group.settings);
@@ -190,7 +190,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
         self.waiting.borrow().first().is_none_or(|number| *number >= self.first)
     }
 
-    /// Waits until so many scenarios have started that there is time for more clusters.
+    /// Waits until enough scenarios have started that there is capacity for more clusters.
     async fn enough_started(&self) {
         self.wait(&self.run.started, |started| *started >= self.enough).await;
     }
@@ -198,7 +198,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
     /// Waits for a value, or for the end of the run.
     async fn wait<T>(&self, of: &watch::Sender<T>, is_there: impl FnMut(&T) -> bool) {
         let mut value = of.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.end.run_until_cancelled(value.wait_for(is_there)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Why a difference is not a verdict on the controller.
+//! The reasons why a difference is not a verdict on the controller.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,14 +7,14 @@ use crate::model::time::{Span, Time};
 /// A reason for having no verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::run) enum Uncertainty {
-    /// A component of the cluster was unresponsive for longer than a reconcile may be late.
+    /// A component of the cluster was unresponsive for longer than a reconcile may be delayed.
     Stalled {
         /// The component.
         component: &'static str,
-        /// For how long.
+        /// The duration.
         length: Span,
     },
-    /// The controller may do either; counts for the first attempt only.
+    /// The controller may behave either way; counts for the first attempt only.
     Nondeterminism(Nondeterminism, Time),
     /// The reconcile overlapped a change of the cluster, and matches no intermediate state.
     ChangeInFlight {
@@ -23,23 +23,23 @@ pub(in crate::run) enum Uncertainty {
         /// When the change was complete.
         settled: Time,
     },
-    /// Requests that continue a reconcile that seemed to be over.
+    /// Later requests continued a reconcile that seemed to have ended.
     Resumed(String),
-    /// An earlier reconcile was uncertain, and so is the state it left. Counts for the first
+    /// An earlier reconcile was uncertain, and so is the resulting state. Counts for the first
     /// attempt only.
     Earlier(Box<Uncertainty>),
     /// The reconcile matches the HPA before an edit.
     EditNotObserved {
         /// When the reconcile began.
         began: Time,
-        /// When the edit was done.
+        /// The time at which the edit was complete.
         edited: Time,
     },
     /// A watch of the API server was interrupted.
     WatchInterrupted,
-    /// Too few reconciles happened: a note with their number.
+    /// Too few reconciles happened; a note with their number.
     TooFewReconciles(String),
-    /// Requests of a reconcile that cannot be compared.
+    /// The requests of a reconcile cannot be compared.
     NotComparable(String),
 }
 
@@ -73,22 +73,22 @@ impl Display for Uncertainty {
     }
 }
 
-/// A choice of the controller that cannot be observed.
+/// A choice of the controller that is not observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::run) enum Nondeterminism {
-    /// A reconcile is missing or an extra one: HPAs wait for each other in the work queue.
+    /// A reconcile is missing or additional: HPAs wait for each other in the work queue.
     Pace,
-    /// The reconcile would be right if it had read the clock a little earlier or later: the time
-    /// between its requests cannot be observed.
+    /// The reconcile would agree for a slightly earlier or later clock reading: the time between
+    /// its requests cannot be observed.
     ClockReading,
 }
 
-/// The reasons for which earlier attempts at a scenario had no verdict.
+/// The reasons why earlier attempts at a scenario had no verdict.
 #[derive(Debug, Default)]
 pub(in crate::run) struct History(Vec<Uncertainty>);
 
 impl History {
-    /// Remembers a reason for the next attempt.
+    /// Records a reason for the next attempt.
     pub(super) fn add(&mut self, uncertainty: &Uncertainty) {
         self.0.push(uncertainty.clone());
     }
@@ -105,59 +105,59 @@ impl History {
 /// The uncertainties that apply to the current comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncertainties {
-    /// The comparison depends on time; answers of the API server do not.
+    /// Whether the comparison depends on time; the API server's answers do not.
     timed: bool,
     /// A choice of the controller that would explain the difference.
     pub(super) nondeterminism: Option<Nondeterminism>,
-    /// The reconcile that is compared is uncertain.
+    /// The uncertainty of the compared reconcile.
     current: Option<Uncertainty>,
-    /// An earlier one was.
+    /// The uncertainty of an earlier reconcile.
     earlier: Option<Uncertainty>,
-    /// When the previous and the current reconcile became due.
+    /// The due times of the previous and the current reconcile.
     since: [Time; 2],
 }
 
 impl Uncertainties {
-    /// The next reconcile is due now.
+    /// Begins the comparison of the next reconcile, which is due now.
     pub(super) fn next(&mut self, now: Time) {
         self.since = [self.since[1], now];
         (self.timed, self.nondeterminism) = (true, None);
         self.close();
     }
 
-    /// The state after the current reconcile is as uncertain as that reconcile.
+    /// Makes the state after the current reconcile as uncertain as the reconcile.
     pub(super) fn close(&mut self) {
         self.earlier = self.current.take().or_else(|| self.earlier.take());
     }
 
-    /// The whole scenario is compared next.
+    /// Begins the comparison of the whole scenario.
     pub(super) fn whole_scenario(&mut self) {
         (self.timed, self.nondeterminism, self.since) = (true, None, [Time::ZERO; 2]);
         self.close();
     }
 
-    /// An answer of the API server is compared next.
+    /// Begins the comparison of an answer of the API server.
     pub(super) fn api_answer(&mut self) {
         self.timed = false;
     }
 
-    /// The current reconcile is uncertain. The first reason counts.
+    /// Marks the current reconcile as uncertain. Only the first reason counts.
     pub(super) fn set(&mut self, uncertainty: Uncertainty) {
         self.current.get_or_insert(uncertainty);
     }
 
-    /// When the previous reconcile became due: a stall since then may have delayed both.
+    /// The due time of the previous reconcile: a stall since then may have delayed both.
     pub(super) fn since_previous(&self) -> Time {
         self.since[0]
     }
 
-    /// When the current reconcile became due.
+    /// The due time of the current reconcile.
     pub(super) fn since_current(&self) -> Time {
         self.since[1]
     }
 
-    /// Why a difference is not a verdict, if it is none. `slack` is how late a reconcile may be,
-    /// and `stall` the longest time for which a component was unresponsive.
+    /// The reason why a difference is not a verdict, if there is one. `slack` is the allowed delay
+    /// of a reconcile, and `stall` the longest time for which a component was unresponsive.
     pub(super) fn reason(
         &self,
         slack: Span,
@@ -167,7 +167,7 @@ impl Uncertainties {
         if !self.timed {
             return None;
         }
-        // With many requests at a time, short delays add up without a long one.
+        // With many requests at a time, short delays accumulate without a long one.
         let longest = if self.nondeterminism.is_some() { Span::ZERO } else { slack };
         let stalled = stall.filter(|(_, length)| *length > longest);
         let stalled = stalled.map(|(component, length)| Uncertainty::Stalled { component, length });
@@ -176,7 +176,8 @@ impl Uncertainties {
         stalled.or(once).or_else(|| self.remaining(history))
     }
 
-    /// The uncertainty of the current reconcile, or, in the first such attempt, of an earlier one.
+    /// The uncertainty of the current reconcile, or, in the first attempt that has one, of an
+    /// earlier reconcile.
     pub(super) fn remaining(&self, history: &History) -> Option<Uncertainty> {
         self.current.clone().or_else(|| {
             let earlier = self.earlier.clone().filter(|_| !history.has_earlier())?;

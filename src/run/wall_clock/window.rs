@@ -1,11 +1,11 @@
-//! When a reconcile may come.
+//! The times at which the next reconcile may begin.
 //!
-//! The queue holds the next reconcile from a sync period after the first of these: the end of the
-//! current one, or an update of the HPA (the informer delivers at least one in each period) since
-//! the current one left the queue. When it left the queue cannot be observed, only when it began:
-//! if the worker was busy, an update in the meantime brings the next reconcile forward. The model
-//! assumes a period after the current one. That one may be late in turn, and then its successor
-//! early by the sum.
+//! The queue delays the next reconcile by a sync period, counted from the earlier of two times: the
+//! end of the current reconcile, or an update of the HPA (the informer delivers at least one per
+//! period) after the current reconcile left the queue. The time at which it left the queue cannot
+//! be observed, only its beginning: if the worker was busy, an update in the meantime brings the
+//! next reconcile forward. The model counts from the current reconcile. The next reconcile may in
+//! turn be late, and then its successor may be early by the sum.
 //!
 //! Upstream: pkg/controller/podautoscaler/horizontal.go, enqueueHPA and processNextWorkItem
 
@@ -18,15 +18,15 @@ use crate::model::time::{Span, Time};
 /// The times at which the next reconcile may begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReconcileWindow {
-    /// The deviation that is always allowed.
+    /// The deviation that is always permitted.
     pub(super) slack: Span,
-    /// How much earlier than the model assumes the next reconcile may be queued.
+    /// The time by which the next reconcile may be queued earlier than the model assumes.
     early: Span,
     period: Span,
 }
 
-/// A reconcile for the window: when it was due, when it began and ended, and how long a component
-/// was unresponsive since its predecessor.
+/// The times of a reconcile: when it was due, began and ended, and how long a component was
+/// unresponsive since the previous reconcile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
     pub(super) due: Time,
@@ -41,17 +41,17 @@ impl ReconcileWindow {
         ReconcileWindow { slack, early: Span::ZERO, period: sync_period }
     }
 
-    /// Too early for the reconcile that is due: an extra one.
+    /// Returns true if a reconcile is too early for the due one: it is an additional one.
     pub(super) fn is_too_early(&self, began: Time, due: Time) -> bool {
         began + self.slack + self.early < due
     }
 
-    /// Too late for the reconcile that is due: that one was skipped.
+    /// Returns true if a reconcile is too late for the due one: the due one was skipped.
     pub(super) fn is_too_late(&self, began: Time, due: Time) -> bool {
         began >= due + self.period
     }
 
-    /// When the reconcile that is due counts as missing.
+    /// The time after which the due reconcile counts as missing.
     pub(super) fn deadline(&self, due: Time) -> Time {
         due + Span(self.slack.0 * MISSING_AFTER_SLACKS)
     }
@@ -62,24 +62,24 @@ impl ReconcileWindow {
         began <= ended + Span(self.slack.0 * RESUME_WITHIN_SLACKS) + stall
     }
 
-    /// The HPA was edited: the controller observed that at some time between these two.
+    /// Records an edit of the HPA, which the controller observed at some time between these two.
     pub(super) fn edited(&mut self, begin: Time, end: Time) {
         self.early = self.early.max(end - begin);
     }
 
-    /// A reconcile was observed: the window moves to the next one.
+    /// Moves the window to the next reconcile.
     pub(super) fn advance(&mut self, of: Timing) {
-        // No reconcile waits in the queue for longer than its delay and its predecessor's allowed
-        // deviation. Earlier delays are forgotten; otherwise a controller that reconciles too often
-        // would soon be within its window.
+        // A reconcile waits in the queue no longer than its delay plus the allowed deviation of its
+        // predecessor. Earlier delays are forgotten; otherwise a controller that reconciles too
+        // often would soon be within its window.
         let longest = of.due.min(of.began) - self.slack - of.stall;
         let left_queue = of.began.min(longest.max(of.due - self.early));
         self.early = of.ended - left_queue;
     }
 }
 
-/// Returns true if a reconcile that began then may not have observed an edit that was done at
-/// `edited`.
+/// Returns true if a reconcile that began at `began` may not have observed an edit that was
+/// complete at `edited`.
 pub(super) fn may_not_have_observed(began: Time, edited: Time, stall: Span) -> bool {
     began < edited + WATCH_DELAY + stall
 }
@@ -91,8 +91,8 @@ pub(super) fn missing_note(seen: usize, expected: usize) -> Option<String> {
     })
 }
 
-/// Returns true if so many reconciles are too few for a verdict: each of them may be right, and the
-/// behavior that the scenario is about may not have been among them.
+/// Returns true if there are too few reconciles for a verdict: each may be right, but they may not
+/// include the behavior that the scenario tests.
 pub(super) fn are_too_few(seen: usize, expected: usize) -> bool {
     seen * MAX_MISSING_DIVISOR < expected * (MAX_MISSING_DIVISOR - 1)
 }
@@ -105,14 +105,14 @@ mod tests {
         Time(millis * 1_000_000)
     }
 
-    /// Observes reconciles that were due, began and ended then, in milliseconds.
+    /// Observes reconciles with these times (due, begin, end), in milliseconds.
     fn advance(window: &mut ReconcileWindow, ticks: &[[i64; 3]], stall: i64) {
         for [due, began, ended] in ticks.iter().map(|tick| tick.map(at)) {
             window.advance(Timing { due, began, ended, stall: Span::from_millis(stall) });
         }
     }
 
-    /// How much earlier than due the next reconcile may come, in milliseconds.
+    /// The time by which the next reconcile may be early, in milliseconds.
     fn early(ticks: &[[i64; 3]]) -> i64 {
         let mut window = ReconcileWindow::new(Span::from_secs(1));
         advance(&mut window, ticks, 0);
@@ -129,9 +129,10 @@ mod tests {
 
     #[test]
     fn two_delays_add_up() {
-        // The second was queued at 1000, and so may the third be at 2000, which is due at 2520.
+        // The second reconcile was queued at 1000, so the third, which is due at 2520, may be at
+        // 2000.
         assert_eq!(early(&[[0, 200, 220], [1220, 1520, 1540]]), 540);
-        // After a reconcile that did not wait, no delay is left.
+        // After a reconcile that did not wait, no delay remains.
         assert_eq!(early(&[[0, 200, 220], [1220, 1000, 1020]]), 20);
     }
 

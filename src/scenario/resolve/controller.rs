@@ -16,7 +16,7 @@ pub(super) fn resolve(
     releases: ReleaseRange,
     problems: &mut Problems,
 ) -> (Flags, FeatureGates, BTreeMap<String, bool>) {
-    // A gate must exist on the newest release on which the scenario holds.
+    // A gate must exist on the newest release to which the scenario applies.
     let newest = releases.to.unwrap_or(Release::NEWEST);
     let newest = newest.min(Release::NEWEST);
     let mut gates = Rules::of(newest).default_gates();

@@ -1,4 +1,4 @@
-//! A position in the file, for problems.
+//! Positions in the file, for messages.
 
 use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node};
@@ -51,7 +51,7 @@ impl<'n> At<'n> {
         self.node
     }
 
-    /// The fields that a map has, in the order of `names`.
+    /// The names that the map contains, in the order of `names`.
     pub(super) fn given<'a>(self, names: &[&'a str]) -> Vec<&'a str> {
         names.iter().copied().filter(|name| self.key(name).node().is_some()).collect()
     }

@@ -1,4 +1,4 @@
-//! Resolves the expectations.
+//! Resolution of the expectations.
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;

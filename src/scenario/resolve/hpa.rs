@@ -257,7 +257,7 @@ fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Opti
     found.pop()
 }
 
-/// Returns true for the list format of `kubectl get` for several objects.
+/// Returns true for a list, the format in which `kubectl get` prints several objects.
 fn is_list(node: &Node) -> bool {
     node.entry("kind").is_some_and(|(_, kind)| kind.to_json() == "List")
 }
@@ -424,7 +424,7 @@ fn decoded(
     api_version: &str,
     problems: &mut Problems,
 ) -> Option<Autoscaler> {
-    // The tree has the position of invalid values.
+    // The tree has the positions of invalid values.
     let wrong = match at.key("spec").node() {
         Some(node) if has_the_fields_of_v2(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
         _ => None,

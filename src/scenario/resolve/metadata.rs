@@ -86,7 +86,7 @@ fn harmless(field: &str, value: &Value) -> bool {
     }
 }
 
-/// Labels and annotations.
+/// Checks labels and annotations.
 fn texts(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
     for (key, value) in metadata.labels.iter().flat_map(|labels| &labels.0) {
         let at = at.key("labels").key(key);

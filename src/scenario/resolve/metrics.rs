@@ -12,7 +12,7 @@ use crate::scenario::resolved::{
     DescribedObject, Exception, Metrics, ObjectMetric, Point, ResourceUsage, Signal, UsageSource,
 };
 
-/// The common context of all parts of the metrics.
+/// The context that all parts of the metrics share.
 struct Context<'f> {
     workload: &'f Workload,
     reach: Option<Reach>,

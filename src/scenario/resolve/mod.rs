@@ -51,7 +51,7 @@ pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scena
     })
 }
 
-/// If there are problems, the scenario is absent or incomplete.
+/// Resolves the scenario. After problems, the result is absent or incomplete.
 fn scenario(
     path: &str,
     file: &ScenarioFile,

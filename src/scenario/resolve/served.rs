@@ -230,7 +230,7 @@ fn wants_value(metric: &MetricIdentifier) -> String {
     }
 }
 
-/// The labels that the selector requires, as far as they are known.
+/// The labels that the selector requires, if they are known.
 fn required_labels(metric: &MetricIdentifier) -> Option<String> {
     let labels = &metric.selector.as_ref()?.match_labels;
     (!labels.is_empty()).then(|| flow(labels.iter()))

@@ -9,7 +9,7 @@ use crate::scenario::manifest::Reference;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{BUILT_IN, OtherTarget, ScalableKind, usual_plural};
 
-/// The target as its reference names it.
+/// A target as its reference describes it.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) group: String,

@@ -125,7 +125,7 @@ fn check_target(
     }
 }
 
-/// Checks an action, and removes defaults. `at` is its field.
+/// Checks an action, and removes defaults. `at` is the position of its field.
 fn check_action(
     context: &ResolveContext<'_>,
     event: &mut TimelineEvent,

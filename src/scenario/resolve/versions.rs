@@ -14,7 +14,7 @@ use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::{Manifest, ManifestV1, ManifestV2beta1};
 
-/// The sources of a metric.
+/// The sources of a metric, for messages.
 pub(super) const METRIC_TYPES: &str =
     "Resource, ContainerResource, Pods, Object or External, as the field beside it";
 

@@ -154,7 +154,7 @@ fn check_startup(startup: Startup, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// The selector in its text form: as given, or all labels.
+/// The selector in its text form: as written, otherwise of all labels.
 fn selector(
     typed: Option<&str>,
     labels: &BTreeMap<String, String>,

@@ -1,12 +1,12 @@
 //! Conversion of HPAs between versions of the API, as the API server does it.
 //!
-//! Version v1 has neither a list of metrics nor behavior. It has them as JSON in annotations, which
-//! the API server writes when an HPA is read as v1, and reads when one is submitted. It decodes
-//! them as Go does: field names are case-insensitive, unknown fields are ignored, and an annotation
-//! that can't be decoded is ignored as a whole.
+//! Version v1 has neither a list of metrics nor behavior. It keeps them as JSON in annotations: the
+//! API server writes the annotations when an HPA is read as v1, and reads them when an HPA is
+//! submitted as v1. It decodes them as Go does: field names are case-insensitive, unknown fields
+//! are ignored, and an annotation that can't be decoded is ignored as a whole.
 //!
-//! Not covered: fields that occur twice with different case, and versions that no API server serves
-//! any more (`scenario` converts them to v2 beforehand).
+//! Not covered: fields that occur twice with different case, and versions that API servers no
+//! longer serve (`scenario` converts them to v2 beforehand).
 //!
 //! Upstream: pkg/apis/autoscaling/v1/conversion.go and defaults.go.
 
@@ -35,9 +35,9 @@ pub enum ApiVersion {
     V2,
 }
 
-/// Of v2 metrics in an annotation of v1.
+/// The annotation of v1 with the metrics of v2.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-/// Of v2 behavior in an annotation of v1.
+/// The annotation of v1 with the behavior of v2.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// Annotations that replace fields of another version. No stored HPA has them.
 ///
@@ -131,8 +131,7 @@ pub fn from_v2beta1(object: &Value) -> Result<HpaSpec, String> {
     Ok(spec)
 }
 
-/// Takes a zero total beside the average of an object's metric for none: in v1 it can't be left
-/// out.
+/// Removes a zero total beside the average of an object's metric: v1 can't omit the total.
 ///
 /// Upstream: v1/conversion.go, Convert_v1_ObjectMetricSource_To_autoscaling_ObjectMetricSource
 pub fn drop_zero_totals(spec: &mut HpaSpec) {
@@ -145,12 +144,12 @@ pub fn drop_zero_totals(spec: &mut HpaSpec) {
     }
 }
 
-/// Why some JSON was not read.
+/// The reason why a JSON value was not read.
 #[derive(Debug)]
 enum Unread {
-    /// Go would not read it, either.
+    /// Go would not read it either.
     Mismatch,
-    /// A word that upstream's validation would refuse, and that our types have no place for.
+    /// An unknown word: upstream's validation would refuse it, and our types can't represent it.
     Unheld(String),
 }
 
@@ -200,7 +199,7 @@ fn pods(fields: Fields<'_>) -> Result<PodsMetricSource, Unread> {
     Ok(PodsMetricSource { metric: identifier(fields, "selector")?, target })
 }
 
-/// The total can't be left out in v1.
+/// v1 can't omit the total.
 fn object(fields: Fields<'_>) -> Result<ObjectMetricSource, Unread> {
     let value = fields.quantity("targetValue")?.unwrap_or_else(Quantity::unset);
     let target = match fields.quantity("averageValue")? {
@@ -336,7 +335,7 @@ fn is_named(key: &str, name: &str) -> bool {
     key.chars().map(folded).eq(name.chars().map(folded))
 }
 
-/// An object as Go decodes it into a struct: names in any case, null as nothing.
+/// An object as Go decodes it into a struct: names in any case, null as an absent value.
 #[derive(Clone, Copy)]
 struct Fields<'a>(Option<&'a Map<String, Value>>);
 
@@ -369,7 +368,7 @@ impl<'a> Fields<'a> {
         integer.map(Some).ok_or(Unread::Mismatch)
     }
 
-    /// A quantity may be a bare number.
+    /// Reads a quantity, which may be a bare number.
     fn quantity(self, name: &str) -> Result<Option<Quantity>, Unread> {
         let text = match self.get(name) {
             None => return Ok(None),

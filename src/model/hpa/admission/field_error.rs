@@ -26,7 +26,7 @@ pub struct FieldError {
     pub type_: FieldErrorType,
     /// The value as upstream prints it, if it is invalid.
     pub value: String,
-    /// Why.
+    /// The reason of the error.
     pub detail: String,
     /// The value as older API servers print it, if they print it differently.
     pub(crate) go_syntax: Option<String>,

@@ -40,8 +40,9 @@ pub(super) fn validate_metrics(spec: &HpaSpec, allowed: Allowed, errors: &mut Ve
     }
 }
 
-/// Only the first of several sources is validated, in an order of upstream's own; the others are
-/// forbidden. Upstream names those in random order, the model in the order of their validation.
+/// Only the first of several sources is validated, in upstream's order; the others are forbidden.
+/// Upstream names the forbidden sources in random order, the model in the order of their
+/// validation.
 ///
 /// Upstream: validation.go, validateMetricSpec
 fn validate_metric_spec(
@@ -201,7 +202,7 @@ fn validate_resource_source(
     validate_resource_target(&source.target, path, errors);
 }
 
-/// The part that both kinds of resource metrics share.
+/// The checks that both kinds of resource metrics share.
 fn validate_resource_target(target: &MetricTarget, path: &str, errors: &mut Vec<FieldError>) {
     validate_metric_target(target, &format!("{path}.target"), errors);
     match (target.average_utilization, &target.average_value) {

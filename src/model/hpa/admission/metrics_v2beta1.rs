@@ -56,7 +56,7 @@ fn named(name: &str, field: String, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A required quantity: an absent one is zero.
+/// Checks a required quantity: an absent one is zero.
 fn positive(value: Option<&Quantity>, field: String, detail: &str, errors: &mut Vec<FieldError>) {
     if value.is_none_or(|value| value.sign() != 1) {
         errors.push(required(field, detail));

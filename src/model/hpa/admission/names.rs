@@ -8,7 +8,7 @@ use crate::model::selector::is_label_key;
 /// The prefix of a request in a quota.
 const QUOTA_REQUESTS_PREFIX: &str = "requests.";
 
-/// The apiVersion is validated only if `allow_empty_group` is present.
+/// Validates a reference. Its apiVersion is validated only if `allow_empty_group` is present.
 ///
 /// Upstream: validation.go, ValidateCrossVersionObjectReference and ValidateAPIVersion
 pub(super) fn validate_cross_version_object_reference(

@@ -11,8 +11,8 @@ use crate::model::api::{
 };
 use crate::model::quantity::{Format, Quantity};
 
-/// The spec after the round trip. `all_percentages`: a percentage of cpu is kept even if another
-/// metric of cpu precedes it.
+/// Replaces the spec by the result of the round trip. `all_percentages`: a percentage of cpu is
+/// kept even if another metric of cpu precedes it.
 ///
 /// Upstream: Convert_autoscaling_HorizontalPodAutoscaler_To_v1_… and back
 pub fn spec_through_v1(spec: &mut HpaSpec, all_percentages: bool) {
@@ -80,7 +80,7 @@ fn metric_through_v1(metric: &mut MetricSpec) {
     }
 }
 
-/// The status of metrics after the round trip.
+/// Replaces the status of metrics by the result of the round trip.
 ///
 /// Upstream: Convert_autoscaling_MetricStatus_To_v1_MetricStatus and back, and the functions that
 /// they call

@@ -341,7 +341,7 @@ mod tests {
             refused(|spec| spec.scale_target_ref.name = "a/b".into()),
             "spec.scaleTargetRef.name: Invalid value: \"a/b\": may not contain '/'"
         );
-        // A stored value may stay.
+        // A stored value may remain.
         let mut old = stored();
         old.scale_target_ref.api_version = Some("v1".to_owned());
         let new = HpaSpec { max_replicas: 9, ..old.clone() };

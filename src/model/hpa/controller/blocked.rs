@@ -9,8 +9,8 @@ use crate::model::time::Time;
 use std::sync::Arc;
 
 impl Controller {
-    /// Processes the key that is due at `input.now`. A reconcile that waits is blocked until
-    /// [`Controller::resume`].
+    /// Processes the key that is due at `input.now`. A reconcile that waits is blocked until the
+    /// caller resumes it with [`Controller::resume`].
     pub fn process(&mut self, input: &Input<'_>) -> WorkItemResult {
         self.resync_until(input.now);
         let Some(key) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
@@ -36,15 +36,15 @@ impl Controller {
         self.advance(blocked)
     }
 
-    /// The blocked reconcile that resumes next, and when. Of several at the same time, the first
-    /// one by key.
+    /// The blocked reconcile that resumes next, and the time. Of several at the same time, the
+    /// first one by key.
     #[must_use]
     pub fn next_to_resume(&self) -> Option<(Time, &Arc<str>)> {
         let blocked = &self.blocked[self.first_to_resume()?];
         Some((blocked.until, &blocked.key))
     }
 
-    /// Returns true if the reconcile of this HPA is blocked; without a key, if any is.
+    /// Returns true if the reconcile of this HPA is blocked; without a key, if any reconcile is.
     #[must_use]
     pub fn is_blocked(&self, key: Option<&str>) -> bool {
         self.blocked.iter().any(|blocked| key.is_none_or(|key| *blocked.key == *key))
@@ -64,7 +64,7 @@ impl Controller {
         let result = self.replay(&blocked, &mut memory, &mut selectors, &mut decision);
         let begins = blocked.seen.len() == 1;
         if begins {
-            // No other reconcile comes before the first wait.
+            // No other reconcile happens before the first wait.
             self.selectors = selectors;
         }
         if let Some(until) = result.blocked_until {

@@ -1,4 +1,4 @@
-//! The HPA controller: its queue, its memory, and the processing of one queued HPA.
+//! The HPA controller: its queue, its memory, and the processing of a queued HPA.
 
 mod blocked;
 
@@ -15,8 +15,8 @@ use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::rules::{FirstReconcile, Rules};
 use crate::model::time::{Span, Time};
 
-/// How long the workers of a new controller wait at least for its caches: client-go checks every
-/// 100 ms whether they are synced.
+/// The minimum time that the workers of a new controller wait for its caches: client-go checks
+/// every 100 ms if the caches are synced.
 ///
 /// Upstream: client-go, shared_informer.go, syncedPollPeriod
 pub const CACHE_SYNC_POLL: Span = Span::from_millis(100);
@@ -58,7 +58,7 @@ impl Controller {
         self
     }
 
-    /// An HPA was created.
+    /// Handles the creation of an HPA.
     ///
     /// Upstream: horizontal.go, enqueueHPA
     pub fn hpa_added(&mut self, key: &Arc<str>, now: Time) {
@@ -70,7 +70,7 @@ impl Controller {
         }
     }
 
-    /// The spec or the status of an HPA was changed. The controller's own writes count as well.
+    /// Handles a change of an HPA's spec or status. The controller's own writes count as well.
     ///
     /// Upstream: horizontal.go, updateHPA
     pub fn hpa_updated(&mut self, key: &Arc<str>, generation_changed: bool, now: Time) {
@@ -82,7 +82,7 @@ impl Controller {
         }
     }
 
-    /// An HPA was deleted. The controller forgets it when its key is processed next.
+    /// Handles the deletion of an HPA. The controller forgets it when its key is processed next.
     ///
     /// Upstream: horizontal.go, deleteHPA
     pub fn hpa_deleted(&mut self, key: &Arc<str>, now: Time) {
@@ -90,8 +90,8 @@ impl Controller {
         self.selectors.delete(key);
     }
 
-    /// The controller was replaced by a new one without any memory. Its workers start when its
-    /// caches are synced.
+    /// Replaces the controller by a new one without any memory. Its workers start when its caches
+    /// are synced.
     ///
     /// Upstream: horizontal.go, Run
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
@@ -107,7 +107,7 @@ impl Controller {
         }
     }
 
-    /// When a key is next ready to be processed by an idle worker.
+    /// The time at which a key is next ready to be processed by an idle worker.
     #[must_use]
     pub fn next_sync(&self) -> Option<Time> {
         if self.blocked.len() >= self.workers() {
@@ -120,25 +120,25 @@ impl Controller {
         queued.into_iter().chain(self.next_by_resync()).min()
     }
 
-    /// Makes a waiting key ready at `now`, for callers that saw it processed.
+    /// Makes a waiting key ready at `now`, for callers that observed its reconcile.
     pub fn mark_ready(&mut self, key: &str, now: Time) {
         self.queue.mark_ready(key, now);
     }
 
-    /// The key that is processed next at `now`, if one is due.
+    /// The key that the controller processes next at `now`, if one is due.
     pub fn peek(&mut self, now: Time) -> Option<&Arc<str>> {
         self.resync_until(now);
         self.queue.peek(now)
     }
 
-    /// The key that is processed next, and when.
+    /// The key that the controller processes next, and the time.
     #[must_use]
     pub fn due(&self) -> Option<(Time, Arc<str>)> {
         self.queue.next().map(|(at, key)| (at, key.clone()))
     }
 
     /// Processes the key that is due at `input.now`. Returns `None` if no key is due or if its HPA
-    /// does not exist. A reconcile that waits sees the same input afterwards.
+    /// does not exist. A reconcile that waits sees the same input after its wait.
     ///
     /// Upstream: horizontal.go, processNextWorkItem
     pub fn sync(&mut self, input: &Input<'_>) -> Option<Decision> {
@@ -237,13 +237,13 @@ impl Controller {
         self.resynced = now;
     }
 
-    /// When a key is due that only the informer's next resync will queue.
+    /// The due time of a key that only the informer's next resync will queue.
     fn next_by_resync(&self) -> Option<Time> {
         let idle = self.selectors.keys().any(|key| !self.queue.holds(key));
         idle.then(|| self.resync.after(self.resynced) + self.config.flags.sync_period)
     }
 
-    /// How many HPAs are reconciled concurrently.
+    /// The number of HPAs that are reconciled concurrently.
     pub(crate) fn workers(&self) -> usize {
         usize::try_from(self.config.flags.concurrent_syncs).unwrap_or(1).max(1)
     }

@@ -1,7 +1,7 @@
 //! Queries of the metrics APIs and their responses.
 //!
-//! Selectors are applied here, as the APIs do it. A metric that the scenario does not define is not
-//! found.
+//! Selectors are applied here, as the metrics APIs do. A metric that the scenario does not define
+//! is not found.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ const CUSTOM_API: &str = "custom metrics API";
 const EXTERNAL_API: &str = "external metrics API";
 
 impl<'a> Reconcile<'a> {
-    /// Queries metrics.k8s.io and groups the pods: only then the number of metrics in the response
-    /// is known.
+    /// Queries metrics.k8s.io and groups the pods: grouping also counts the metrics in the
+    /// response.
     ///
     /// Upstream: metrics/client.go, GetResourceMetric
     pub(super) fn get_resource_metric(
@@ -91,7 +91,7 @@ impl<'a> Reconcile<'a> {
         None
     }
 
-    /// Queries custom.metrics.k8s.io for a metric of pods, and groups them by it.
+    /// Queries custom.metrics.k8s.io for a metric of pods, and groups the pods by it.
     ///
     /// Upstream: metrics/client.go, GetRawMetric
     pub(super) fn get_raw_metric(
@@ -215,8 +215,9 @@ fn no_metrics(api: &str) -> String {
     format!("no metrics returned from {api}")
 }
 
-/// Returns true if a query with this selector finds a series with these labels. The query has the
-/// selector's text: a selector that selects nothing has an empty one, which selects everything.
+/// Returns true if a query with this selector finds a series with these labels. The query contains
+/// the selector's text: a selector that matches nothing has an empty text, which matches
+/// everything.
 fn is_selected(selector: &Selector, labels: &BTreeMap<String, String>) -> bool {
     selector.is_without_requirements() || selector.matches(labels)
 }

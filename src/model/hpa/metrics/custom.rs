@@ -67,8 +67,8 @@ impl<'a> Reconcile<'a> {
         self.calc_plain_metric_replicas(query, target.milli(), &groups)
     }
 
-    /// The target's type selects one of the two targets. It is not validated against the target's
-    /// fields when the HPA is stored, so they may not match.
+    /// The target's type selects one of the two targets. The API server does not check that the
+    /// type matches the fields, so they may differ.
     ///
     /// Upstream: horizontal.go, computeReplicasForMetric and computeStatusForObjectMetric
     pub(super) fn compute_status_for_object_metric(
@@ -248,7 +248,7 @@ impl<'a> Reconcile<'a> {
         for value in &values {
             total = total.wrapping_add(*value);
             if capped && total < 0 {
-                // Upstream takes a negative sum for an overflow.
+                // Upstream treats a negative sum as an overflow.
                 total = i64::MAX;
                 break;
             }
@@ -355,8 +355,8 @@ fn whole(total: i64, target: i64) -> Usage {
     Usage { total, average: total, ratio, ..Usage::default() }
 }
 
-/// A total that is divided by the current replicas. Within the tolerance, their number is proposed,
-/// even if `spec.replicas` differs.
+/// A total that is divided by the current replicas. Within the tolerance, the proposal is the
+/// divisor, even if `spec.replicas` differs.
 fn per_pod(query: &Query<'_>, total: i64, target: i64, replicas: i32) -> Proposal {
     let ratio = total as f64 / (target as f64 * f64::from(replicas));
     let usage = Usage { total, ratio, status_replicas: Some(replicas), ..Usage::default() };
@@ -368,7 +368,7 @@ fn ceil_quotient(total: i64, target: i64) -> f64 {
     (total as f64 / target as f64).ceil()
 }
 
-/// The value or the average value of a status.
+/// The value and the average value of a status: one of them is present.
 fn current(usage: &Usage) -> (Option<Quantity>, Option<Quantity>) {
     let quantity = Some(decimal(usage.average));
     if usage.status_replicas.is_some() { (None, quantity) } else { (quantity, None) }

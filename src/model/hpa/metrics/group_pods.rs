@@ -27,7 +27,7 @@ pub(super) trait Sample {
     fn labels(&self) -> &Labels;
     fn timestamp(&self) -> Time;
     fn window(&self) -> Span;
-    /// Returns true if both are known to have the same value without calculating it.
+    /// Returns true if both samples certainly have the same value, without calculating it.
     fn reports_as(&self, other: &Self) -> bool;
     /// The value in thousandths, if there is one.
     fn value(&self, resource: &str, container: Option<&str>) -> Option<i64>;
@@ -98,21 +98,21 @@ impl Sample for PodMetricValue {
 pub(super) struct Groups<'a> {
     /// The pods by group.
     pub(super) counts: PodCounts,
-    /// Pods that the selector matches.
+    /// The number of pods that the selector matches.
     pub(super) listed: u32,
-    /// Metrics that it matches.
+    /// The number of metrics that the selector matches.
     pub(super) items: u32,
-    /// When the first of them was taken.
+    /// The timestamp of the first of these metrics.
     pub(super) first_timestamp: Option<Time>,
-    /// Metrics of ready pods.
+    /// The sum of the metrics of ready pods.
     pub(super) ready_value: i64,
-    /// Metrics of ignored pods, if they count.
+    /// The number of metrics of ignored pods, if they count.
     pub(super) ignored_metrics: u32,
     pub(super) ignored_value: i64,
     pub(super) ignored_request: i64,
-    /// Metrics of pods that are not listed.
+    /// The sum of the metrics of pods that are not listed.
     pub(super) unknown_value: i64,
-    /// The value of missing pods for scaling down.
+    /// The assumed value of missing pods for scaling down.
     pub(super) missing_low_value: i64,
     pub(super) ready_request: i64,
     pub(super) missing_request: i64,
@@ -189,7 +189,7 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         }
     }
 
-    /// The value of a metric that the selector matches, if each container has one.
+    /// The value of a metric that the selector matches, if every container reports the resource.
     #[inline]
     fn read<'m>(
         &self,
@@ -205,9 +205,9 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         metric.value(self.resource, self.container)
     }
 
-    /// Counts, by group, the next pods that have the same template as this one and report the same
-    /// metrics: only their conditions have to be read. Without this shortcut, 10,000 pods take 0.38
-    /// of the ticks/s.
+    /// Counts, by group, the next pods with the same template and the same metrics as this one:
+    /// only their conditions have to be read. Without this shortcut, 10,000 pods take 0.38 of the
+    /// ticks/s.
     #[inline(never)]
     fn count_alike(
         &self,
@@ -299,7 +299,7 @@ impl Groups<'_> {
         self.unknown_value = self.unknown_value.wrapping_add(value);
     }
 
-    /// Counts `count` pods that are alike.
+    /// Counts `count` similar pods.
     #[inline]
     fn add(&mut self, group: Group, count: u32, value: Option<i64>, request: Option<(i64, i64)>) {
         let (request, fallback) = request.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Metrics of Heapster, which old releases query by default: time series of pods that are listed by
-//! name. Heapster has no metrics of objects.
+//! Metrics of Heapster, which old releases query by default: time series of pods, queried by the
+//! pods' names. Heapster has no metrics of objects.
 //!
 //! Upstream: metrics/legacy_metrics_client.go, up to Kubernetes 1.8 (where it is the default).
 

@@ -116,7 +116,8 @@ impl Reconcile<'_> {
 
     /// Sets the condition for the metric that failed first.
     fn no_valid_metric(&mut self, first: Option<MetricFailure>, error: Option<Text>) -> Text {
-        // Without any metric upstream sets an empty condition; the API server always adds one.
+        // Without any metric, upstream sets an empty condition; the API server always adds a
+        // metric.
         if let Some(failure) = first
             && self.config.rules.metrics.errors == MetricErrors::First
         {
@@ -167,7 +168,7 @@ impl Reconcile<'_> {
         Err(self.without_source())
     }
 
-    /// A metric without the source that its type names. The API server does not store one.
+    /// Fails a metric without the source that its type names. The API server does not store one.
     #[cold]
     fn without_source(&mut self) -> MetricFailure {
         self.derive_metric(&"".into(), Source::Resource, self.tolerances_for_hpa());
@@ -242,7 +243,7 @@ impl Reconcile<'_> {
         Ok(replicas)
     }
 
-    /// An error is returned twice: as it is, and with the name of the unavailable value.
+    /// Returns an error twice: unchanged, and with the name of the unavailable value.
     ///
     /// Upstream: horizontal.go, computeStatusForResourceMetricGeneric
     fn compute_status_for_resource_metric_generic(

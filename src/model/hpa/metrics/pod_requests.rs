@@ -1,5 +1,5 @@
-//! Pod-level requests (KEP-2837): the pod's own request if it has one, or else the most that its
-//! containers need, plus the overhead of its runtime class.
+//! Pod-level requests (KEP-2837): the pod's own request if it has one, otherwise the maximum that
+//! its containers need, plus the overhead of its runtime class.
 //!
 //! Upstream's functions process all resources at once, these a single one. The status of containers
 //! is not covered: the HPA controller does not use it.
@@ -33,7 +33,7 @@ pub(super) fn pod_requests(spec: &PodSpec, resource: &str) -> Option<Quantity> {
     request
 }
 
-/// The most that the containers need: all running containers together, or an init container with
+/// The maximum that the containers need: all running containers together, or an init container with
 /// the sidecars that were started before it.
 ///
 /// Upstream: resource/helpers.go, AggregateContainerRequests and aggregateContainerResourcesByFn

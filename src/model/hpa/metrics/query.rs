@@ -21,9 +21,9 @@ pub(crate) struct CurrentScale<'a> {
 
 /// The parameters of one metric.
 pub(super) struct Query<'a> {
-    /// Empty if it is not a resource metric.
+    /// The resource; empty for other metrics.
     pub(super) resource: &'a str,
-    /// The container that counts; absent: all containers.
+    /// The container whose usage counts; absent: all containers.
     pub(super) container: Option<&'a str>,
     /// `spec.replicas` of the scale.
     pub(super) current_replicas: i32,
@@ -33,7 +33,7 @@ pub(super) struct Query<'a> {
     pub(super) selector: &'a ParsedSelector,
 }
 
-/// How far a ratio may be from 1 without an effect.
+/// The distances of a ratio from 1 that have no effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerances {
     pub(crate) scale_down: f64,
@@ -55,8 +55,8 @@ impl Tolerances {
         }
     }
 
-    /// The same for the average of an object's or external metric. Older releases test there
-    /// whether the ratio is outside, which is never true of NaN.
+    /// [`Tolerances::is_within`] for the average of an object's or external metric. There, older
+    /// releases test if the ratio is outside the tolerance, which is never true of NaN.
     ///
     /// Upstream: replica_calculator.go, GetExternalPerPodMetricReplicas
     pub(crate) fn is_not_beyond(self, usage_ratio: f64) -> bool {
@@ -67,11 +67,11 @@ impl Tolerances {
     }
 }
 
-/// Pods, their metrics, and how they are grouped.
+/// Pods, their metrics, and the rules by which they are grouped.
 pub(super) struct Grouping<'a, 'q, M> {
     /// Empty for custom metrics.
     pub(super) resource: &'q str,
-    /// The container that counts; absent: all containers.
+    /// The container whose usage counts; absent: all containers.
     pub(super) container: Option<&'q str>,
     /// Whether pod-level requests count.
     pub(super) pod_level_resources: bool,
@@ -82,8 +82,8 @@ pub(super) struct Grouping<'a, 'q, M> {
     pub(super) now: Time,
     pub(super) cpu_initialization_period: Span,
     pub(super) delay_of_initial_readiness_status: Span,
-    /// The percentage of its request that a missing pod counts for scaling down; absent if requests
-    /// are not needed.
+    /// The percentage of its request that is assumed for a missing pod when scaling down; absent if
+    /// requests are not needed.
     pub(super) fallback_utilization: Option<i64>,
 }
 

@@ -159,7 +159,7 @@ impl<'a> Reconcile<'a> {
         Ok(())
     }
 
-    /// Fails if no metric is left to calculate with.
+    /// Fails if there is no metric for the calculation.
     fn some_metrics_left(&mut self, groups: &Groups<'_>, error: &str) -> Result<(), String> {
         self.some_pods(groups)?;
         if groups.metrics_left() == 0 {
@@ -169,16 +169,16 @@ impl<'a> Reconcile<'a> {
     }
 }
 
-/// The differences between the two kinds of targets.
+/// The differences between utilization targets and average targets.
 struct TargetRules {
-    /// The value of the missing pods for scaling down.
+    /// The assumed value of all missing pods for scaling down.
     low_value: i64,
-    /// The value of one missing pod for scaling down.
+    /// The assumed value of one missing pod for scaling down.
     low: Filled,
     /// Whether missing pods count as zero even if the ratio is 1.
     zeros_at_target: bool,
-    /// Whether the replicas are kept if, with all pods counted, they would change in the opposite
-    /// direction.
+    /// Whether the replicas are kept when they would change in the opposite direction with all pods
+    /// counted.
     keeps_direction: bool,
 }
 
@@ -190,7 +190,7 @@ struct FilledPods {
     value: i64,
 }
 
-/// The part that both kinds of targets share. `recompute` returns the ratio with missing and
+/// The calculation that both kinds of targets share. `recompute` returns the ratio with missing and
 /// unready pods filled in.
 fn replicas(
     query: &Query<'_>,
@@ -254,7 +254,7 @@ fn get_resource_utilization_ratio(sums: &Sums, target_utilization: i32) -> Resul
     if sums.requests == 0 {
         return Err("no metrics returned matched known pods".to_owned());
     }
-    // Go's int32(): the low 32 bits.
+    // Go's int32() keeps the low 32 bits.
     let utilization = sums.total.wrapping_mul(100).wrapping_div(sums.requests) as i32;
     Ok(Usage {
         total: sums.total,

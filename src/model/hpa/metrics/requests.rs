@@ -7,19 +7,19 @@ use crate::model::api::{Pod, PodSpec};
 use crate::model::rules::{MissingRequest, Rules};
 use crate::model::selector::is_same;
 
-/// Why a pod has no request.
+/// The reason why a pod has no request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoRequest {
-    /// The container with this index in [`PodSpec::running_containers`] has none.
+    /// The container with this index in [`PodSpec::running_containers`] has no request.
     Container(usize),
-    /// There is no such container.
+    /// The pod has no container of this name.
     NotFound,
-    /// Neither the pod nor any of its containers has one.
+    /// Neither the pod nor any of its containers has a request.
     PodLevel,
 }
 
 impl NoRequest {
-    /// Upstream's error.
+    /// The error in upstream's words.
     ///
     /// Upstream: replica_calculator.go, calculateRequests
     #[cold]
@@ -53,7 +53,7 @@ impl NoRequest {
     }
 }
 
-/// Requests of pods. Most pods share their spec with the pod before them; calculating each request
+/// Requests of pods. Most pods share their spec with the previous pod; calculating each request
 /// anew takes 0.75 of the ticks/s at 10,000 pods whose metrics differ.
 pub(super) struct Requests<'a, 'q, M> {
     grouping: &'q Grouping<'a, 'q, M>,

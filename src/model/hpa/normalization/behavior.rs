@@ -33,8 +33,8 @@ struct NormalizationArg<'a> {
     desired_replicas: i32,
 }
 
-/// The rules of one direction. The API server sets the defaults; an HPA without them, on which
-/// upstream panics, has no policies here.
+/// The rules of one direction. The API server sets the defaults; upstream panics on an HPA without
+/// defaults, which has no policies here.
 struct Direction<'a> {
     window: Span,
     select: SelectPolicy,
@@ -128,7 +128,7 @@ impl Reconcile<'_> {
             held_by = down_held;
         }
         if held_by.is_none() && recommendation != desired {
-            // The current replicas lie between the two: the window of the direction keeps them.
+            // The current replicas are within both windows: the window of the direction keeps them.
             held_by = if desired > current { up_held } else { down_held };
         }
         self.remember(old_sample_index, args.desired_replicas);
@@ -193,7 +193,7 @@ impl Reconcile<'_> {
         (recommendation, if up { SCALE_UP_STABILIZED } else { SCALE_DOWN_STABILIZED })
     }
 
-    /// Records a change of the replicas; it replaces a change that no policy counts any more.
+    /// Records a change of the replicas; it replaces a change that policies no longer count.
     ///
     /// Upstream: horizontal.go, storeScaleEvent
     pub(crate) fn store_scale_event(&mut self, prev_replicas: i32, new_replicas: i32) {
@@ -302,7 +302,7 @@ fn calculate_scale_up_limit_with_scaling_rules(
     let up = true;
     let proposed = |start: i32, policy: &ScalingPolicy| match policy.type_ {
         ScalingPolicyType::Pods => start.wrapping_add(policy.value),
-        // Rounded up, as the replicas might otherwise never change.
+        // Upstream rounds up, because the replicas might otherwise never change.
         ScalingPolicyType::Percent => {
             go_i32((f64::from(start) * (1.0 + f64::from(policy.value) / 100.0)).ceil())
         }
@@ -342,8 +342,8 @@ fn calculate_scale_down_limit_with_behaviors(
     (limit, RateLimit::Policies { up, select, policies, limit })
 }
 
-/// The replicas that each policy of a direction allows, from the replicas at the start of its
-/// period.
+/// The replicas that each policy of a direction allows, relative to the replicas at the start of
+/// its period.
 fn evaluate_policies(
     past: &Past<'_>,
     current_replicas: i32,

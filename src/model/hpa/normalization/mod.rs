@@ -59,7 +59,7 @@ impl Reconcile<'_> {
         desired
     }
 
-    /// Records a recommendation; it replaces an old one if there is one.
+    /// Records a recommendation, in place of an old one if its index is given.
     fn remember(&mut self, old_sample_index: Option<usize>, recommendation: i32) {
         let recommendations = &mut self.memory.recommendations;
         let new = TimestampedRecommendation { recommendation, timestamp: self.now };

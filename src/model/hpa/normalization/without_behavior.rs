@@ -66,7 +66,8 @@ impl Reconcile<'_> {
         let now = self.now;
         let window = self.config.flags.downscale_stabilization;
         let cutoff = now - window;
-        // Free of branches: this is the model's longest loop apart from the pods.
+        // This loop has no branches: it is the model's longest one apart from the loop over the
+        // pods.
         let recommendations = &self.memory.recommendations;
         let mut highest = i32::MIN;
         let mut considered = 0;
@@ -97,9 +98,10 @@ impl Reconcile<'_> {
         max_recommendation
     }
 
-    /// Returns true if the forbidden windows permit a change to the desired replicas. For some time
-    /// after a change, scaling up is forbidden, and for another, scaling down; `timestamp`, the
-    /// time of the winning metric, counts. The condition is set even if no change is desired.
+    /// Returns true if the forbidden windows permit a change to the desired replicas. After a
+    /// change, scaling up and scaling down are forbidden for different times, which are compared
+    /// with `timestamp`, the time of the winning metric. The condition is set even if no change is
+    /// desired.
     ///
     /// Upstream: horizontal.go, shouldScale, up to Kubernetes 1.11
     pub(crate) fn should_scale(&mut self, current: i32, desired: i32, timestamp: Time) -> bool {

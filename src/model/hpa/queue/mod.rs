@@ -1,4 +1,5 @@
-//! The work queue, the informer's resyncs and blocked reconciles: when which HPA is reconciled.
+//! The work queue, the informer's resyncs and blocked reconciles: the order and the times of
+//! reconciles.
 
 mod blocked;
 mod resync;

@@ -1,10 +1,10 @@
 //! The resync of the controller's informer: periodically it sends an update event for each HPA,
 //! which queues the key for one sync period later.
 //!
-//! A waiting key is not affected: it is due within one sync period anyway. If each reconcile queues
-//! the next one, a resync matters only while a key is processed, and only if that takes time. In
-//! old releases, where a successful reconcile queues nothing, the resync causes the next reconcile.
-//! It needs no entry in the queue.
+//! A resync does not affect a waiting key, which is due within one sync period anyway. If each
+//! reconcile queues the next one, a resync matters only while a key is processed, and only if the
+//! processing takes time. In old releases, where a successful reconcile queues nothing, the resync
+//! causes the next reconcile. The resync needs no entry in the queue.
 
 use crate::model::time::{Span, Time};
 
@@ -14,12 +14,12 @@ use crate::model::time::{Span, Time};
 const SHORTEST_PERIOD: Span = Span::from_secs(1);
 
 /// The delay of each resync. Without it, a key that was queued by a resync would be due at the time
-/// of the next resync, in random order. Upstream's timers have a longer delay; in virtual time it
-/// is exactly this.
+/// of the next resync, in random order. Upstream's timers have a longer delay; in virtual time the
+/// delay is exactly this one.
 const LATE: Span = Span(1);
 
 /// The resync period of informers unless a handler requests a shorter one. The
-/// kube-controller-manager draws it at random between this and twice as much.
+/// kube-controller-manager picks a random period between this one and its double.
 const INFORMER_PERIOD: Span = Span::from_mins(12 * 60);
 
 /// The schedule of one controller's resyncs.
@@ -49,7 +49,7 @@ impl Resync {
     /// reflector.go, startResync
     pub(crate) fn started(now: Time, sync_period: Span) -> Resync {
         let wanted = Span(sync_period.max(SHORTEST_PERIOD).0.saturating_add(LATE.0));
-        // The informer checks periodically whether a resync is due; its period need not divide the
+        // The informer periodically checks if a resync is due; its period need not divide the
         // handler's.
         let check_period = wanted.min(INFORMER_PERIOD);
         let times = (wanted.0 as u64).div_ceil(check_period.0 as u64) as i64;
@@ -72,7 +72,7 @@ impl Resync {
 mod tests {
     use super::*;
 
-    /// Nanoseconds of a time in milliseconds, and some more.
+    /// A time in milliseconds plus some nanoseconds.
     fn at(millis: i64, late: i64) -> Time {
         Time::ZERO + Span(millis * 1_000_000 + late)
     }
@@ -82,7 +82,7 @@ mod tests {
         let resync = Resync::running(Span::from_secs(15));
         assert_eq!(resync.after(Time::ZERO), at(7_500, 1));
         assert_eq!(resync.after(at(7_500, 1)), at(22_500, 2));
-        // Started 1.5 s before t=0, so as to be no less than a second.
+        // Started 1.5 s before t=0, because the lead is at least a second.
         let resync = Resync::running(Span::from_secs(1));
         assert_eq!(resync.after(Time::from_secs(12)), at(12_500, 14));
     }

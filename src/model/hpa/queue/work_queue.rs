@@ -2,7 +2,7 @@
 //!
 //! As in client-go there are two queues: keys that wait for their time, and keys that are ready. A
 //! waiting key has one entry, whose time only ever becomes earlier; a ready key is not queued
-//! twice. There are no workers: keys that are ready at the same time are handed out in the order in
+//! twice. There are no workers: keys that are ready at the same time are processed in the order in
 //! which they became ready. Upstream has several workers, and their order is not deterministic.
 //!
 //! Waiting keys are a heap with upstream's order of swaps: of several keys that wait for the same
@@ -26,14 +26,14 @@ pub(crate) struct WorkQueue {
     sorted: bool,
     /// Ready keys with the time at which they became ready.
     ready: VecDeque<(Time, Arc<str>)>,
-    /// Keys whose reconcile is blocked, and whether they were added again in the meantime.
+    /// Keys whose reconcile is blocked; true if the key was added again in the meantime.
     processing: Vec<(Arc<str>, bool)>,
-    /// The workers take no key before this time.
+    /// The time before which the workers take no key.
     workers_start: Option<Time>,
 }
 
 impl WorkQueue {
-    /// An empty queue, whose waiting keys are a sorted list or a heap.
+    /// An empty queue. `sorted`: waiting keys form a sorted list, otherwise a heap.
     pub(crate) fn new(sorted: bool) -> WorkQueue {
         WorkQueue { sorted, ..WorkQueue::default() }
     }
@@ -47,7 +47,7 @@ impl WorkQueue {
     ///
     /// Upstream: queue.go, Typed.Add
     pub(crate) fn add(&mut self, key: Arc<str>, now: Time) {
-        // Keys that waited until now precede it, even if no worker was idle.
+        // Keys that waited until now precede the new key, even if no worker was idle.
         self.wake(now);
         self.push_ready(key, now);
     }
@@ -62,12 +62,12 @@ impl WorkQueue {
         }
     }
 
-    /// Keeps a key that was handed out with its worker.
+    /// Marks a key as being processed by a worker.
     pub(crate) fn begin(&mut self, key: &Arc<str>) {
         self.processing.push((key.clone(), false));
     }
 
-    /// Returns a key from its worker. If all `workers` were busy, they take no key before `now`.
+    /// Marks a key as processed. If all `workers` were busy, they take no key before `now`.
     ///
     /// Upstream: queue.go, Typed.Done
     pub(crate) fn done(&mut self, key: &Arc<str>, now: Time, workers: usize) {
@@ -92,7 +92,7 @@ impl WorkQueue {
         if interval.0 <= 0 {
             return self.add(key, now);
         }
-        // Entries that are due wait no longer.
+        // Entries that are due no longer wait.
         self.wake(now);
         let at = now + interval;
         if self.sorted {
@@ -101,7 +101,7 @@ impl WorkQueue {
         match self.waiting.iter().position(|(_, queued)| *queued == key) {
             Some(index) if at < self.waiting[index].0 => {
                 self.waiting[index].0 = at;
-                // Earlier than before: it can only go up.
+                // The time became earlier: the entry can only move up.
                 self.up(index);
             }
             Some(_) => {}
@@ -112,7 +112,8 @@ impl WorkQueue {
         }
     }
 
-    /// A key that is queued again for the same time moves behind the others of that time.
+    /// Inserts a key behind the other keys of the same time, also if it was already queued for that
+    /// time.
     ///
     /// Upstream: delaying_queue.go, insert, up to Kubernetes 1.6
     fn insert(&mut self, at: Time, key: Arc<str>) {
@@ -127,7 +128,7 @@ impl WorkQueue {
         self.waiting.insert(index, (at, key));
     }
 
-    /// Makes a waiting key ready at the latest at `by`.
+    /// Makes a waiting key ready at `by` or earlier.
     pub(crate) fn mark_ready(&mut self, key: &str, by: Time) {
         if let Some(index) = self.waiting.iter().position(|(_, queued)| **queued == *key)
             && self.waiting[index].0 > by
@@ -137,7 +138,7 @@ impl WorkQueue {
                 return self.insert(by, key);
             }
             self.waiting[index].0 = by;
-            // Earlier than before: it can only go up.
+            // The time became earlier: the entry can only move up.
             self.up(index);
         }
     }
@@ -150,7 +151,7 @@ impl WorkQueue {
         waiting.chain(ready).chain(processing).any(|queued| **queued == *key)
     }
 
-    /// The key that is handed out next, and when.
+    /// The key that a worker takes next, and the time.
     pub(crate) fn next(&self) -> Option<(Time, &Arc<str>)> {
         let waiting = self.waiting.first();
         // A key that becomes due when another one is already ready follows it.
@@ -162,7 +163,7 @@ impl WorkQueue {
         Some((self.workers_start.map_or(*at, |start| start.max(*at)), key))
     }
 
-    /// Takes the key that is handed out at `now`, if there is one.
+    /// Takes the next key at `now`, if there is one.
     pub(crate) fn get(&mut self, now: Time) -> Option<Arc<str>> {
         if self.workers_start.is_some_and(|start| start > now) {
             return None;
@@ -181,14 +182,14 @@ impl WorkQueue {
         self.ready.front().map(|(_, key)| key)
     }
 
-    /// Starts the workers. Keys become ready no earlier than that.
+    /// Starts the workers. No key becomes ready before that time.
     fn start_workers(&mut self) {
         if let Some(start) = self.workers_start.take() {
             self.ready.iter_mut().for_each(|(at, _)| *at = start.max(*at));
         }
     }
 
-    /// Makes the keys ready that are due.
+    /// Makes all keys ready that are due.
     fn wake(&mut self, now: Time) {
         while self.waiting.first().is_some_and(|(at, _)| *at <= now) {
             let (at, key) = self.pop_waiting();
@@ -241,7 +242,7 @@ mod tests {
         name.into()
     }
 
-    /// Lets time pass; each key that is handed out is added again after one period.
+    /// Advances the time; each key is added again one period after a worker took it.
     fn run(queue: &mut WorkQueue, until: Time) -> Vec<i64> {
         let mut syncs = Vec::new();
         while let Some((at, _)) = queue.next().filter(|(at, _)| *at <= until) {

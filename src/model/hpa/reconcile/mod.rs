@@ -20,8 +20,8 @@ use crate::model::observation::{
 use crate::model::rules::{AtZero, Rules, Windows};
 use crate::model::time::{Span, Time};
 
-/// The wait between attempts to update the scale. Upstream adds up to a tenth of it at random; the
-/// host of upstream's code removes that randomness.
+/// The wait between attempts to update the scale. Upstream adds a random part of up to a tenth; the
+/// virtual-time host of upstream's code removes that randomness.
 ///
 /// Upstream: client-go, util/retry, DefaultRetry
 const RETRY_WAIT: Span = Span::from_millis(10);
@@ -32,7 +32,7 @@ pub(crate) struct ControllerConfig {
     pub(crate) rules: Rules,
     pub(crate) flags: Flags,
     pub(crate) gates: FeatureGates,
-    /// Whether the clock advances during a reconcile, if only by little.
+    /// Whether the clock advances during a reconcile, if only slightly.
     pub(crate) wall_clock: bool,
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct ControllerConfig {
 pub(crate) struct WorkItem<'a> {
     pub(crate) key: &'a str,
     pub(crate) hpa: &'a Hpa,
-    /// The input at the begin of the reconcile.
+    /// The input at the beginning of the reconcile.
     pub(crate) input: &'a Input<'a>,
-    /// The inputs after each wait, as far as they are known.
+    /// The known inputs after each wait.
     pub(crate) later: &'a [Input<'a>],
     pub(crate) memory: &'a mut Memory,
     pub(crate) selectors: &'a mut HpaSelectorStore,
@@ -59,11 +59,11 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) hpa: &'a Hpa,
     pub(crate) now: Time,
-    /// The inputs after its first wait, after its second, and so on, as far as they are known.
+    /// The known inputs after the first wait, after the second, and so on.
     pub(crate) later: &'a [Input<'a>],
     /// The end of the first wait whose input is not known yet.
     pub(crate) blocked_until: Option<Time>,
-    /// The status that is written at the end. Its metrics are those that were computed so far.
+    /// The status that is written at the end, with the metrics that were computed so far.
     pub(crate) status: HpaStatus,
     pub(crate) observation: &'a mut Observation,
     pub(crate) derivation: &'a mut Derivation,
@@ -75,11 +75,11 @@ pub(crate) struct Reconcile<'a> {
 pub(crate) struct Computed {
     /// The largest proposal.
     pub(crate) replicas: i32,
-    /// The metric that made it, by its index.
+    /// The index of the metric that made the proposal.
     pub(crate) metric: Option<usize>,
-    /// When that metric was taken.
+    /// The timestamp of that metric.
     pub(crate) timestamp: Option<Time>,
-    /// The error of the metrics that failed, if the others suffice.
+    /// The error of the failed metrics, if the other metrics suffice.
     pub(crate) error: Option<Text>,
 }
 
@@ -88,7 +88,8 @@ pub(crate) struct ReconcileResult {
     /// The time at its end.
     pub(crate) end: Time,
     pub(crate) succeeded: bool,
-    /// The end of the first wait whose input is not known yet. The decision is not final then.
+    /// The end of the first wait whose input is not known yet. If present, the decision is not
+    /// final.
     pub(crate) blocked_until: Option<Time>,
 }
 
@@ -137,8 +138,8 @@ impl<'a> Reconcile<'a> {
         ReconcileResult { end: *end, succeeded, blocked_until: reconcile.blocked_until }
     }
 
-    /// Advances the clock. Afterwards the controller sees the next input, or the present one if
-    /// that is not known yet.
+    /// Advances the clock. After the wait the controller sees the next input; if that is not known
+    /// yet, it still sees the present one.
     pub(crate) fn wait(&mut self, span: Span) {
         self.now = self.now + span;
         match self.later.split_first() {
@@ -162,12 +163,12 @@ impl<'a> Reconcile<'a> {
         self.observation.push(read);
     }
 
-    /// The derivation of the present metric.
+    /// The derivation of the metric that is being computed.
     pub(crate) fn metric(&mut self) -> Option<&mut MetricDerivation> {
         self.derivation.metrics.last_mut()
     }
 
-    /// Hands an error to the error log.
+    /// Writes an error to the error log.
     ///
     /// Upstream: apimachinery, util/runtime, HandleError
     fn handle_error(&mut self, error: Text) {
@@ -218,7 +219,7 @@ impl<'a> Reconcile<'a> {
     ///
     /// Upstream: horizontal.go, reconcileAutoscaler (its first part) and scaleForResourceMappings
     fn get_scale(&mut self) -> Result<&'a Scale, Text> {
-        // A scale that is found by its kind only needs neither a version nor a mapping.
+        // A scale that is looked up by kind alone requires neither a version nor a mapping.
         let mapped = !self.config.rules.scale.in_extensions;
         let version = self.hpa.spec.scale_target_ref.api_version.as_deref().unwrap_or_default();
         if mapped && let Err(error) = parse_group_version(version) {
@@ -244,7 +245,7 @@ impl<'a> Reconcile<'a> {
         }
     }
 
-    /// One GET of the scale.
+    /// Requests the scale once with GET.
     fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
         let answer = match self.input.scale {
             Ok(&Scale { replicas, status_replicas, .. }) => {

@@ -1,4 +1,4 @@
-//! Conditions, events and the status: everything that a reconcile writes apart from the scale.
+//! Conditions, events and the status: all writes of a reconcile apart from the scale.
 
 use std::fmt::{self, Write};
 
@@ -35,7 +35,7 @@ fn set_condition_in_list(
 }
 
 /// Returns true if nothing changed. Absent and zero replicas are equal. Times are compared exactly:
-/// a new time has fractions of a second, a stored one has none.
+/// a new time has fractions of a second, a stored one does not.
 ///
 /// Upstream: apimachinery, equality.Semantic.DeepEqual
 fn semantic_deep_equal(old: &HpaStatus, new: &HpaStatus) -> bool {
@@ -47,7 +47,7 @@ fn semantic_deep_equal(old: &HpaStatus, new: &HpaStatus) -> bool {
         && old.conditions == new.conditions
 }
 
-/// The status as the API stores it: times cross the API in whole seconds.
+/// The status as the API stores it, with times in whole seconds.
 fn stored(status: &HpaStatus) -> HpaStatus {
     let mut status = status.clone();
     status.last_scale_time = status.last_scale_time.map(Time::truncate_to_second);
@@ -93,8 +93,9 @@ impl Reconcile<'_> {
         }
     }
 
-    /// The message of a condition. It is formatted only if it is not the present one: formatting
-    /// the message of ValidMetricFound in each tick takes 0.71 of the ticks/s at 10 pods.
+    /// The message of a condition. The text is formatted only if it differs from the present
+    /// message: formatting the message of ValidMetricFound in each tick takes 0.71 of the ticks/s
+    /// at 10 pods.
     pub(crate) fn condition_message(&self, type_: ConditionType, text: fmt::Arguments<'_>) -> Text {
         let condition = self.status.conditions.iter().find(|it| it.type_ == type_);
         let present = condition.map(|condition| &condition.message);

@@ -1,4 +1,4 @@
-//! Failures, and how the controller reports them.
+//! Failures, and the errors that the controller reports.
 
 use super::*;
 use crate::model::api::MetricStatus;

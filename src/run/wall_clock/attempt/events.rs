@@ -9,11 +9,11 @@ use crate::model::time::Time;
 use crate::run::findings::Findings;
 use crate::run::wall_clock::hypotheses::adopt_pod_names;
 
-/// Compared when the scenario is over.
+/// The fields that are compared at the end of the scenario.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
 
 impl WallClockRun<'_> {
-    /// Compares the events of all reconciles with those that were written, in order.
+    /// Compares the events of all reconciles with the written events, in order.
     pub(super) async fn compare_events(
         &mut self,
         session: &mut ScenarioSession,
@@ -47,8 +47,8 @@ impl WallClockRun<'_> {
         Ok(())
     }
 
-    /// Adds reconciles that leave no trace but events, if their events may be among those that were
-    /// observed.
+    /// Adds reconciles that are only visible by their events, if their events may be among the
+    /// observed ones.
     fn may_have_come(&mut self, by: Time, seen: usize) {
         while self.events.last().is_some_and(|(index, _)| index.is_none())
             && self.events.iter().map(|(_, events)| events.len()).sum::<usize>() < seen

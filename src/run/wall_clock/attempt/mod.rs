@@ -1,8 +1,8 @@
-//! One attempt at a scenario on a cluster. `docs/wall-clock.md` says what is compared, and within
-//! which tolerances.
+//! One attempt at a scenario on a cluster. `docs/wall-clock.md` describes the compared behavior and
+//! the tolerances.
 //!
-//! This file talks to the cluster: it makes the cluster what the scenario's world is, waits for
-//! reconciles, and reports them to the pure [`checker`], which compares them with the model.
+//! This file communicates with the cluster: it applies the state of the scenario's world, waits for
+//! reconciles, and passes them to the pure [`checker`], which compares them with the model.
 
 mod events;
 mod reading;
@@ -34,11 +34,11 @@ use crate::world::{Change, World};
 /// The result of an attempt.
 pub(in crate::run::wall_clock) struct Attempted<'k> {
     pub(in crate::run::wall_clock) findings: Findings<'k>,
-    /// Reconciles for which the model allows several outcomes.
+    /// The number of reconciles for which the model allows several outcomes.
     pub(in crate::run::wall_clock) ambiguous_ticks: usize,
     /// Notes for the report.
     pub(in crate::run::wall_clock) notes: Vec<String>,
-    /// Why an expectation that is not met is no verdict, if that is so.
+    /// The reason why an unmet expectation is no verdict, if there is one.
     pub(in crate::run::wall_clock) uncertainty: Option<EngineError>,
 }
 
@@ -50,33 +50,32 @@ pub(in crate::run::wall_clock) struct On<'a> {
     pub(in crate::run::wall_clock) compared: Compared,
 }
 
-/// An attempt that is under way.
+/// An attempt in progress.
 struct WallClockRun<'a> {
     scenario: &'a Arc<Scenario>,
     world: World,
     checker: Checker,
-    /// The time until which the world was advanced; it never goes back.
+    /// The time up to which the world was advanced; it never goes back.
     advanced: Time,
-    /// The last reconcile, and when it was due.
+    /// The last reconcile, and its due time.
     last: Option<(ObservedReconcile, Time)>,
     observability: Observability,
     /// The compared fields, if the controller is not upstream's.
     custom: Option<Scope>,
     /// The delay of a custom controller's first reconcile, which delays the whole scenario.
     late: Span,
-    /// The controller repeats a write of the scale after a conflict.
+    /// Whether the controller repeats a write of the scale after a conflict.
     retries_conflicts: bool,
-    /// The controller wrote replicas without the scale subresource.
+    /// Whether the controller wrote replicas without the scale subresource.
     direct: bool,
-    /// The events that each reconcile should have written, and its place in the trace if it was
-    /// observed.
+    /// The expected events of each reconcile, with its place in the trace if it was observed.
     events: Vec<(Option<usize>, Vec<Event>)>,
 }
 
-/// Runs a scenario once. `history` has the reasons for which earlier attempts had no verdict.
+/// Runs a scenario once. `history` contains the reasons why earlier attempts had no verdict.
 ///
 /// # Errors
-/// If there is no verdict: the cluster is broken or could not be made what the scenario says, or a
+/// If there is no verdict: the cluster is broken or could not reach the scenario's state, or a
 /// difference is uncertain.
 pub(in crate::run::wall_clock) async fn attempt<'k>(
     scenario: &Arc<Scenario>,
@@ -96,7 +95,7 @@ pub(in crate::run::wall_clock) async fn attempt<'k>(
     };
     let done = tokio::select! {
         done = run.run_and_compare_events(&mut session, &mut findings) => Some(done),
-        // Its objects are still removed.
+        // The objects of the scenario are still removed.
         () = stop.cancelled() => None,
     };
     let done = done.unwrap_or_else(|| Err(cluster.interrupted()));
@@ -113,7 +112,7 @@ pub(in crate::run::wall_clock) async fn attempt<'k>(
     let [no_verdict, uncertainty] =
         [no_verdict, remaining].map(|it| it.map(|why| without_verdict(&session, &why)));
     session.close().await;
-    // The last output of a cluster that has died says more than a missing answer.
+    // The last output of a failed cluster is more informative than a missing answer.
     cluster.check()?;
     done?;
     if let Some(error) = no_verdict {
@@ -188,7 +187,7 @@ impl<'a> WallClockRun<'a> {
                 continue;
             }
             let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
-            // A reconcile goes first where both fall together.
+            // If both are at the same time, the reconcile comes first.
             let slack = self.checker.window.slack;
             let before = |due: Time, event: Time| due - self.late <= event + slack;
             match (next_event, due) {
@@ -208,7 +207,7 @@ impl<'a> WallClockRun<'a> {
         Ok(())
     }
 
-    /// Makes the cluster what the world is at a time to come.
+    /// Applies the state of the world at a future time to the cluster.
     async fn change(&mut self, session: &mut ScenarioSession, at: Time) -> Result<(), EngineError> {
         self.advanced = self.advanced.max(at - self.late);
         let changes = self.world.advance(self.advanced);
@@ -228,7 +227,7 @@ impl<'a> WallClockRun<'a> {
     ) -> Result<(), EngineError> {
         let begin = session.now();
         let seen = session.act(event).await?;
-        // The controller observes it when it is done.
+        // The controller observes the edit when it is complete.
         let at = session.now();
         let mut model = self.checker.edit(event, begin, at);
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
@@ -241,7 +240,7 @@ impl<'a> WallClockRun<'a> {
         Ok(())
     }
 
-    /// Waits for the reconcile that is due, and compares it.
+    /// Waits for the due reconcile, and compares it.
     async fn tick(
         &mut self,
         session: &mut ScenarioSession,
@@ -254,7 +253,7 @@ impl<'a> WallClockRun<'a> {
         let slack = self.checker.window.slack;
         let next = self.checker.hypotheses.predict(due).map(|it| it.observation);
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
-        // Its requests cannot be observed: only that no others are made.
+        // Its requests cannot be observed; the check is that there are no other requests.
         let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
         if !(visible || hidden && session.requests().has_request_by(due + slack).await) {
             let decision = self.checker.unobservable(due);
@@ -278,7 +277,7 @@ impl<'a> WallClockRun<'a> {
             let count = |it: &Observation| requests(it, scope);
             possible.extend(self.checker.possible_requests(tick.began, count));
         }
-        // A custom controller's reconcile ends with its silence.
+        // A custom controller's reconcile ends when it sends no more requests.
         let timeout = tick.began + REQUEST_TIMEOUT;
         session.requests().complete(&mut tick, &possible, timeout).await;
         if self.custom.is_some() {
@@ -305,7 +304,7 @@ impl<'a> WallClockRun<'a> {
         Ok(())
     }
 
-    /// Compares the last reconcile once more, with the rest of its requests: it was only delayed.
+    /// Compares the last reconcile again, including its remaining requests: it was only delayed.
     fn resume(
         &mut self,
         session: &mut ScenarioSession,
@@ -331,8 +330,8 @@ impl<'a> WallClockRun<'a> {
         Ok(())
     }
 
-    /// Compares the outcome of an observation, and lets the writes of the reconcile take effect in
-    /// the world.
+    /// Compares the outcome of an observation, and applies the writes of the reconcile to the
+    /// world.
     fn compare(
         &mut self,
         session: &mut ScenarioSession,
@@ -367,7 +366,8 @@ impl<'a> WallClockRun<'a> {
         findings.found(findings.trace.ticks.len(), now, unread.into_iter().collect());
     }
 
-    /// Why there is no verdict, if there is none: a divergence may be the cluster's.
+    /// The reason why there is no verdict, if there is one: a divergence may be caused by the
+    /// cluster.
     fn no_verdict(
         &self,
         session: &mut ScenarioSession,
@@ -402,7 +402,7 @@ fn without_verdict(session: &ScenarioSession, why: &Uncertainty) -> EngineError 
     session.broken(why.to_string())
 }
 
-/// The number of requests of a reconcile that can be observed.
+/// The number of observable requests of a reconcile.
 fn requests(tick: &Observation, scope: Scope) -> usize {
     let reads = scope.visible(tick).len();
     reads + tick.actions().iter().filter(|action| action.is_write()).count()

@@ -1,4 +1,4 @@
-//! Requests of the controller, as an observation in the scenario's names.
+//! Conversion of the controller's requests to an observation with the scenario's names.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl WallClockRun<'_> {
     /// Reads the requests of a reconcile.
     ///
     /// # Errors
-    /// If they are no reconcile of the scenario's HPA.
+    /// If the requests are not a reconcile of the scenario's HPA.
     pub(super) fn read(
         &mut self,
         session: &mut ScenarioSession,
@@ -36,7 +36,7 @@ impl WallClockRun<'_> {
             Some(scope) => self.of_custom(session, tick, scope)?,
         };
         let stall = session.requests().stalled_since(self.checker.uncertainties.since_current());
-        // A longer one is a reason for no verdict whatever the reconcile did.
+        // A longer stall prevents a verdict, regardless of the reconcile.
         let stall = stall.min(self.checker.window.slack);
         let pods = session.names().map(|(_, world)| world.to_owned()).collect();
         let settled = session.settled();
@@ -44,7 +44,7 @@ impl WallClockRun<'_> {
         Ok(FoundReconcile { reconcile, unread })
     }
 
-    /// A custom controller's reconcile, and what of it is compared.
+    /// A custom controller's reconcile, with the fields that are compared.
     fn of_custom(
         &mut self,
         session: &ScenarioSession,
@@ -67,7 +67,7 @@ impl WallClockRun<'_> {
     /// The observation of one reconcile, or of events.
     ///
     /// # Errors
-    /// If a status has no form in the model, or the requests are those of several reconciles.
+    /// If the model can't represent a status, or the requests belong to several reconciles.
     pub(super) fn observation(
         &self,
         session: &ScenarioSession,
@@ -108,7 +108,7 @@ fn begins_again(pair: &[ObservedAction]) -> bool {
     next.is_scale_read() && (last.scale_write().is_none() || last.succeeded())
 }
 
-/// Names in the cluster, and the scenario's names for them.
+/// Pairs of a name in the cluster and the scenario's name for it.
 struct Names<'a>(Vec<(&'a str, &'a str)>);
 
 impl Names<'_> {
