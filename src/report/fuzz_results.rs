@@ -10,7 +10,7 @@ use super::results::{ResultsError, numbered};
 use super::style::{BAD, STRONG, paint};
 use crate::model::rules::Releases;
 use crate::run::fuzzing::FuzzSummary;
-use crate::run::merge::{Refused, unseen};
+use crate::run::merge::{Refused, without_results};
 use crate::run::{Setting, Shard};
 
 /// The contents of one file of results.
@@ -108,7 +108,7 @@ pub fn merge(
 ) -> Result<Vec<FuzzRun>, Refused> {
     let mut runs: BTreeMap<First, Vec<FuzzPart>> = BTreeMap::new();
     for part in parts {
-        crate::run::merge::is_of(&part.file, &part.version, version)?;
+        crate::run::merge::check_version(&part.file, &part.version, version)?;
         runs.entry(part.run.clone()).or_default().push(part);
     }
     let joined = runs.into_iter().map(|(run, parts)| join(run, parts, version));
@@ -118,7 +118,7 @@ pub fn merge(
     let seen = releases.iter().map(String::as_str).collect();
     if let Some(last) = joined.last_mut() {
         last.missing.extend(empty.iter().map(|file| cut_off(file)));
-        last.missing.extend(unseen(expected, &seen));
+        last.missing.extend(without_results(expected, &seen));
     }
     Ok(joined)
 }

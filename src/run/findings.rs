@@ -1,4 +1,4 @@
-//! What a run has found so far, tick by tick.
+//! The findings of a run so far, tick by tick.
 
 use super::Note;
 use super::lockstep::Predicted;
@@ -39,7 +39,7 @@ impl<'k> Findings<'k> {
         }
     }
 
-    /// Differences that no known disagreement explains are a divergence.
+    /// Adds differences. Those that no known disagreement explains are a divergence.
     pub(super) fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
         let mut open = Vec::new();
         for field in fields {
@@ -54,7 +54,7 @@ impl<'k> Findings<'k> {
         }
     }
 
-    /// Takes back the last tick, which agreed, since it was not over.
+    /// Removes the last tick, which agreed, because its reconcile was not over.
     #[cfg(feature = "clusters")]
     pub(super) fn take_back(&mut self) {
         self.trace.ticks.pop();

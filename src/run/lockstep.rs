@@ -1,9 +1,9 @@
 //! One scenario on one engine, in lockstep with the model.
 //!
-//! The engine's decisions drive the world, and the model is given what the controller saw. Since
-//! the model predicts every decision, a run is first made *ahead*: all steps are handed over as if
-//! the model were right, and every answer is checked. Only if one is not as predicted (and so the
-//! world of the steps after it was the wrong one) is the scenario run again, step by step.
+//! The engine's decisions drive the world, and the model gets the same world as the controller.
+//! Since the model predicts every decision, a scenario first runs *ahead*: the engine gets all
+//! steps as if the predictions were right, and every answer is checked. If an answer is not as
+//! predicted, the world of the steps after it was wrong, and the scenario runs again, step by step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,22 +25,22 @@ use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
-/// How many steps an engine is given ahead of its answers: enough to keep it busy, few enough to
-/// keep a run of days small.
+/// The number of steps that an engine gets ahead of its answers: enough to keep it busy, few enough
+/// to limit the memory of a scenario of many days.
 const AHEAD: usize = 512;
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
 pub struct FreeRun {
-    /// As an engine's trace.
+    /// The predictions, in the form of an engine's trace.
     pub trace: Trace,
-    /// One a tick, with the reasons.
+    /// The ticks, with the reasons for each prediction.
     pub ticks: Vec<FreeTick>,
-    /// Changes of a target's size that were not the controller's: by a person.
+    /// Changes of a target's replicas by a user, not by the controller.
     pub outside: Vec<ExternalScale>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
-    /// Why the scenario could not be played to its end, if it could not.
+    /// Why the scenario could not run to its end, if it could not.
     pub unplayable: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
@@ -51,9 +51,9 @@ pub struct FreeRun {
 pub struct FreeTick {
     /// The predicted observation.
     pub observation: Observation,
-    /// Why.
+    /// The reasons for it.
     pub derivation: Derivation,
-    /// Which of the scenario's targets its HPA scales.
+    /// The index of the target that its HPA scales.
     pub target: usize,
     /// The target's `spec.replicas` before.
     pub replicas_before: i32,
@@ -73,9 +73,9 @@ struct Lockstep<'a> {
     /// effect, reconciles included, before the next.
     events: VecDeque<Change>,
     outside: Vec<ExternalScale>,
-    /// Why the scenario can't be played to its end, if it can't.
+    /// Why the scenario can't run to its end, if it can't.
     unplayable: Option<String>,
-    /// Whether that is so on this release, and not on others.
+    /// Whether that applies to this release and not to others.
     by_release: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Predicted {
     pub(super) decisions: Vec<Decision>,
 }
 
-/// The reconciles that a controller should make by itself until then.
+/// The reconciles that a controller should make without a further change, until `until`.
 #[cfg(feature = "clusters")]
 pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
     Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
@@ -95,7 +95,7 @@ pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);
-        // The objects of the start come before what happens at the start.
+        // The objects of the start are created before the actions at t=0.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, rules);
@@ -111,8 +111,8 @@ impl<'a> Lockstep<'a> {
             unplayable: None,
             by_release: false,
         };
-        // What the targets begin with is no change, unless somebody makes it one.
-        lockstep.note_sizes(&start, Time::ZERO, None);
+        // The initial replicas of a target are no change, unless an action at t=0 sets them.
+        lockstep.note_external_scales(&start, Time::ZERO, None);
         lockstep.start = start;
         lockstep
     }
@@ -157,12 +157,12 @@ impl<'a> Lockstep<'a> {
         Some(step)
     }
 
-    /// The reconciles up to the end of a step, which is moved to the end of the last of them;
-    /// nothing if the scenario can't be played on.
+    /// The reconciles up to the end of a step, which is moved to the end of the last of them.
+    /// Returns `None` if the scenario can't continue.
     fn reconciles(&mut self, step: &mut Step) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
-            // Of several reconciles at one instant, each sees what the one before it wrote.
+            // Each of several reconciles at one instant reads the writes of the previous one.
             if let Some(Decision { observation, end, .. }) = decisions.last() {
                 self.simulation.commit(observation, *end);
             }
@@ -179,7 +179,7 @@ impl<'a> Lockstep<'a> {
         Some(decisions)
     }
 
-    /// Why the scenario can't be played on after the reconcile that was due at `due`, if it can't.
+    /// Why the scenario can't continue after the reconcile that was due at `due`, if it can't.
     fn why_unplayable(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
         let resyncs = due > self.now && self.simulation.resyncs_at(due);
         if resyncs && self.simulation.is_blocked(None) {
@@ -194,7 +194,7 @@ impl<'a> Lockstep<'a> {
             self.by_release = true;
             return Some(format!("at {due}, {chance}"));
         }
-        // A reconcile that waits between attempts is seen to its end.
+        // A reconcile that waits between attempts runs to its end without interruption.
         if let Some(at) = self.overlap(due, *end) {
             return Some(format!(
                 "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
@@ -212,7 +212,7 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Why something can't be done to an HPA or to the controller now, if it can't.
+    /// Why an HPA can't be edited, or the controller restarted, at this time, if it can't.
     fn collision(&self, event: &Change) -> Option<String> {
         let hpa = event.hpa_name();
         let restart = matches!(event, Change::RestartController);
@@ -228,10 +228,10 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Where the file says what happens at that time, if it does: ` (line 7)`.
+    /// The line of the first timeline event at that time: ` (line 7)`, or empty without one.
     fn line_of(&self, at: Time) -> String {
-        let happening = self.scenario.timeline.iter().find(|happening| happening.at == at);
-        happening.map(|happening| format!(" (line {})", happening.line)).unwrap_or_default()
+        let event = self.scenario.timeline.iter().find(|event| event.at == at);
+        event.map(|event| format!(" (line {})", event.line)).unwrap_or_default()
     }
 
     /// The time of the first change of the HPA or the controller, or of the next reconcile of its
@@ -247,33 +247,33 @@ impl<'a> Lockstep<'a> {
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
         let changes = self.world.advance(at);
-        self.note_sizes(&changes, at, Some(at));
+        self.note_external_scales(&changes, at, Some(at));
         changes
     }
 
-    /// Notes the sizes that somebody else gives to the targets, each with when it was told to
-    /// happen; of one that was not told, `otherwise`, or else it is none.
-    fn note_sizes(&mut self, changes: &[Change], at: Time, otherwise: Option<Time>) {
+    /// Notes the replicas that the scenario sets on targets, each with the time of its `scale`
+    /// action. Replicas without such an action get the time `default`, or are ignored without one.
+    fn note_external_scales(&mut self, changes: &[Change], at: Time, default: Option<Time>) {
         for change in changes {
-            if let Change::SetScale(of) = change
-                && let Some(replicas) = of.replicas
+            if let Change::SetScale(scale) = change
+                && let Some(replicas) = scale.replicas
                 && let Some(target) = self.scenario.targets().position(|target| {
-                    *target.name == of.name && target.group_resource() == *of.resource
+                    *target.name == scale.name && target.group_resource() == *scale.resource
                 })
             {
-                // It happened before the reconcile at which it is told.
-                let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
-                let happened = past
+                // The action may be earlier than the step in which its change is published.
+                let past = self.scenario.timeline.iter().filter(|event| event.at <= at);
+                let actions = past
                     .filter(|it| matches!(it.action, Action::Scale(to) if to == replicas))
                     .filter(|it| self.scenario.target_of(it) == target)
-                    .map(|happening| happening.at);
-                let at = happened.max().or(otherwise);
+                    .map(|event| event.at);
+                let at = actions.max().or(default);
                 self.outside.extend(at.map(|at| ExternalScale { at, target, replicas }));
             }
         }
     }
 
-    /// The end of the run: what only it knows.
+    /// Ends the run and adds its notes, external scales and limits to the findings.
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes();
         findings.outside = self.outside;
@@ -283,12 +283,9 @@ impl<'a> Lockstep<'a> {
 
     /// Notes for the author of the scenario.
     fn notes(&self) -> Vec<Note> {
-        let in_vain = |happening: &TimelineEvent| Note {
-            line: happening.line,
-            what: format!(
-                "the action at t={} has no effect: none of its pods exists",
-                happening.at
-            ),
+        let without_effect = |event: &TimelineEvent| Note {
+            line: event.line,
+            what: format!("the action at t={} has no effect: none of its pods exists", event.at),
             is_about_reading: false,
         };
         let is_about_reading = |what: &String| Note {
@@ -297,7 +294,7 @@ impl<'a> Lockstep<'a> {
             is_about_reading: true,
         };
         let notes = self.scenario.notes.iter().map(is_about_reading);
-        notes.chain(self.world.unmatched_actions().map(in_vain)).collect()
+        notes.chain(self.world.unmatched_actions().map(without_effect)).collect()
     }
 
     /// Applies the writes of an observed tick to the world.
@@ -323,7 +320,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
     free_run_by(scenario, Rules::of(release), &release.to_string())
 }
 
-/// Runs the model alone by rules that need not be those of a release.
+/// Runs the model alone, by any set of rules. `release` is the name in the trace.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
     let mut run = Lockstep::new(scenario, rules);
@@ -332,7 +329,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     let mut restarts = Vec::new();
     let mut now = run.now;
     while let Some(predicted) = run.predict() {
-        // What is applied is applied where the step before has ended.
+        // The changes of a step are applied at the end of the previous step.
         if predicted.step.apply.contains(&Change::RestartController) {
             restarts.push((ticks.len(), now));
         }
@@ -380,8 +377,8 @@ pub fn run_one(
     run_watched(scenario, engine, known, &mut |_| {})
 }
 
-/// [`run_one`] for those who want to see every decision of the model that is compared. A scenario
-/// that has to be run twice shows those of its first ticks twice.
+/// Like [`run_one`], and passes every compared decision of the model to `watch`. If the scenario
+/// has to run twice, the decisions of its first ticks are passed twice.
 pub fn run_watched(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
@@ -450,7 +447,7 @@ pub(super) fn conclude(
     release: Release,
     findings: Findings<'_>,
 ) {
-    // Of other releases nothing is expected but that the model is right.
+    // On releases that the scenario does not name, its expectations do not apply.
     let expected = match scenario.releases.contains(release) {
         true => scenario.expect.as_slice(),
         false => &[],
@@ -494,9 +491,9 @@ pub(super) fn conclude(
     outcome.notes = findings.notes;
 }
 
-/// Runs a scenario as the model predicts it, checking every answer. Nothing if the engine does not
-/// take steps ahead, or if an answer was not as predicted: the steps after it were then made in a
-/// world that the engine did not bring about.
+/// Runs a scenario as the model predicts it, and checks every answer. Returns `None` if the engine
+/// does not take steps ahead, or if an answer was not as predicted: the following steps then ran in
+/// a world that does not follow from the engine's decisions.
 fn ahead<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
@@ -541,7 +538,7 @@ fn ahead<'k>(
     Ok(as_predicted.then_some(findings))
 }
 
-/// Runs a scenario step by step: what the engine did drives the world.
+/// Runs a scenario step by step: the engine's decisions drive the world.
 fn step_by_step<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,

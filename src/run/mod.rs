@@ -49,64 +49,64 @@ use crate::expect::Unmet;
 use crate::model::rules::Release;
 use crate::trace::Trace;
 
-/// The verdict on one scenario on one engine.
+/// The verdict on one scenario that ran on one engine.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Every tick was as the model said, and every expectation was met.
+    /// Every tick was as the model predicted, and every expectation was met.
     Conforms,
-    /// A tick was not as the model said.
+    /// A tick was not as the model predicted.
     Diverges(Divergence),
-    /// Model and engine agree, but not with what the author expects.
+    /// Model and engine agree, but an expectation of the author was not met.
     Unexpected,
-    /// The engine broke, or the scenario did not fit it: no verdict.
+    /// The engine failed, or it can't run the scenario: no verdict.
     Inconclusive {
         /// The cause.
         why: String,
-        /// The tail of what the engine wrote, if it did.
+        /// The tail of the engine's output, which may be empty.
         output: String,
     },
     /// It was not run.
     Skipped {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
-/// A disagreement that `divergences.yaml` knows of.
+/// A known disagreement, from `divergences.yaml`, that was met.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KnownHit {
-    /// The field that it speaks of, or its beginning.
+    /// The field that it covers, or a prefix of the field.
     pub field: String,
-    /// Why it is so.
+    /// Why model and upstream disagree.
     pub reason: String,
-    /// A link that explains it.
+    /// A link to an explanation.
     pub link: String,
 }
 
-/// Something about a scenario that its author should know, whatever came of it.
+/// A note for the author of a scenario, whatever the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
     /// The line in its file.
     pub line: usize,
-    /// In words.
+    /// The text.
     pub what: String,
-    /// It is of how the file was understood, which a run of many scenarios has no room for.
+    /// Whether it is about how the file was read. A run of many scenarios does not print it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_about_reading: bool,
 }
 
-/// All that is known of one scenario on one engine after its run.
+/// The result of one scenario on one engine.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scenario's id.
     pub id: String,
     /// The file, for messages.
     pub path: String,
-    /// The line in it that says most about the HPA.
+    /// The line of the file that best identifies the HPA.
     pub line: usize,
-    /// One sentence: what had to hold.
+    /// The requirement, in one sentence.
     pub requirement: String,
     /// The engine's name.
     pub engine: Arc<str>,
@@ -114,20 +114,20 @@ pub struct Outcome {
     pub release: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether there is no verdict because of the scenario: in it, things happen at once whose
-    /// order is chance. What was compared until then agreed.
+    /// Whether there is no verdict because of the scenario: some of its events coincide, and their
+    /// order is random. All ticks that were compared before agreed.
     pub unplayable: bool,
     /// The known disagreements that were met; the verdict does not count them.
     pub known: Vec<KnownHit>,
-    /// Ticks that were compared (up to and with the first divergence).
+    /// Ticks that were compared (up to and including the first divergence).
     pub ticks: usize,
-    /// Ticks after a first divergence: shown, not counted.
+    /// Ticks after the first divergence: shown, not counted.
     pub poisoned: usize,
-    /// The observed value.
+    /// The observations.
     pub trace: Trace,
-    /// For each tick of the trace, why the model said what it said, in one line.
+    /// For each tick of the trace, the reason for the model's prediction, in one line.
     pub why: Vec<String>,
-    /// Expectations that were not met by what was observed.
+    /// Expectations that the observations do not meet.
     pub unmet: Vec<Unmet>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
@@ -142,13 +142,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Adds something that has to be said of it.
+    /// Adds a note.
     #[cfg(feature = "clusters")]
     fn note(&mut self, what: String) {
         self.notes.push(Note { line: self.line, what, is_about_reading: false });
     }
 
-    /// Known disagreements that speak of this scenario, which ran to its end without them.
+    /// Known disagreements that cover this scenario although it ran to its end without them.
     #[must_use]
     pub fn no_longer<'k>(&self, known: &'k [KnownDisagreement]) -> Vec<&'k KnownDisagreement> {
         if !matches!(self.verdict, Verdict::Conforms | Verdict::Unexpected) {
@@ -171,17 +171,17 @@ pub struct Setting {
     pub engine: Arc<str>,
     /// The release.
     pub release: String,
-    /// The program that takes the place of the upstream engine.
+    /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
-    /// The local checkout that takes the place of a release's code.
+    /// The local checkout that replaces a release's code.
     pub checkout: Option<PathBuf>,
-    /// The time limit of an answer, where it is not the usual one.
+    /// The time limit of an answer, if it is not the default.
     pub time_limit: Option<Duration>,
     /// The arguments that repeat the run, where the engine's name alone does not.
     pub replay_args: Vec<String>,
-    /// The part of it that is run.
+    /// The shard that is run.
     pub shard: Option<Shard>,
-    /// A mark that all parts of a run have in common, and other runs do not.
+    /// An identifier that all shards of a run share, and other runs do not.
     pub plan: String,
 }
 
@@ -191,36 +191,36 @@ pub struct Setting {
 pub enum Event {
     /// The run begins.
     Started {
-        /// How many scenarios there are.
+        /// The number of scenarios.
         scenarios: usize,
         /// The options to repeat it.
         setting: Setting,
-        /// Something that a reader should know: for instance why another engine was not taken.
+        /// A note for the reader: for instance, why another engine was not used.
         note: Option<String>,
     },
-    /// The engine is being made ready, which takes long the first time.
+    /// The engine is being prepared, which takes long the first time.
     Preparing {
         /// The current activity, in one line.
         what: String,
-        /// How much of it is done, from 0 to 1, if that is known.
+        /// The fraction of the activity that is done, from 0 to 1, if known.
         fraction: Option<f64>,
     },
-    /// A scenario is done.
+    /// A scenario has ended.
     Finished(Box<Outcome>),
-    /// The run is over.
+    /// The run has ended.
     Ended(Summary),
 }
 
 /// The figures of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// All scenarios, also skipped ones.
+    /// All scenarios, including skipped ones.
     pub scenarios: usize,
-    /// As the model said and as expected.
+    /// As the model predicted, with all expectations met.
     pub conforms: usize,
-    /// Not as the model said.
+    /// Not as the model predicted.
     pub diverges: usize,
-    /// As the model said, but with an unmet expectation.
+    /// As the model predicted, but with an unmet expectation.
     pub unmet: usize,
     /// Without a verdict.
     pub inconclusive: usize,
@@ -234,16 +234,16 @@ pub struct Summary {
     pub retried: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
-    /// Parts of the run that are not there, after a merge: there is no verdict on the whole.
+    /// Parts of a merged run that are missing: there is no verdict on the whole.
     pub missing: Vec<String>,
     /// Wall-clock time of the run.
     pub elapsed: Duration,
-    /// The figures of each release, if there are several.
+    /// The figures of each release, if the run has several.
     pub releases: Vec<(Release, Summary)>,
 }
 
 impl Summary {
-    /// Adds the figures of another run, but for its time.
+    /// Adds the figures of another run, except its time.
     pub fn join(&mut self, other: &Summary) {
         self.scenarios += other.scenarios;
         self.conforms += other.conforms;
@@ -258,7 +258,7 @@ impl Summary {
     }
 
     /// Returns true if a scenario shows that something is wrong: a divergence, an unmet
-    /// expectation, or a known disagreement that is gone.
+    /// expectation, or a known disagreement that no longer occurs.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         self.diverges + self.unmet + self.stale_known.len() > 0

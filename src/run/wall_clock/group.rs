@@ -1,4 +1,4 @@
-//! Scenarios side by side on one cluster, and retries of those without a verdict.
+//! Runs scenarios in parallel on one cluster, and retries scenarios without a verdict.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::run::lockstep::{conclude, inconclusive, trace_of, unfinished};
 use crate::run::plan::{Compared, Plan};
 use crate::run::{Outcome, Verdict};
 
-/// How many retries run at a time.
+/// The number of retries that run at a time.
 const RETRIES: usize = 12;
 
-/// How many attempts a scenario has at most.
+/// The maximum number of attempts at a scenario.
 const ATTEMPTS: usize = 4;
 
 /// The state that all clusters of a release share.
@@ -31,11 +31,11 @@ pub(super) struct ReleaseRun {
     pub(super) plan: Arc<Plan>,
     pub(super) name: Arc<str>,
     release: Release,
-    /// How many scenarios have started.
+    /// The number of scenarios that have started.
     pub(super) started: watch::Sender<usize>,
-    /// Scenarios that may run at a time, on all clusters together.
+    /// Limits the scenarios that run at a time, on all clusters together.
     slots: Semaphore,
-    /// Retries among them.
+    /// Limits the retries among them.
     retry_slots: Arc<Semaphore>,
     /// The earliest end of the longest scenario.
     end: Instant,
@@ -55,7 +55,7 @@ impl ReleaseRun {
         ReleaseRun { plan, name, release, started: watch::Sender::new(0), slots, retry_slots, end }
     }
 
-    /// The outcomes of scenarios whose cluster can't be started: no verdict.
+    /// The outcomes of scenarios without a verdict, because their cluster can't be started.
     pub(super) fn fail(&self, scenarios: &[PreparedScenario], error: &EngineError) -> Vec<Outcome> {
         self.started.send_modify(|started| *started += scenarios.len());
         let fail = |scenario| self.unfinished(scenario, inconclusive(error.clone()));
@@ -71,13 +71,13 @@ impl ReleaseRun {
     }
 }
 
-/// Runs scenarios side by side on one cluster.
+/// Runs scenarios in parallel on one cluster.
 pub(super) struct GroupRun {
     run: Arc<ReleaseRun>,
     cluster: Arc<Cluster>,
     queue: Queue,
     tasks: JoinSet<Option<Attempted>>,
-    /// The attempts that run, by their task.
+    /// The running attempts, by task.
     running: HashMap<Id, Attempt>,
 }
 
@@ -91,8 +91,8 @@ impl GroupRun {
         GroupRun { run, cluster, queue, tasks: JoinSet::new(), running: HashMap::new() }
     }
 
-    /// Runs all of them. A scenario without a verdict is retried when the others have started and a
-    /// machine that was too busy has time; or before, if it is long.
+    /// Runs all scenarios. A scenario without a verdict is retried when the others have started, so
+    /// that a busy machine has more time for it, or earlier if it is long.
     pub(super) async fn run(&mut self, done: &mut dyn FnMut(Outcome)) {
         loop {
             while self.start_next() {}
@@ -112,7 +112,7 @@ impl GroupRun {
         }
     }
 
-    /// Ends it. Returns the cluster, which nothing uses any more.
+    /// Ends all attempts. Returns the cluster, which is no longer in use.
     pub(super) async fn end(mut self) -> Option<Cluster> {
         self.tasks.shutdown().await;
         Arc::into_inner(self.cluster)
@@ -122,7 +122,7 @@ impl GroupRun {
         self.tasks.len() < self.run.plan.jobs.max(1) && !self.run.is_stopped()
     }
 
-    /// Starts the next attempt that need not wait. Returns false if there is none.
+    /// Starts the next attempt that need not wait. Returns false if no attempt was started.
     fn start_next(&mut self) -> bool {
         if !self.has_room() {
             return false;
@@ -165,7 +165,7 @@ impl GroupRun {
                 attempt.history = history;
                 outcome
             }
-            // A panic of this program costs one scenario its verdict, and no other.
+            // After a panic of this program, only the scenario of that task has no verdict.
             Err(error) => {
                 let (why, output) = (panicked(error), String::new());
                 let verdict = Verdict::Inconclusive { why, output };
@@ -176,7 +176,7 @@ impl GroupRun {
         if let Verdict::Inconclusive { why, .. } = &outcome.verdict
             && !attempt.is_last()
             && !self.run.is_stopped()
-            // A broken cluster will be no better then.
+            // A retry on a broken cluster would fail, too.
             && self.cluster.check().is_ok()
         {
             attempt.before.push(why.clone());
@@ -204,7 +204,7 @@ fn panicked(error: JoinError) -> String {
     }
 }
 
-/// The result of an attempt that was not stopped before its start.
+/// The result of an attempt.
 struct Attempted {
     outcome: Outcome,
     history: History,
@@ -225,7 +225,7 @@ impl Task {
     /// Runs the scenario when a slot is free. Returns `None` if the run was stopped before.
     async fn run(mut self) -> Option<Attempted> {
         let run = self.run.clone();
-        // It is never closed.
+        // The semaphore is never closed.
         let _slot = run.slots.acquire().await;
         if run.is_stopped() {
             return None;
@@ -283,10 +283,10 @@ fn ambiguous(ambiguous: usize, ticks: usize) -> Option<String> {
     })
 }
 
-/// An attempt at a scenario that waits or runs.
+/// A waiting or running attempt at a scenario.
 struct Attempt {
     index: usize,
-    /// Why each earlier attempt had no verdict.
+    /// The reason of each earlier attempt without a verdict.
     before: Vec<String>,
     /// The uncertainties of these attempts.
     history: History,
@@ -302,12 +302,12 @@ impl Attempt {
     }
 }
 
-/// The scenarios of a group that are to run, the longest first, and those to be retried.
+/// The scenarios of a group to run, the longest first, and the scenarios to retry.
 struct Queue {
     scenarios: Vec<PreparedScenario>,
     /// The index of the next scenario that has not started.
     next: usize,
-    /// How many first attempts have not ended.
+    /// The number of first attempts that have not ended.
     unfinished: usize,
     /// The retries.
     waiting: VecDeque<Attempt>,
@@ -333,19 +333,19 @@ impl Queue {
         self.waiting.remove(self.due()?)
     }
 
-    /// The place of the retry that is due now.
+    /// The position, in the queue, of the retry that is due now.
     fn due(&self) -> Option<usize> {
         let next = self.scenarios.get(self.next);
         let is_due = |attempt: &Attempt| match (next, self.scenarios.get(attempt.index)) {
-            // All others would have to wait for it: it is much longer than those that are left, or
-            // it would end later than the longest.
+            // The run would have to wait for this retry: it is much longer than the remaining
+            // scenarios, or it would end later than the longest scenario.
             (Some(next), Some(own)) => {
                 let is_long = own.length().0 > next.length().0 * 2;
                 let now = Instant::now();
                 let is_late = now < self.end && now + own.duration() > self.end;
                 !attempt.is_last() && (is_long || is_late)
             }
-            // The last attempt runs apart from first attempts.
+            // The last attempt does not run in parallel with first attempts.
             _ => !attempt.is_last() || self.unfinished == 0,
         };
         self.waiting.iter().position(is_due)
@@ -378,7 +378,7 @@ mod tests {
         Some((attempt.index, attempt.before.len()))
     }
 
-    /// A time before which all of them can end.
+    /// A time after the end of all scenarios.
     fn later() -> Instant {
         Instant::now() + Duration::from_secs(3600)
     }
@@ -396,14 +396,14 @@ mod tests {
         assert_eq!(next(&mut queue), Some((1, 0)), "the next one is nearly as long");
         assert_eq!(next(&mut queue), Some((0, 1)), "the others are short");
         fails(&mut queue, 0, 2);
-        assert_eq!(next(&mut queue), Some((0, 2)), "and once more");
+        assert_eq!(next(&mut queue), Some((0, 2)), "the third attempt");
         fails(&mut queue, 1, 3);
-        assert_eq!(next(&mut queue), Some((2, 0)), "but not the last time");
+        assert_eq!(next(&mut queue), Some((2, 0)), "the last attempt waits");
         assert_eq!(next(&mut queue), Some((3, 0)));
         queue.waiting.clear();
         fails(&mut queue, 0, 3);
         fails(&mut queue, 2, 1);
-        assert_eq!(next(&mut queue), Some((2, 1)), "the last time when all others are over");
+        assert_eq!(next(&mut queue), Some((2, 1)), "the last attempt waits for all others");
         assert_eq!(next(&mut queue), None);
         queue.unfinished = 0;
         assert_eq!(next(&mut queue), Some((0, 3)));
@@ -415,9 +415,9 @@ mod tests {
         let mut queue = queue(&[10, 10, 10], Instant::now() + Duration::from_secs(300));
         assert_eq!(next(&mut queue), Some((0, 0)));
         fails(&mut queue, 0, 1);
-        assert_eq!(next(&mut queue), Some((0, 1)), "it would be over five minutes later");
+        assert_eq!(next(&mut queue), Some((0, 1)), "otherwise it would end after the deadline");
         fails(&mut queue, 0, 3);
-        assert_eq!(next(&mut queue), Some((1, 0)), "but not the last time");
+        assert_eq!(next(&mut queue), Some((1, 0)), "the last attempt waits");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Why a difference is not a verdict on the controller.
+//! Uncertainties: reasons why a difference is no verdict on the controller.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -11,10 +11,10 @@ pub(in crate::run) enum Uncertainty {
     Stalled {
         /// The component.
         component: &'static str,
-        /// For how long.
+        /// The duration.
         length: Span,
     },
-    /// The controller may do either; counts for the first attempt only.
+    /// The controller's behavior is not deterministic. Counts for the first attempt only.
     Nondeterminism(Nondeterminism, Time),
     /// The reconcile overlapped a change of the cluster, and matches no intermediate state.
     ChangeInFlight {
@@ -23,23 +23,23 @@ pub(in crate::run) enum Uncertainty {
         /// When the change was complete.
         settled: Time,
     },
-    /// Requests that continue a reconcile that seemed to be over.
+    /// Requests continued a reconcile that seemed to be over.
     Resumed(String),
-    /// An earlier reconcile was uncertain, and so is the state it left. Counts for the first
+    /// An earlier reconcile was uncertain, and so is the state after it. Counts for the first
     /// attempt only.
     Earlier(Box<Uncertainty>),
     /// The reconcile matches the HPA before an edit.
     EditNotObserved {
         /// When the reconcile began.
         began: Time,
-        /// When the edit was done.
+        /// When the edit was complete.
         edited: Time,
     },
     /// A watch of the API server was interrupted.
     WatchInterrupted,
     /// Too few reconciles happened: a note with their number.
     TooFewReconciles(String),
-    /// Requests of a reconcile that cannot be compared.
+    /// The requests of a reconcile cannot be compared.
     NotComparable(String),
 }
 
@@ -73,17 +73,17 @@ impl Display for Uncertainty {
     }
 }
 
-/// A choice of the controller that cannot be observed.
+/// Behavior of the controller that depends on unobservable timing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::run) enum Nondeterminism {
-    /// A reconcile is missing or an extra one: HPAs wait for each other in the work queue.
+    /// A reconcile is missing, or is an extra one: HPAs wait for each other in the work queue.
     Pace,
     /// The reconcile would be right if it had read the clock a little earlier or later: the time
     /// between its requests cannot be observed.
     ClockReading,
 }
 
-/// The reasons for which earlier attempts at a scenario had no verdict.
+/// The reasons why earlier attempts at a scenario had no verdict.
 #[derive(Debug, Default)]
 pub(in crate::run) struct History(Vec<Uncertainty>);
 
@@ -105,43 +105,43 @@ impl History {
 /// The uncertainties that apply to the current comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncertainties {
-    /// The comparison depends on time; answers of the API server do not.
+    /// Whether the comparison depends on time; that of the API server's answers does not.
     timed: bool,
-    /// A choice of the controller that would explain the difference.
+    /// The nondeterminism that would explain the difference.
     pub(super) nondeterminism: Option<Nondeterminism>,
-    /// The reconcile that is compared is uncertain.
+    /// The uncertainty of the reconcile that is compared.
     current: Option<Uncertainty>,
-    /// An earlier one was.
+    /// The uncertainty of an earlier reconcile.
     earlier: Option<Uncertainty>,
     /// When the previous and the current reconcile became due.
     since: [Time; 2],
 }
 
 impl Uncertainties {
-    /// The next reconcile is due now.
+    /// Begins the reconcile that is due at `now`.
     pub(super) fn next(&mut self, now: Time) {
         self.since = [self.since[1], now];
         (self.timed, self.nondeterminism) = (true, None);
         self.close();
     }
 
-    /// The state after the current reconcile is as uncertain as that reconcile.
+    /// Ends the current reconcile. If it was uncertain, so is the state after it.
     pub(super) fn close(&mut self) {
         self.earlier = self.current.take().or_else(|| self.earlier.take());
     }
 
-    /// The whole scenario is compared next.
+    /// Begins the comparison of the whole scenario.
     pub(super) fn whole_scenario(&mut self) {
         (self.timed, self.nondeterminism, self.since) = (true, None, [Time::ZERO; 2]);
         self.close();
     }
 
-    /// An answer of the API server is compared next.
+    /// Begins the comparison of an answer of the API server.
     pub(super) fn api_answer(&mut self) {
         self.timed = false;
     }
 
-    /// The current reconcile is uncertain. The first reason counts.
+    /// Marks the current reconcile as uncertain. The first reason counts.
     pub(super) fn set(&mut self, uncertainty: Uncertainty) {
         self.current.get_or_insert(uncertainty);
     }
@@ -156,8 +156,8 @@ impl Uncertainties {
         self.since[1]
     }
 
-    /// Why a difference is not a verdict, if it is none. `slack` is how late a reconcile may be,
-    /// and `stall` the longest time for which a component was unresponsive.
+    /// Why a difference is not a verdict, if that is the case. `slack` is the tolerated delay of a
+    /// reconcile, and `stall` the longest time for which a component was unresponsive.
     pub(super) fn reason(
         &self,
         slack: Span,
@@ -167,7 +167,7 @@ impl Uncertainties {
         if !self.timed {
             return None;
         }
-        // With many requests at a time, short delays add up without a long one.
+        // With many requests at a time, short delays can add up to a long one.
         let longest = if self.nondeterminism.is_some() { Span::ZERO } else { slack };
         let stalled = stall.filter(|(_, length)| *length > longest);
         let stalled = stalled.map(|(component, length)| Uncertainty::Stalled { component, length });
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uncertain_reconcile_counts_always_and_an_earlier_one_for_the_first_attempt() {
+    fn an_uncertain_reconcile_always_counts_and_an_earlier_one_for_the_first_attempt() {
         let overlap = |seconds| Uncertainty::ChangeInFlight {
             began: Time::from_secs(seconds),
             settled: Time::from_secs(seconds + 1),
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(it.remaining(&history), None);
         it.set(overlap(1));
         history.add(&overlap(1));
-        assert_eq!(it.remaining(&history), Some(overlap(1)), "it is no clearer than before");
+        assert_eq!(it.remaining(&history), Some(overlap(1)), "in each attempt");
         it.close();
         let later = it.remaining(&history).expect("another reason");
         assert_eq!(later, Uncertainty::Earlier(Box::new(overlap(1))));
