@@ -1,4 +1,4 @@
-//! An existing cluster on the command line: its context, and what may be done to it.
+//! The arguments for an existing cluster: its context, and the permitted changes.
 
 #[cfg(feature = "clusters")]
 mod consent;
@@ -10,7 +10,7 @@ use super::failure::Failure;
 use crate::engine::options::HostPort;
 
 #[cfg(feature = "clusters")]
-pub(super) use consent::{again, clean};
+pub(super) use consent::{clean, cluster_command};
 
 /// The selected cluster.
 #[derive(clap::Args, Clone, Debug)]
@@ -46,7 +46,7 @@ impl ExistingClusterArgs {
         self.of.context.is_some()
     }
 
-    /// The arguments that name the cluster again.
+    /// The arguments that select the same cluster in a replay.
     pub(super) fn replay_args(&self) -> impl Iterator<Item = String> {
         let file = self.of.kubeconfig.as_ref().map(|path| path.to_string_lossy().into_owned());
         let replaces = self.replace_metrics_api.then(|| "--replace-metrics-api".to_owned());
@@ -58,7 +58,7 @@ impl ExistingClusterArgs {
         .chain(replaces)
     }
 
-    /// Refuses the flags beside an engine that is not an existing cluster.
+    /// Rejects the flags if the engine is not an existing cluster.
     pub(super) fn refuse_flags(&self) -> Result<(), Failure> {
         let named = [
             (self.of.context.is_some(), "--context"),
@@ -81,7 +81,7 @@ impl ExistingClusterArgs {
     }
 }
 
-/// The same commands where nothing can reach a cluster.
+/// The same functions in a build that can't connect to clusters.
 #[cfg(not(feature = "clusters"))]
 mod without {
     use super::{ContextArgs, ExistingClusterArgs};

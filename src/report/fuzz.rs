@@ -238,7 +238,7 @@ pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
     };
     let unplayable = match of.unplayable {
         0 => String::new(),
-        count => format!(", {} cut short where the outcome is left to chance", thousands(count)),
+        count => format!(", {} cut short where the outcome is random", thousands(count)),
     };
     let _ = writeln!(
         out,

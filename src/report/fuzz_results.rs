@@ -29,7 +29,7 @@ pub struct FuzzPart {
 
 /// Returns true if a file contains results of the fuzzer.
 #[must_use]
-pub fn is_of_the_fuzzer(text: &str) -> bool {
+pub fn is_fuzz_result(text: &str) -> bool {
     numbered(text).next().is_some_and(|(_, line)| line.starts_with(r#"{"fuzz":"#))
 }
 

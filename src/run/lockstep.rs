@@ -185,7 +185,7 @@ impl<'a> Lockstep<'a> {
         if resyncs && self.simulation.is_blocked(None) {
             return Some(format!(
                 "the controller's informer resyncs at {due}, exactly when one reconcile waits and \
-                 another one is due: the order is left to chance; choose other times for the \
+                 another one is due: their order is random; choose other times for the \
                  actions"
             ));
         }
@@ -207,7 +207,7 @@ impl<'a> Lockstep<'a> {
             format!(
                 "the reconcile of {due} waits before it retries its write of the scale, and the \
                  controller's informer resyncs exactly when it begins: the time of the next \
-                 reconcile is left to chance; choose other times for the actions"
+                 reconcile is random; choose other times for the actions"
             )
         })
     }
