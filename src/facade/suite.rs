@@ -13,10 +13,10 @@ use crate::report::counted;
 use crate::run::Verdict;
 use crate::scenario::Scenario;
 
-/// Names the engine of all suites in place of their own: `best`, `upstream` or `model`.
+/// The environment variable that overrides the engine of all suites: `best`, `upstream` or `model`.
 const ENGINE: &str = "KUBE_LOCKSTEP_ENGINE";
 
-/// Scenarios that a glob names. [`suite!`](crate::suite) makes a test of them.
+/// The scenarios that match a glob. [`suite!`](crate::suite) makes a test of them.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is run before `run` or `assert_conforms` is called"]
 pub struct Suite {
@@ -27,20 +27,20 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The scenarios below a folder whose paths match a glob, on the best engine that is available,
-    /// in its newest release.
+    /// Creates a suite of the scenarios below a folder whose paths match a glob. By default, it
+    /// runs on the best available engine, on the newest release of Kubernetes.
     pub fn new(root: impl Into<PathBuf>, glob: impl Into<String>) -> Suite {
         let (root, glob) = (root.into(), glob.into());
         Suite { root, glob, engine: Engine::default(), release: Release::NEWEST }
     }
 
-    /// Another engine. The environment variable `KUBE_LOCKSTEP_ENGINE` takes precedence.
+    /// Sets the engine. The environment variable `KUBE_LOCKSTEP_ENGINE` takes precedence.
     pub fn engine(mut self, engine: Engine) -> Suite {
         self.engine = engine;
         self
     }
 
-    /// Another release of Kubernetes.
+    /// Sets the release of Kubernetes.
     pub fn release(mut self, release: Release) -> Suite {
         self.release = release;
         self
@@ -60,8 +60,8 @@ impl Suite {
         Ok(scenarios.iter().map(|scenario| ready.run(scenario)).collect())
     }
 
-    /// Fails a test unless all scenarios conform, and reports the engine. A scenario for other
-    /// releases is skipped.
+    /// Prints the engine and the figures, and panics unless all scenarios conform. A scenario for
+    /// other releases is skipped.
     ///
     /// # Panics
     /// With the report of each scenario that does not conform, or with the error of [`Suite::run`].
@@ -86,8 +86,8 @@ impl Suite {
         if let Some(note) = reports.iter().find_map(|report| report.note.as_ref()) {
             summary += &format!(" ({note})");
         }
-        // Directly, since the output of tests that pass is not shown. If it can't be written, the
-        // result is the same.
+        // Written to stderr directly, because libtest hides the captured output of passing tests. A
+        // failed write does not change the result.
         drop(writeln!(std::io::stderr(), "kube-lockstep: {}: {summary}", self.glob));
         assert!(failed.is_empty(), "{summary}\n\n{}", failed.join("\n\n"));
         assert!(conforming > 0, "{summary}: no scenario was run");
@@ -163,7 +163,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
 /// );
 /// ```
 ///
-/// For several suites in one file, put each into a module of its own.
+/// For several suites in one file, put each into a separate module.
 #[macro_export]
 macro_rules! suite {
     ($glob:expr $(, $option:ident = $value:expr)* $(,)?) => {

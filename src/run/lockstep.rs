@@ -14,7 +14,7 @@ use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::model::Simulation;
 use crate::engine::{Engine, EngineError, Session, Step};
-use crate::expect::{self, ExternalScale, Sizes};
+use crate::expect::{self, ExternalScale, ScaleTargets};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
@@ -456,7 +456,7 @@ pub(super) fn conclude(
         expected,
         release,
         &findings.trace.ticks,
-        &Sizes::of(scenario),
+        &ScaleTargets::of(scenario),
         &findings.outside,
     );
     outcome.ticks = findings.compared;
