@@ -1,12 +1,10 @@
-//! Evaluates the expectations of a release over all reconciles of a run, in order of time. `sizes`
-//! holds the targets at t=0. `outside` holds changes by others than the controller, in order of
-//! time; a reconcile at the same time follows them.
+//! Evaluates the expectations of a scenario over all reconciles of a run.
 //!
 //! The reconciles can be those of the model or of an engine. Between two writes, the status is the
 //! last stored one, and the replicas are those last written, by the controller or by a user.
 //!
-//! Counts (`atMost…`) apply to the reconciles that an expectation selects; for a single reconcile,
-//! to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are not both
+//! Counts (`atMost…`) apply to the reconciles that an expectation selects. For a single reconcile,
+//! they apply to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are not both
 //! within 1m.
 
 use std::fmt::{self, Display};
@@ -45,30 +43,32 @@ pub struct ExternalScale {
 
 /// The scale targets at t=0, and the target of each HPA.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sizes {
+pub struct ScaleTargets {
     /// The resource with its group, the name and the replicas.
-    targets: Vec<(String, Arc<str>, i32)>,
+    all: Vec<(String, Arc<str>, i32)>,
     /// The target of each HPA, by its index.
     hpas: Vec<(Arc<str>, usize)>,
 }
 
-impl Sizes {
+impl ScaleTargets {
     /// The targets of a scenario.
     #[must_use]
-    pub fn of(scenario: &Scenario) -> Sizes {
+    pub fn of(scenario: &Scenario) -> ScaleTargets {
         let targets = scenario.targets();
         let targets = targets.map(|it| (it.group_resource(), it.name.clone(), it.replicas));
         let hpas = scenario.hpas.iter().map(|hpa| (hpa.name.clone(), hpa.target));
-        Sizes { targets: targets.collect(), hpas: hpas.collect() }
+        ScaleTargets { all: targets.collect(), hpas: hpas.collect() }
     }
 
-    /// The index of the target of a reconcile: the target whose scale it read, otherwise the
-    /// previous target of its HPA.
+    /// The target of a reconcile: the target whose scale it read, or else the previous target of
+    /// its HPA.
     fn target(&mut self, tick: &Observation) -> usize {
         let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
         let read = tick.target().and_then(|(resource, name)| {
-            let same = |(of, it, _): &(String, Arc<str>, i32)| **of == **resource && it == name;
-            self.targets.iter().position(same)
+            let same = |(of_resource, it, _): &(String, Arc<str>, i32)| {
+                **of_resource == **resource && it == name
+            };
+            self.all.iter().position(same)
         });
         match (known, read) {
             (Some((_, target)), Some(read)) => {
@@ -81,21 +81,21 @@ impl Sizes {
     }
 }
 
-/// Evaluates the expectations of a release over all reconciles of a run, in order of time. `sizes`
-/// holds the targets at t=0. `outside` holds changes by others than the controller, in order of
-/// time; a reconcile at the same time follows them.
+/// Evaluates the expectations of a release over all reconciles of a run, in order of time.
+/// `targets` holds the targets at t=0. `outside` holds changes by users, in order of time; a
+/// reconcile at the same time follows them.
 #[must_use]
 pub fn evaluate(
     expect: &[Expectation],
     release: Release,
     observations: &[Observation],
-    sizes: &Sizes,
+    targets: &ScaleTargets,
     outside: &[ExternalScale],
 ) -> Vec<Unmet> {
     if expect.is_empty() {
         return Vec::new();
     }
-    let all = Reconciles(fold(observations, sizes.clone(), outside));
+    let all = Reconciles(fold(observations, targets.clone(), outside));
     let unmet = |expectation: &Expectation| {
         let (when, what) = (&expectation.when, &expectation.what);
         let what = match &expectation.hpa {
@@ -139,7 +139,7 @@ impl Display for Tick<'_> {
 
 fn fold<'a>(
     observations: &'a [Observation],
-    mut sizes: Sizes,
+    mut targets: ScaleTargets,
     mut outside: &[ExternalScale],
 ) -> Vec<Tick<'a>> {
     let mut ticks = Vec::with_capacity(observations.len());
@@ -149,13 +149,13 @@ fn fold<'a>(
         while let [first, rest @ ..] = outside
             && first.at <= observation.at
         {
-            sizes.targets[first.target].2 = first.replicas;
+            targets.all[first.target].2 = first.replicas;
             outside = rest;
         }
-        let target = sizes.target(observation);
-        let size = &mut sizes.targets[target].2;
-        let before = *size;
-        *size = observation.scaled_to().unwrap_or(before);
+        let target = targets.target(observation);
+        let replicas = &mut targets.all[target].2;
+        let before = *replicas;
+        *replicas = observation.scaled_to().unwrap_or(before);
         let written = observation.status_write().filter(|write| write.error.is_none());
         if let Some(write) = written {
             statuses.retain(|(hpa, _)| *hpa != &*observation.hpa);
@@ -163,7 +163,7 @@ fn fold<'a>(
         }
         let status = statuses.iter().find(|(hpa, _)| *hpa == &*observation.hpa);
         let status = status.map(|(_, status)| *status);
-        ticks.push(Tick { number: index + 1, observation, before, replicas: *size, status });
+        ticks.push(Tick { number: index + 1, observation, before, replicas: *replicas, status });
     }
     ticks
 }
@@ -234,7 +234,7 @@ impl<'a> Reconciles<'a> {
             return Some(self.nothing_between(from, to));
         }
         let met = ticks.iter().find(|tick| wrong_at(tick, expected).is_none());
-        let met = met.filter(|_| says_something_of_a_tick(expected));
+        let met = met.filter(|_| has_more_than_counts(expected));
         met.map(|tick| format!("{tick}: never expected {}", describe(expected)))
             .or_else(|| too_often(ticks, expected))
     }
@@ -386,9 +386,9 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         // The count is exceeded if the n-th change before this one is also within the interval.
         let pairs = changes.iter().zip(changes.get(most..)?);
-        let mut crowded =
+        let mut exceeding =
             pairs.filter(|(old, new)| span.is_none_or(|span| new.at() - old.at() < span));
-        let (old, new) = crowded.next()?;
+        let (old, new) = exceeding.next()?;
         let within = span.map(|span| format!(" within {span}")).unwrap_or_default();
         let since = if most > 0 { format!(" since t={}", old.at()) } else { String::new() };
         let (before, after, number) = (new.before, new.replicas, most + 1);
@@ -397,14 +397,15 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
              {number}{since}"
         ))
     };
-    let turns: Vec<&Tick<'_>> =
+    let direction_changes: Vec<&Tick<'_>> =
         rescales.windows(2).filter(|pair| up(pair[0]) != up(pair[1])).map(|pair| pair[1]).collect();
-    exceeds(expected.at_most_rescales, &rescales, "rescales")
-        .or_else(|| exceeds(expected.at_most_direction_changes, &turns, "changes of direction"))
+    exceeds(expected.at_most_rescales, &rescales, "rescales").or_else(|| {
+        exceeds(expected.at_most_direction_changes, &direction_changes, "changes of direction")
+    })
 }
 
 /// Returns true if the expectation contains more than counts.
-fn says_something_of_a_tick(expected: &Expected) -> bool {
+fn has_more_than_counts(expected: &Expected) -> bool {
     let counts = Expected {
         at_most_direction_changes: expected.at_most_direction_changes,
         at_most_rescales: expected.at_most_rescales,

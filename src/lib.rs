@@ -43,11 +43,11 @@
 //! | [`report`] | reports as text and JSON | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
 //! | [`cli`] | the command, one file per subcommand | everything |
 //!
-//! The modules down to [`fuzz`] are the *pure half*: no files, no clock, no processes. The table
-//! is generated from the one that `suites/tidy.rs` checks. Without default features, only the pure
-//! half is compiled, and the dependency tree contains neither tokio nor any other I/O.
+//! The modules from [`model`] to [`fuzz`] are the *pure half*: no files, no clock, no processes.
+//! The table is generated from the one that `suites/tidy.rs` checks. Without default features, only
+//! the pure half is compiled, and the dependency tree contains neither tokio nor any other I/O.
 //!
-//! Engines in virtual time play scenarios through [`engine::Session`], step by step. A cluster
+//! Engines in virtual time run scenarios through [`engine::Session`], step by step. A cluster
 //! (`engine::cluster`) follows the wall clock instead: `run::wall_clock` compares each reconcile
 //! with the decisions that the model permits at that time. [`run::run_all`] runs both kinds.
 //!

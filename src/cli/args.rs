@@ -46,11 +46,11 @@ pub(super) struct Source {
 pub(super) fn release(text: &str) -> Result<Release, String> {
     let release = Release::known(text)?;
     let plain = text.trim_start_matches('v');
-    let there = build::version(build::Artifact::Host, release).unwrap_or_default();
-    let there = there.trim_start_matches('v');
-    if plain.matches('.').count() > 1 && plain != there {
+    let available = build::version(build::Artifact::Host, release).unwrap_or_default();
+    let available = available.trim_start_matches('v');
+    if plain.matches('.').count() > 1 && plain != available {
         return Err(format!(
-            "the available patch of {release} is {there}: did you mean {release}?"
+            "the available patch of {release} is {available}: did you mean {release}?"
         ));
     }
     Ok(release)
@@ -66,7 +66,7 @@ pub(super) fn releases(text: &str) -> Result<Releases, String> {
 
 /// One release.
 #[derive(clap::Args, Debug)]
-pub(super) struct OfRelease {
+pub(super) struct OneRelease {
     /// The Kubernetes release
     #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST)]
     #[arg(value_parser = release)]
@@ -194,8 +194,8 @@ mod tests {
         let [minor, patch] = [Release { minor: 18 }, Release { minor: 37 }];
         assert_eq!(release("1.18"), Ok(minor));
         assert_eq!(release("v1.37.2"), Ok(patch));
-        let there = build::version(build::Artifact::Host, minor).unwrap_or_default();
-        assert_eq!(release(&there), Ok(minor));
+        let available = build::version(build::Artifact::Host, minor).unwrap_or_default();
+        assert_eq!(release(&available), Ok(minor));
         for wrong in ["1.18.3", "1.9.99", "v1.37.00"] {
             let error = release(wrong).expect_err(wrong);
             assert!(error.contains("did you mean 1."), "{error}");

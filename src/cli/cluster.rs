@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use self::folder::{ClusterFolder, POLL_INTERVAL, folders};
-use super::args::OfRelease;
+use super::args::OneRelease;
 use super::args::time_limit;
 use super::existing::{self, ContextArgs};
 use super::exit;
@@ -83,7 +83,7 @@ struct StartArgs {
     #[command(flatten)]
     named: Named,
     #[command(flatten)]
-    release: OfRelease,
+    release: OneRelease,
     /// The sync period of the HPA controller: kube-controller-manager's
     /// --horizontal-pod-autoscaler-sync-period [default: 15s]
     #[arg(long, value_name = "DURATION", value_parser = period)]
@@ -152,14 +152,14 @@ fn start(_: &StartArgs) -> anyhow::Result<u8> {
 }
 
 fn stop(args: &Named) -> anyhow::Result<u8> {
-    let place = ClusterFolder::of(&args.name)?;
-    if let Some(lock) = place.take()? {
-        place.remove(&lock)?;
-        return Err(place.not_running().into());
+    let cluster = ClusterFolder::of(&args.name)?;
+    if let Some(lock) = cluster.try_lock()? {
+        cluster.remove(&lock)?;
+        return Err(cluster.not_running().into());
     }
-    let pid = fs::read_to_string(place.file("pid")).ok().and_then(|pid| pid.parse().ok());
+    let pid = fs::read_to_string(cluster.file("pid")).ok().and_then(|pid| pid.parse().ok());
     let Some(pid) = pid.and_then(Pid::from_raw) else {
-        let what = format!("the control plane `{}` is still starting", place.name);
+        let what = format!("the control plane `{}` is still starting", cluster.name);
         return Err(Failure::engine(what).hint("try again in a moment").into());
     };
     match kill_process(pid, Signal::TERM) {
@@ -168,34 +168,34 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
         sent => sent?,
     }
     let begin = Instant::now();
-    while place.runs()? {
+    while cluster.is_running()? {
         if begin.elapsed() > END_LIMIT {
             let what =
-                format!("the control plane `{}` (process {pid:?}) does not stop", place.name);
+                format!("the control plane `{}` (process {pid:?}) does not stop", cluster.name);
             return Err(Failure::engine(what).into());
         }
         std::thread::sleep(POLL_INTERVAL);
     }
-    show(&format!("The control plane `{}` is stopped.\n", place.name))?;
+    show(&format!("The control plane `{}` is stopped.\n", cluster.name))?;
     Ok(exit::CONFORMS)
 }
 
 fn kubeconfig(args: &KubeconfigArgs) -> anyhow::Result<u8> {
-    let place = ClusterFolder::of(&args.named.name)?;
-    if !place.runs()? || !place.kubeconfig().exists() {
-        return Err(place.not_running().into());
+    let cluster = ClusterFolder::of(&args.named.name)?;
+    if !cluster.is_running()? || !cluster.kubeconfig().exists() {
+        return Err(cluster.not_running().into());
     }
-    let path = if args.driver { place.drivers() } else { place.kubeconfig() };
+    let path = if args.driver { cluster.driver_kubeconfig() } else { cluster.kubeconfig() };
     show(&format!("{}\n", path.display()))?;
     Ok(exit::CONFORMS)
 }
 
 fn list() -> anyhow::Result<u8> {
     let mut text = String::new();
-    for place in folders()? {
-        let name = &place.name;
-        if place.runs()? && place.kubeconfig().exists() {
-            let read = |name: &str| fs::read_to_string(place.file(name)).unwrap_or_default();
+    for cluster in folders()? {
+        let name = &cluster.name;
+        if cluster.is_running()? && cluster.kubeconfig().exists() {
+            let read = |name: &str| fs::read_to_string(cluster.file(name)).unwrap_or_default();
             text.push_str(&format!("{name:<20} {:<6} {}\n", read("release"), read("server")));
         }
     }

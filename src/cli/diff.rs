@@ -1,4 +1,4 @@
-//! `kube-lockstep diff` and `bisect`: the changes between releases, and the releases with a change.
+//! `kube-lockstep diff` and `bisect`: the changes between releases, and the release of each change.
 
 use std::fmt::Write as _;
 use std::io;
@@ -96,9 +96,9 @@ fn compare(
     }
     let mut seen = Vec::with_capacity(2);
     for release in [from, to] {
-        match upstreams.see(scenario, release)? {
+        match upstreams.behavior(scenario, release)? {
             Behavior::Trace(trace) => seen.push((release, trace)),
-            Behavior::Lacking(why) => {
+            Behavior::Unsupported(why) => {
                 return Ok(Compared::Not(NotCompared { why, unknown: false }));
             }
             Behavior::Unknown(why) => return Ok(Compared::Not(NotCompared { why, unknown: true })),
@@ -187,8 +187,8 @@ pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenario = fixtures.one(&args.name)?.parse()?;
     let mut upstreams = Upstreams::new(fixtures.traces());
-    let meant = |release: &Release| (args.from..=args.to).contains(release);
-    let releases: Vec<Release> = Release::supported().filter(meant).collect();
+    let in_range = |release: &Release| (args.from..=args.to).contains(release);
+    let releases: Vec<Release> = Release::supported().filter(in_range).collect();
     let mut text = String::new();
     let (mut unexplained, mut compared) = (false, 0);
     let mut not_compared: Option<NotCompared> = None;

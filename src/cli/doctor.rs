@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-use super::args::{OfRelease, Source};
+use super::args::{OneRelease, Source};
 use super::exit;
 use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
@@ -30,24 +30,25 @@ Exit codes:
 #[command(after_help = HELP)]
 pub(super) struct Args {
     #[command(flatten)]
-    release: OfRelease,
+    release: OneRelease,
     #[command(flatten)]
     source: Source,
 }
 
 /// The free space to recommend for the first build of an engine, including Go's caches.
-const LITTLE_SPACE: u64 = 4 << 30;
+const MIN_DISK_SPACE: u64 = 4 << 30;
 
 /// The free space to recommend for the files of parallel control planes.
-const LITTLE_ROOM: u64 = 1 << 30;
+const MIN_TEMPORARY_SPACE: u64 = 1 << 30;
 
 /// The free memory to recommend for building and running a control plane.
-const LITTLE_MEMORY: u64 = 3 << 30;
+const MIN_MEMORY: u64 = 3 << 30;
 
-/// The path of a socket has at most 107 bytes, of which etcd's socket needs 40 below the folder.
-const LONGEST_FOLDER: usize = 60;
+/// The maximum length of the folder's path: the path of a socket has at most 107 bytes, of which
+/// etcd's socket requires 40 below the folder.
+const MAX_FOLDER_LENGTH: usize = 60;
 
-/// No wall-clock engine is in this build.
+/// The checks in a build without wall-clock engines.
 #[cfg(not(feature = "clusters"))]
 mod clusters {
     use super::{Check, State};
@@ -165,7 +166,7 @@ fn cache_folder() -> Option<Check> {
         Err(error) => return Some(Check::missing(NAME, error)),
     };
     let shown = folder.display();
-    if let Err(error) = can_be_written(&folder) {
+    if let Err(error) = check_writable(&folder) {
         let check = Check::new(State::Missing, NAME, format!("{shown} is not writable: {error}"));
         let hint = format!(
             "set {} to a writable folder; engines that are already built can be used",
@@ -188,10 +189,10 @@ fn cache_folder() -> Option<Check> {
 }
 
 /// Checks that the folder is writable, or can be created.
-fn can_be_written(folder: &Path) -> io::Result<()> {
-    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+fn check_writable(folder: &Path) -> io::Result<()> {
+    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     // Creating a temporary file is the only reliable check.
-    tempfile::tempfile_in(there).map(drop)
+    tempfile::tempfile_in(existing).map(drop)
 }
 
 /// The free space in a folder according to `df`; `None` without `df`.
@@ -210,7 +211,7 @@ fn space() -> Option<Check> {
     }
     let free = free_in(&folder)?;
     let found = format!("{} free", size(free));
-    Some(if free < LITTLE_SPACE {
+    Some(if free < MIN_DISK_SPACE {
         let hint = "the first build of an engine requires a few GB, including Go's caches";
         Check::new(State::Warning, "disk space", found).hint(hint)
     } else {
@@ -229,16 +230,16 @@ fn temporary_folder() -> Option<Check> {
     const NAME: &str = "temporary folder";
     let folder = std::env::temp_dir();
     let shown = folder.display();
-    if let Err(error) = can_be_written(&folder) {
+    if let Err(error) = check_writable(&folder) {
         let check = Check::new(State::Missing, NAME, format!("{shown} is not writable: {error}"));
         return Some(check.hint("set TMPDIR to a writable folder"));
     }
-    if folder.as_os_str().len() > LONGEST_FOLDER {
+    if folder.as_os_str().len() > MAX_FOLDER_LENGTH {
         let found = format!("{shown}: the path is too long for the sockets of control planes");
         let check = Check::new(State::Warning, NAME, found);
         return Some(check.hint("set TMPDIR to a folder with a shorter path"));
     }
-    if let Some(free) = free_in(&folder).filter(|free| *free < LITTLE_ROOM) {
+    if let Some(free) = free_in(&folder).filter(|free| *free < MIN_TEMPORARY_SPACE) {
         let check = Check::new(State::Warning, NAME, format!("{shown}, {} free", size(free)));
         let hint = "each of up to six parallel control planes requires 0.2 GB there: set TMPDIR to \
                     another folder";
@@ -254,7 +255,7 @@ fn memory() -> Option<Check> {
     let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     let free = kibibytes.saturating_mul(1024);
     let found = format!("{} free", size(free));
-    Some(if free < LITTLE_MEMORY {
+    Some(if free < MIN_MEMORY {
         let hint = "each of up to six parallel control planes requires 0.7 GB, and building one \
                     requires 2 GB";
         Check::new(State::Warning, "memory", found).hint(hint)
@@ -286,7 +287,7 @@ fn program(what: build::Artifact, name: &str, release: Release) -> Check {
             let bytes = fs::metadata(&program).map_or(0, |metadata| metadata.len());
             Check::new(State::Ok, name, format!("built, {}", size(bytes)))
         }
-        Ok(None) => match build::cache_folder().map(|folder| can_be_written(&folder)) {
+        Ok(None) => match build::cache_folder().map(|folder| check_writable(&folder)) {
             Ok(Ok(())) => Check::new(State::Unbuilt, name, "not built yet")
                 .hint(format!("build it with {builds}, which takes minutes")),
             Ok(Err(_)) => {
@@ -301,11 +302,11 @@ fn program(what: build::Artifact, name: &str, release: Release) -> Check {
 fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
     let name = format!("{} {release}", recorded::NAME);
     let traces = fixtures.traces();
-    // Scenarios that the release does not support need no trace.
-    let counts = |fixture: &&Fixture| {
+    // A scenario that the release does not support requires no trace.
+    let is_supported = |fixture: &&Fixture| {
         fixture.parse().is_ok_and(|scenario| scenario.unsupported_on(release).is_none())
     };
-    let all: Vec<&Fixture> = fixtures.all().iter().filter(counts).collect();
+    let all: Vec<&Fixture> = fixtures.all().iter().filter(is_supported).collect();
     let has = |id: &str| matches!(traces.find(id, release), Ok(Some(_)));
     let count = all.iter().filter(|fixture| has(&fixture.id)).count();
     let found = format!("traces of {count} of {} scenarios", all.len());

@@ -1,4 +1,4 @@
-//! An existing cluster on the command line: its context, and the permitted changes.
+//! The arguments for an existing cluster: its context, and the permitted changes.
 
 #[cfg(feature = "clusters")]
 mod consent;
@@ -10,7 +10,7 @@ use super::failure::Failure;
 use crate::engine::options::HostPort;
 
 #[cfg(feature = "clusters")]
-pub(super) use consent::{again, clean};
+pub(super) use consent::{clean, cluster_command};
 
 /// The selected cluster.
 #[derive(clap::Args, Clone, Debug)]
@@ -58,7 +58,7 @@ impl ExistingClusterArgs {
         .chain(replaces)
     }
 
-    /// Fails if a flag is used with an engine that is not an existing cluster.
+    /// Rejects the flags if the engine is not an existing cluster.
     pub(super) fn refuse_flags(&self) -> Result<(), Failure> {
         let named = [
             (self.of.context.is_some(), "--context"),
@@ -81,7 +81,7 @@ impl ExistingClusterArgs {
     }
 }
 
-/// The same functions in a build without cluster support.
+/// The same functions in a build that can't connect to clusters.
 #[cfg(not(feature = "clusters"))]
 mod without {
     use super::{ContextArgs, ExistingClusterArgs};

@@ -8,7 +8,7 @@ use super::args::{ReleaseOrCheckoutArgs, Source};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::output::{TellPreparing, columns, show};
+use super::output::{PreparationLog, columns, show};
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::Release;
@@ -46,7 +46,7 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// A number without a unit can mean a time or a tick.
+/// Parses a time. A number without a unit can mean a time or a tick, so the error explains both.
 fn time(text: &str) -> Result<Span, String> {
     text.parse().map_err(|error| match text.parse::<usize>() {
         Ok(number) => {
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         && !scenario.hpas.iter().any(|known| *known.name == **hpa)
     {
         let known: Vec<&str> = scenario.hpas.iter().map(|hpa| &*hpa.name).collect();
-        let hint = format!("there are: {}", known.join(", "));
+        let hint = format!("the HPAs are {}", known.join(", "));
         return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
     let index = index(args, &run)?;
@@ -76,20 +76,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
     show(&text.unwrap_or_default())?;
     if let Some(checkout) = checkout {
-        show(&beside(&checkout, &scenario, release, index + 1)?)?;
+        show(&compare_checkout(&checkout, &scenario, release, index + 1)?)?;
     }
     Ok(exit::CONFORMS)
 }
 
 /// The result of a checkout up to the tick, as text.
-fn beside(
+fn compare_checkout(
     checkout: &Checkout,
     scenario: &Arc<Scenario>,
     release: Release,
     tick: usize,
 ) -> Result<String, Failure> {
-    let mut preparing = TellPreparing::default();
-    let mut progress = |what: &str, done| preparing.tell(what, done);
+    let mut preparing = PreparationLog::default();
+    let mut progress = |what: &str, done| preparing.log(what, done);
     let program = checkout.build(&CancellationToken::new(), &mut progress)?;
     let name = checkout.name();
     let mut engine = Upstream::of_checkout(program, name.as_str().into(), release);
@@ -109,19 +109,20 @@ fn beside(
 
 /// The index of the selected tick among all ticks.
 fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
-    let is_meant =
+    let matches_hpa =
         |tick: &FreeTick| args.hpa.as_ref().is_none_or(|hpa| *tick.observation.hpa == **hpa);
     let ticks: Vec<(usize, Time)> = (run.ticks.iter().enumerate())
-        .filter(|(_, tick)| is_meant(tick))
+        .filter(|(_, tick)| matches_hpa(tick))
         .map(|(index, tick)| (index, tick.observation.at))
         .collect();
-    let whose = args.hpa.as_ref().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
+    let subject =
+        args.hpa.as_ref().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
     let cut = run.unplayable.as_ref().map(|why| format!(": it can't continue: {why}"));
     let cut = cut.unwrap_or_default();
     let Some((_, end)) = ticks.last() else {
-        return Err(Failure::usage(format!("{whose} has no ticks{cut}")));
+        return Err(Failure::usage(format!("{subject} has no ticks{cut}")));
     };
-    let there_are = format!("{whose} has {} ticks, the last one at t={end}{cut}", ticks.len());
+    let overview = format!("{subject} has {} ticks, the last one at t={end}{cut}", ticks.len());
     let found = if let Some(number) = args.tick {
         let index = number.checked_sub(1).and_then(|index| ticks.get(index));
         index.ok_or_else(|| Failure::usage(format!("there is no tick {number}")))
@@ -131,5 +132,5 @@ fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
         let index = until.checked_sub(1).and_then(|index| ticks.get(index));
         index.ok_or_else(|| Failure::usage(format!("there is no tick at or before t={at}")))
     };
-    found.map(|(index, _)| *index).map_err(|none| none.hint(there_are))
+    found.map(|(index, _)| *index).map_err(|none| none.hint(overview))
 }

@@ -33,7 +33,7 @@ impl Failure {
         Failure { code: exit::ENGINE, ..Failure::usage(what) }
     }
 
-    /// Something that only a build with the feature `clusters` can do.
+    /// An operation that requires a build with the feature `clusters`.
     pub(super) fn without_clusters(what: &str) -> Failure {
         let what = format!("{what} requires a build with `--features {CLUSTERS}`");
         Failure::engine(what).hint(feature_hint(CLUSTERS))

@@ -55,7 +55,7 @@ enum Text {
 }
 
 impl Fixtures {
-    /// Finds the fixtures in a folder; by default in `./fixtures` if it contains scenarios,
+    /// Finds the fixtures in a folder. By default, uses `./fixtures` if it contains scenarios,
     /// otherwise the fixtures built into this program.
     pub(super) fn find(named: Option<&Path>) -> Result<Fixtures, Failure> {
         if let Some(folder) = named {
@@ -63,12 +63,12 @@ impl Fixtures {
                 Failure::usage(format!("{}: {error}", folder.display()))
                     .hint("set --fixtures to a folder with scenario files")
             })?;
-            apart(&files)?;
+            check_unique_ids(&files)?;
             return Ok(Fixtures { root: Root::Folder(folder.to_owned()), files });
         }
         match files_below(Path::new(FOLDER)) {
             Ok(files) if !files.is_empty() => {
-                apart(&files)?;
+                check_unique_ids(&files)?;
                 Ok(Fixtures { root: Root::Folder(PathBuf::from(FOLDER)), files })
             }
             _ => Ok(Fixtures { root: Root::Embedded, files: embedded() }),
@@ -250,8 +250,8 @@ impl Fixtures {
         Ok(known)
     }
 
-    /// The recorded traces of these fixtures: beside the folder in a repository, otherwise the
-    /// traces built into this program.
+    /// The recorded traces of these fixtures: next to the folder in a repository, otherwise those
+    /// built into this program.
     pub(super) fn traces(&self) -> Traces {
         if let Root::Folder(folder) = &self.root {
             let beside = folder.parent().unwrap_or(Path::new("")).join(recorded::FOLDER);
@@ -348,7 +348,7 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
 }
 
 /// Checks that no two files have the same id.
-fn apart(files: &[Fixture]) -> Result<(), Failure> {
+fn check_unique_ids(files: &[Fixture]) -> Result<(), Failure> {
     match files.windows(2).find(|pair| pair[0].id == pair[1].id) {
         None => Ok(()),
         Some(pair) => {

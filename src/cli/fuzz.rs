@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::{Format, ReleaseOrCheckoutArgs, ShardArgs, program_and_engine, workers};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::output::{TellPreparing, columns, show, unless_closed};
+use super::output::{PreparationLog, columns, show, unless_closed};
 use super::{exit, interrupt};
 use crate::engine::Engine;
 use crate::engine::model::Model;
@@ -65,7 +65,7 @@ pub(super) struct Args {
     program: Option<PathBuf>,
 }
 
-/// The engines by name.
+/// The engines.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum EngineName {
     /// The upstream controller in virtual time
@@ -88,7 +88,7 @@ const MOST_FINDINGS: usize = 20;
 /// The number of scenarios to try when shrinking a failure, which takes seconds.
 const SHRINKING: usize = 3000;
 /// The interval between lines of progress in a log.
-const EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if args.part.shard.is_some() && args.seed.is_none() {
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let release = args.release.release(checkout.as_ref());
     let stop = CancellationToken::new();
     let jobs = workers(args.jobs);
-    let seed = args.seed.unwrap_or_else(chance);
+    let seed = args.seed.unwrap_or_else(random_seed);
     let engine = engine(args, release, checkout.as_ref(), &stop)?;
     let setting = FuzzSetting {
         setting: Setting {
@@ -131,8 +131,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         stop,
     };
     let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
-    let summary = tell(args, &plan, &setting, &*engine)?;
-    ending.follow();
+    let summary = run_and_report(args, &plan, &setting, &*engine)?;
+    ending.end_by_signal();
     Ok(if summary.divergences > 0 {
         exit::DIVERGES
     } else if summary.inconclusive > 0 {
@@ -161,8 +161,8 @@ fn engine(
     if args.engine == EngineName::Model {
         return Ok(Box::new(move || Box::new(Model::new(release))));
     }
-    let mut preparing = TellPreparing::default();
-    let mut progress = |what: &str, done| preparing.tell(what, done);
+    let mut preparing = PreparationLog::default();
+    let mut progress = |what: &str, done| preparing.log(what, done);
     if let Some(checkout) = checkout {
         let program = checkout.build(stop, &mut progress).map_err(Failure::from)?;
         let name: Arc<str> = checkout.name().into();
@@ -176,32 +176,32 @@ fn engine(
 }
 
 /// A new seed. The generator itself has no clock.
-fn chance() -> u64 {
+fn random_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64 % 1_000_000_000)
 }
 
 /// Runs the plan and reports on it.
-fn tell(
+fn run_and_report(
     args: &Args,
     plan: &FuzzPlan,
     setting: &FuzzSetting,
     engine: &(dyn Fn() -> Box<dyn Engine> + Sync),
 ) -> anyhow::Result<FuzzSummary> {
     let json = args.format == Format::Json;
-    let say = |text: &str, value: &dyn Fn() -> serde_json::Value| match json {
+    let print = |text: &str, value: &dyn Fn() -> serde_json::Value| match json {
         true => unless_closed(report::json_line(&mut io::stdout(), &value())),
         false => show(text),
     };
-    say(&report::first_line(setting), &|| report::first_json(setting))?;
+    print(&report::first_line(setting), &|| report::first_json(setting))?;
     // A panic of the model is reported as a finding.
     std::panic::set_hook(Box::new(|_| {}));
     let mut progress = Progress::new();
     let mut broken: anyhow::Result<()> = Ok(());
     let summary = fuzz(plan, engine, &mut |event| {
-        let told = match event {
+        let written = match event {
             FuzzEvent::Progress { scenarios, ticks, elapsed } => {
-                progress.tell(scenarios, ticks, elapsed);
+                progress.update(scenarios, ticks, elapsed);
                 Ok(())
             }
             FuzzEvent::Failed { index, kind } => {
@@ -213,27 +213,28 @@ fn tell(
             }
             FuzzEvent::Found(found) => {
                 progress.clear();
-                keep(&args.save, &found, setting).and_then(|path| {
+                save(&args.save, &found, setting).and_then(|path| {
                     let text = report::finding(&found, setting, &path, columns());
-                    say(&text, &|| report::finding_json(&found, setting, &path)).map_err(Into::into)
+                    print(&text, &|| report::finding_json(&found, setting, &path))
+                        .map_err(Into::into)
                 })
             }
         };
         if broken.is_ok() {
-            broken = told;
+            broken = written;
         }
     });
     drop(std::panic::take_hook());
     progress.clear();
     broken?;
-    say(&report::summary(&summary, plan.seed, columns()), &|| {
+    print(&report::summary(&summary, plan.seed, columns()), &|| {
         report::summary_json(&summary, setting)
     })?;
     Ok(summary)
 }
 
 /// Saves a finding as a fixture and returns its path.
-fn keep(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result<String> {
+fn save(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result<String> {
     let failed = |error: io::Error| {
         let what = format!("a finding can't be saved in {}: {error}", folder.display());
         Failure {
@@ -263,10 +264,10 @@ impl Progress {
         Progress { terminal: io::stderr().is_terminal(), last: None, shown: false }
     }
 
-    fn tell(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
-        let every = if self.terminal { Duration::from_millis(200) } else { EVERY };
+    fn update(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
+        let interval = if self.terminal { Duration::from_millis(200) } else { LOG_INTERVAL };
         let last = *self.last.get_or_insert_with(Instant::now);
-        if last.elapsed() < every {
+        if last.elapsed() < interval {
             return;
         }
         self.last = Some(Instant::now());

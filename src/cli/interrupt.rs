@@ -1,4 +1,4 @@
-//! Signals: the reports and actions of an interrupted run before it ends.
+//! Signals: the report and the cleanup of an interrupted run.
 //!
 //! The process ends by the signal itself, so that the shell sees it. The standard input of engines
 //! closes, which ends them.
@@ -22,7 +22,7 @@ pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
         for signal in signals.forever() {
             let done = count.load(Ordering::Relaxed);
             let were = if scenarios == 1 { "scenario was" } else { "scenarios were" };
-            say(&format!("interrupted: {done} of {scenarios} {were} done"));
+            print_line(&format!("interrupted: {done} of {scenarios} {were} done"));
             // It returns only if the signal has no default action.
             let _ = emulate_default_handler(signal);
         }
@@ -31,7 +31,7 @@ pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
 }
 
 /// Signals within this interval count as one.
-const TWICE: Duration = Duration::from_millis(500);
+const REPEAT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A signal that ends a run after it has cleaned up.
 pub(super) struct Ending(Arc<AtomicI32>);
@@ -45,13 +45,13 @@ impl Ending {
         once(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
             catch.store(signal, Ordering::Relaxed);
             stop.cancel();
-            say(&message);
+            print_line(&message);
         })?;
         Ok(Ending(caught))
     }
 
     /// Ends the program with the signal, if there was one.
-    pub(super) fn follow(&self) {
+    pub(super) fn end_by_signal(&self) {
         let signal = self.0.load(Ordering::Relaxed);
         if signal != 0 {
             // It returns only if the signal has no default action.
@@ -62,7 +62,7 @@ impl Ending {
 
 /// Sets `stop` on the first signal. A second signal ends the program immediately, without cleanup.
 #[cfg(feature = "clusters")]
-pub(super) fn ends(stop: &CancellationToken) -> io::Result<()> {
+pub(super) fn stop_on_signal(stop: &CancellationToken) -> io::Result<()> {
     let stop = stop.clone();
     once(&[SIGINT, SIGTERM, SIGHUP], move |_| stop.cancel())
 }
@@ -75,7 +75,7 @@ fn once(signals: &[i32], first_time: impl Fn(i32) + Send + 'static) -> io::Resul
         for signal in signals.forever() {
             match first {
                 // Programs like timeout(1) send a signal twice in quick succession.
-                Some(first) if first.elapsed() < TWICE => continue,
+                Some(first) if first.elapsed() < REPEAT_INTERVAL => continue,
                 Some(_) => {
                     let _ = emulate_default_handler(signal);
                 }
@@ -88,7 +88,7 @@ fn once(signals: &[i32], first_time: impl Fn(i32) + Send + 'static) -> io::Resul
 }
 
 /// Prints a separate line.
-fn say(text: &str) {
+fn print_line(text: &str) {
     // On a terminal, the line may contain progress.
     let clear = if io::stderr().is_terminal() { "\r\u{1b}[K" } else { "" };
     // If this can't be written, there is no other way to report it.

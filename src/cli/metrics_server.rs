@@ -58,7 +58,7 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// The error of a build without cluster support.
+/// Reports that this build can't connect to clusters.
 #[cfg(not(feature = "clusters"))]
 pub(super) fn run(_: &Args) -> anyhow::Result<u8> {
     Err(super::failure::Failure::without_clusters("`kube-lockstep metrics-server`").into())

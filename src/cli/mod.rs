@@ -148,11 +148,11 @@ pub fn main() -> ExitCode {
         Command::Prune(args) => prune::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     };
-    ExitCode::from(done.unwrap_or_else(|error| complain(&error)))
+    ExitCode::from(done.unwrap_or_else(|error| print_error(&error)))
 }
 
 /// Prints the error and returns the exit code.
-fn complain(error: &anyhow::Error) -> u8 {
+fn print_error(error: &anyhow::Error) -> u8 {
     let (code, hint) = match error.downcast_ref::<Failure>() {
         Some(failure) => (failure.code, failure.hint.as_deref()),
         None => (exit::ENGINE, None),
@@ -181,16 +181,16 @@ pub fn reference() -> String {
     // A fixed width makes the reference independent of the terminal.
     let command = Cli::command().term_width(100);
     text.push_str(&help(command.clone(), "kube-lockstep"));
-    below(&command, "kube-lockstep", &mut text);
+    add_subcommands(&command, "kube-lockstep", &mut text);
     text
 }
 
 /// Adds the reference of all subcommands, recursively.
-fn below(command: &clap::Command, name: &str, text: &mut String) {
+fn add_subcommands(command: &clap::Command, name: &str, text: &mut String) {
     for subcommand in command.get_subcommands() {
         let name = format!("{name} {}", subcommand.get_name());
         text.push_str(&help(subcommand.clone().term_width(100), &name));
-        below(subcommand, &name, text);
+        add_subcommands(subcommand, &name, text);
     }
 }
 

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 /// Logs the build of each engine and its progress, because it takes minutes.
 #[derive(Debug, Default)]
-pub(super) struct TellPreparing {
-    told: BTreeMap<String, Instant>,
+pub(super) struct PreparationLog {
+    logged: BTreeMap<String, Instant>,
 }
 
 /// The minimum interval between lines about an engine.
-const QUIET: Duration = Duration::from_secs(20);
+const MIN_INTERVAL: Duration = Duration::from_secs(20);
 
-impl TellPreparing {
-    pub(super) fn tell(&mut self, what: &str, done: Option<f64>) {
+impl PreparationLog {
+    pub(super) fn log(&mut self, what: &str, done: Option<f64>) {
         if let Some(text) = self.line(what, done, Instant::now()) {
             // A note that can't be written is ignored.
             let _ = anstream::stderr().write_all(text.as_bytes());
@@ -23,16 +23,16 @@ impl TellPreparing {
 
     fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
         let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
-        let text = match (self.told.get(engine), done) {
+        let text = match (self.logged.get(engine), done) {
             (None, _) if what.contains(": ") => {
                 format!("note: {what} (takes minutes the first time)\n")
             }
             (None, _) => format!("note: {what}\n"),
-            (Some(last), _) if now.duration_since(*last) < QUIET => return None,
+            (Some(last), _) if now.duration_since(*last) < MIN_INTERVAL => return None,
             (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
             (Some(_), None) => format!("note: {what}\n"),
         };
-        self.told.insert(engine.to_owned(), now);
+        self.logged.insert(engine.to_owned(), now);
         Some(text)
     }
 }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_build_of_an_engine_is_reported_from_time_to_time() {
-        let mut preparing = TellPreparing::default();
+        let mut preparing = PreparationLog::default();
         let begin = Instant::now();
         let mut line = |what: &str, done, seconds| {
             preparing.line(what, done, begin + Duration::from_secs(seconds))

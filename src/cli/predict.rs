@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::args::{Format, OfRelease, Source};
+use super::args::{Format, OneRelease, Source};
 use super::exit;
 use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
@@ -14,7 +14,7 @@ Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
   2    an invalid command line, or an invalid scenario
-  3    the scenario can't be run to its end, because the outcome is left to chance";
+  3    the scenario can't be run to its end, because its outcome is not deterministic";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Args {
     #[arg(value_name = "FILE")]
     name: String,
     #[command(flatten)]
-    release: OfRelease,
+    release: OneRelease,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,

@@ -13,7 +13,7 @@ const HELP: &str = "\
 Exit codes:
   0    all removable files are removed; files in use are kept
   2    an invalid command line
-  3    there is no cache folder, Docker does not respond, or something can't be removed";
+  3    there is no cache folder, Docker does not respond, or an item can't be removed";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut text = String::new();
-    let (mut gone, mut kept) = (Vec::new(), 0);
+    let (mut removed, mut kept) = (Vec::new(), 0);
     let found = build::contents().map_err(Failure::from)?;
     for entry in found.iter().filter(|entry| args.all || entry.stale.is_some()) {
         if !args.dry_run && !build::remove(entry).map_err(|error| failed(entry, &error))? {
@@ -40,8 +40,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             let _ = writeln!(text, "{}  {}", paint(WARN, "in use"), entry.path.display());
             continue;
         }
-        gone.push(entry);
-        let why = entry.stale.unwrap_or("of use");
+        removed.push(entry);
+        let why = entry.stale.unwrap_or("usable");
         let (bytes, path) = (size(entry.bytes), entry.path.display());
         let _ = writeln!(text, "{bytes:>7}  {path}  {}", paint(DIM, why));
     }
@@ -50,21 +50,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let why = paint(DIM, "from a control plane whose owner was killed");
         let _ = writeln!(text, "         {}  {why}", folder.display());
     }
-    let (mut things, mut bytes) =
-        (gone.len() + clusters.len(), gone.iter().map(|entry| entry.bytes).sum::<u64>());
+    let (mut items, mut bytes) =
+        (removed.len() + clusters.len(), removed.iter().map(|entry| entry.bytes).sum::<u64>());
     let images = if args.images { images()? } else { Vec::new() };
-    for (image, of_it) in images {
+    for (image, image_bytes) in images {
         if !args.dry_run && !remove(&image)? {
             kept += 1;
             let _ = writeln!(text, "{}  {image}", paint(WARN, "in use"));
             continue;
         }
-        (things, bytes) = (things + 1, bytes + of_it);
-        let _ = writeln!(text, "{:>7}  {image}  {}", size(of_it), paint(DIM, "an image"));
+        (items, bytes) = (items + 1, bytes + image_bytes);
+        let _ = writeln!(text, "{:>7}  {image}  {}", size(image_bytes), paint(DIM, "an image"));
     }
-    let things = counted(things, "thing");
+    let items = counted(items, "item");
     let would = if args.dry_run { "would remove" } else { "removed" };
-    let _ = write!(text, "{would} {}", paint(STRONG, &format!("{things}, {}", size(bytes))));
+    let _ = write!(text, "{would} {}", paint(STRONG, &format!("{items}, {}", size(bytes))));
     if kept > 0 {
         let _ = write!(text, "; {kept} in use kept");
     }

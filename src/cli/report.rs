@@ -79,27 +79,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     // An empty file could belong to either command.
     let empty = |(_, text): &&(String, String)| text.trim().is_empty();
-    let is_of_the_fuzzer = |(_, text): &&(String, String)| fuzz_results::is_of_the_fuzzer(text);
-    if !texts.iter().any(|it| is_of_the_fuzzer(&it)) {
+    let is_fuzz_result = |(_, text): &&(String, String)| fuzz_results::is_fuzz_result(text);
+    if !texts.iter().any(|it| is_fuzz_result(&it)) {
         return merge_runs(args, &texts);
     }
-    if let Some((other, _)) = texts.iter().find(|it| !is_of_the_fuzzer(it) && !empty(it)) {
+    if let Some((other, _)) = texts.iter().find(|it| !is_fuzz_result(it) && !empty(it)) {
         let what = format!("{other} is not a result of `fuzz`, but other files are");
         return Err(Failure::usage(what)
             .hint("merge results of `run` and `fuzz` separately")
             .into());
     }
-    of_fuzz(args, &texts)
+    merge_fuzz(args, &texts)
 }
 
-fn not_ours(error: results::ResultsError) -> Failure {
+fn not_results(error: results::ResultsError) -> Failure {
     Failure::usage(error.to_string())
         .hint("results are the output of `run --format json` or `fuzz --format json`")
 }
 
 fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
     let parts = texts.iter().map(|(file, text)| results::read(file, text));
-    let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
+    let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_results)?;
     let merged = merge::merge(parts, args.release.as_ref(), VERSION);
     let (events, summary) = merged.map_err(Failure::from)?;
     let mut report: Box<dyn Report> = match args.format {
@@ -115,12 +115,12 @@ fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8
     Ok(run::code(&summary))
 }
 
-fn of_fuzz(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
+fn merge_fuzz(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
     let (empty, texts): (Vec<_>, Vec<_>) =
         texts.iter().partition(|(_, text)| text.trim().is_empty());
     let empty: Vec<String> = empty.into_iter().map(|(file, _)| file.clone()).collect();
     let parts = texts.iter().map(|(file, text)| fuzz_results::read(file, text));
-    let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_ours)?;
+    let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_results)?;
     let runs = fuzz_results::merge(parts, &empty, args.release.as_ref(), VERSION);
     let runs = runs.map_err(Failure::from)?;
     for run in &runs {

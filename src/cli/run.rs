@@ -17,7 +17,7 @@ use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
 use super::interrupt::Ending;
-use super::output::{TellPreparing, columns};
+use super::output::{PreparationLog, columns};
 use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
@@ -117,7 +117,7 @@ impl ValueEnum for Compared {
 }
 
 impl CustomControllerArgs {
-    /// The selected controller, if there is one.
+    /// The selected controller.
     fn open(&self, engine: EngineChoice) -> Result<Option<CustomController>, Failure> {
         let Some(command) = &self.controller else { return Ok(None) };
         if engine != EngineChoice::Embedded {
@@ -153,7 +153,7 @@ impl CustomControllerArgs {
     }
 }
 
-/// The arguments that repeat a run on a cluster. Other engines are repeated by their name alone.
+/// The arguments that repeat a run on a cluster. For other engines, their name is enough.
 fn replay_args(args: &Args) -> Vec<String> {
     let Some(engine) = args.engine.filter(|engine| engine.is_wall_clock()) else {
         return Vec::new();
@@ -173,7 +173,7 @@ fn replay_args(args: &Args) -> Vec<String> {
 /// The default of `--longest` on existing clusters, whose sync period can't be shortened.
 const LONGEST_ON_EXISTING: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
-/// The names of the registry, each with its line of help.
+/// The engines of the registry, with their names and help.
 impl ValueEnum for EngineChoice {
     fn value_variants<'a>() -> &'a [EngineChoice] {
         const NAMED: [EngineChoice; ENGINES.len()] = {
@@ -205,7 +205,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             Box::new(Terminal::new(out, layout))
         }
     };
-    let summary = tell(&plan, report.as_mut())?;
+    let summary = run_and_report(&plan, report.as_mut())?;
     Ok(match code(&summary) {
         // Other shards may have scenarios to run.
         exit::NOTHING if plan.shard.is_some() => exit::CONFORMS,
@@ -228,7 +228,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
-        // Standard error keeps this apart from the results.
+        // On standard error, separate from the results.
         let _ = writeln!(
             anstream::stderr(),
             "running {origin}; to run the scenarios in this folder: kube-lockstep run ."
@@ -260,7 +260,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// The selected engine, if the other flags are compatible with it.
+/// The selected engine, after checking that the other flags are valid for it.
 fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     let engine = match args.engine.unwrap_or_default() {
         // The settings of an existing kind cluster can't be chosen.
@@ -306,7 +306,7 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
     if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// The message after a first Ctrl-C, if objects must still be removed from an existing cluster.
+/// The message for the first Ctrl-C while objects on an existing cluster remain to be removed.
 fn interrupted(cluster: &ExistingCluster) -> String {
     let clean = cluster.cleaning();
     format!(
@@ -317,11 +317,11 @@ fn interrupted(cluster: &ExistingCluster) -> String {
 
 /// Runs the plan and passes every event to the report. After a closed pipe, the run continues for
 /// its verdict; any other write error ends the run.
-fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
+fn run_and_report(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
     let quiet = !io::stderr().is_terminal();
-    let mut preparing = TellPreparing::default();
+    let mut preparing = PreparationLog::default();
     let mut broken: Option<io::Error> = None;
-    // Everything that was created on an existing cluster is removed before the end.
+    // All objects on an existing cluster are removed before the program ends.
     let ending = plan.cluster.existing.as_ref();
     let ending = ending.map(|cluster| Ending::listen(&plan.stop, &interrupted(cluster)));
     let ending = ending.transpose()?;
@@ -333,7 +333,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
         if let Event::Preparing { what, fraction } = &event
             && quiet
         {
-            preparing.tell(what, *fraction);
+            preparing.log(what, *fraction);
         }
         if matches!(event, Event::Finished(_)) {
             done.fetch_add(1, Ordering::Relaxed);
@@ -348,7 +348,7 @@ fn tell(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
         }
     });
     if let Some(ending) = ending {
-        ending.follow();
+        ending.end_by_signal();
     }
     match broken {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

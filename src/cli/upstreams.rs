@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use super::output::TellPreparing;
+use super::output::PreparationLog;
 use crate::engine::recorded::Traces;
 use crate::engine::upstream::{Upstream, build};
 use crate::engine::{EngineError, upstream};
@@ -21,7 +21,7 @@ pub(super) enum Behavior {
     /// The trace of upstream.
     Trace(Trace),
     /// The release does not support the scenario, for this reason.
-    Lacking(String),
+    Unsupported(String),
     /// Upstream could not run the scenario, for this reason.
     Unknown(String),
 }
@@ -30,25 +30,25 @@ pub(super) enum Behavior {
 pub(super) struct Upstreams {
     traces: Traces,
     engines: BTreeMap<Release, Result<Upstream, String>>,
-    preparing: TellPreparing,
+    preparing: PreparationLog,
     /// The last scenario that was announced to run live.
-    told: String,
+    announced: String,
 }
 
 impl Upstreams {
     pub(super) fn new(traces: Traces) -> Upstreams {
-        let preparing = TellPreparing::default();
-        Upstreams { traces, engines: BTreeMap::new(), preparing, told: String::new() }
+        let preparing = PreparationLog::default();
+        Upstreams { traces, engines: BTreeMap::new(), preparing, announced: String::new() }
     }
 
     /// Returns upstream's behavior in a scenario on a release.
-    pub(super) fn see(
+    pub(super) fn behavior(
         &mut self,
         scenario: &Arc<Scenario>,
         release: Release,
     ) -> Result<Behavior, Failure> {
         if let Some(why) = scenario.unsupported_on(release) {
-            return Ok(Behavior::Lacking(why));
+            return Ok(Behavior::Unsupported(why));
         }
         match self.recorded(scenario, release)? {
             Some(trace) => Ok(Behavior::Trace(trace)),
@@ -65,14 +65,14 @@ impl Upstreams {
     }
 
     fn live(&mut self, scenario: &Arc<Scenario>, release: Release) -> Behavior {
-        if self.told != scenario.id {
-            self.told.clone_from(&scenario.id);
+        if self.announced != scenario.id {
+            self.announced.clone_from(&scenario.id);
             let text = format!("note: running {} live: it has no recorded trace\n", scenario.id);
             // A note that can't be written is ignored.
             let _ = anstream::stderr().write_all(text.as_bytes());
         }
         let engine = self.engines.entry(release).or_insert_with(|| {
-            let mut progress = |what: &str, done| self.preparing.tell(what, done);
+            let mut progress = |what: &str, done| self.preparing.log(what, done);
             let program = build::ensure(
                 build::Artifact::Host,
                 release,
@@ -91,7 +91,7 @@ impl Upstreams {
             Err(why) => return Behavior::Unknown(why.clone()),
         };
         match outcome.verdict {
-            Verdict::Skipped { why } => Behavior::Lacking(why),
+            Verdict::Skipped { why } => Behavior::Unsupported(why),
             Verdict::Inconclusive { why, .. } => Behavior::Unknown(why),
             // The model's prediction does not matter here.
             Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unexpected => {

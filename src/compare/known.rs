@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_explains_its_field_and_what_is_below_it() {
+    fn an_entry_explains_its_field_and_all_subfields() {
         let difference = |field: &str| FieldDifference {
             field: field.to_owned(),
             model: "a".to_owned(),

@@ -34,7 +34,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// All fields are observed.
+    /// All fields.
     pub const ALL: Scope = Scope {
         reads: true,
         scale_reads: true,
@@ -104,7 +104,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     if scope.events {
         differences.list("events", model.events(), seen.events());
     }
-    // They nearly always agree, so this case must be fast.
+    // Reads nearly always agree, so this case must be fast.
     if model.reads().ne(seen.reads()) {
         differences.list("reads", scope.visible(model), scope.visible(seen));
     }
@@ -112,7 +112,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         differences.list("errors", model.errors(), seen.errors());
     }
     if differences.found.is_empty() && scope == Scope::ALL && model != seen {
-        // Ticks that differ in no known field must not count as equal.
+        // The observations differ, but in no known field; this must not count as agreement.
         let text = |tick: &Observation| format!("{tick:?}");
         differences.field("observation", &text(model), &text(seen));
     }

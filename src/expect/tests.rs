@@ -5,8 +5,8 @@ use crate::model::api::ConditionType;
 use crate::model::observation::{ControllerAction, EventType, ScaleWrite, StatusWrite};
 use crate::scenario::resolved::ReleaseRange;
 
-/// Reconciles every 15 s from t=0; the value is the size that a reconcile writes, if it writes one.
-fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
+/// Reconciles every 15 s from t=0, each with the replicas that it writes, if any.
+fn ticks(replicas: &[Option<i32>]) -> Vec<Observation> {
     let write = |replicas: i32| {
         ControllerAction::UpdateScale(ScaleWrite {
             resource: "deployments.apps".into(),
@@ -16,7 +16,7 @@ fn ticks(sizes: &[Option<i32>]) -> Vec<Observation> {
         })
     };
     let times = (0..).map(|index| Time::from_secs(15 * index));
-    times.zip(sizes).map(|(at, size)| Observation::new(at, "".into(), size.map(write))).collect()
+    times.zip(replicas).map(|(at, to)| Observation::new(at, "".into(), to.map(write))).collect()
 }
 
 fn at(seconds: i64) -> Time {
@@ -27,9 +27,9 @@ fn replicas(min: i32, max: i32) -> Expected {
     Expected { replicas: Some(NumberRange { min, max }), ..Expected::default() }
 }
 
-/// A workload of 3 replicas, scaled by an HPA without a name.
-fn sizes() -> Sizes {
-    Sizes { targets: vec![(String::new(), "".into(), 3)], hpas: vec![("".into(), 0)] }
+/// A workload with 3 replicas, scaled by an HPA without a name.
+fn targets() -> ScaleTargets {
+    ScaleTargets { all: vec![(String::new(), "".into(), 3)], hpas: vec![("".into(), 0)] }
 }
 
 fn outside(seconds: i64, replicas: i32) -> ExternalScale {
@@ -40,12 +40,12 @@ fn outside(seconds: i64, replicas: i32) -> ExternalScale {
 fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
     let expectation =
         Expectation { line: 7, releases: ReleaseRange::default(), hpa: None, when, what };
-    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &sizes(), &[]);
+    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &targets(), &[]);
     assert!(unmet.iter().all(|unmet| unmet.line == 7));
     unmet.pop().map(|unmet| unmet.what)
 }
 
-fn says(text: &str) -> Option<String> {
+fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
@@ -65,10 +65,10 @@ fn replicas_are_kept_until_another_write() {
             what,
         }]
     };
-    // A size that a person sets at the time of a tick applies before the tick.
-    assert_eq!(evaluate(&expect(2), Release::NEWEST, &run, &sizes(), &[outside(30, 2)]), []);
-    assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &sizes(), &[outside(15, 2)]), []);
-    assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &sizes(), &[outside(31, 2)]), []);
+    // A user's change at the time of a tick precedes the tick.
+    assert_eq!(evaluate(&expect(2), Release::NEWEST, &run, &targets(), &[outside(30, 2)]), []);
+    assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &targets(), &[outside(15, 2)]), []);
+    assert_eq!(evaluate(&expect(6), Release::NEWEST, &run, &targets(), &[outside(31, 2)]), []);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_refused_write_changes_nothing() {
     assert_eq!(unmet(When::Tick(2), replicas(3, 3), &run), None);
     assert_eq!(
         unmet(When::Tick(2), rescaled, &run),
-        says("tick 2 (t=15s): rescaled: expected a change of replicas, stayed at 3")
+        some("tick 2 (t=15s): rescaled: expected a change of replicas, stayed at 3")
     );
 }
 
@@ -90,23 +90,23 @@ fn single_ticks_are_named_in_the_message() {
     let run = ticks(&[None, Some(6), None]);
     for (when, range, message) in [
         (When::Tick(2), (6, 6), None),
-        (When::Tick(2), (4, 4), says("tick 2 (t=15s): replicas: expected 4, was 6")),
-        (When::Tick(2), (7, 9), says("tick 2 (t=15s): replicas: expected 7 to 9, was 6")),
+        (When::Tick(2), (4, 4), some("tick 2 (t=15s): replicas: expected 4, was 6")),
+        (When::Tick(2), (7, 9), some("tick 2 (t=15s): replicas: expected 7 to 9, was 6")),
         (
             When::Tick(2),
             (7, i32::MAX),
-            says("tick 2 (t=15s): replicas: expected at least 7, was 6"),
+            some("tick 2 (t=15s): replicas: expected at least 7, was 6"),
         ),
-        (When::Tick(2), (i32::MIN, 5), says("tick 2 (t=15s): replicas: expected at most 5, was 6")),
-        (When::Tick(4), (6, 6), says("tick 4 never happened: there were 3, the last at t=30s")),
-        (When::Tick(0), (6, 6), says("tick 0 never happened: there were 3, the last at t=30s")),
+        (When::Tick(2), (i32::MIN, 5), some("tick 2 (t=15s): replicas: expected at most 5, was 6")),
+        (When::Tick(4), (6, 6), some("tick 4 never happened: there were 3, the last at t=30s")),
+        (When::Tick(0), (6, 6), some("tick 0 never happened: there were 3, the last at t=30s")),
         (When::At(at(14)), (3, 3), None),
         (When::At(at(15)), (6, 6), None),
-        (When::At(at(99)), (3, 3), says("tick 3 (t=30s): replicas: expected 3, was 6")),
+        (When::At(at(99)), (3, 3), some("tick 3 (t=30s): replicas: expected 3, was 6")),
         (
             When::At(at(-1)),
             (3, 3),
-            says("no tick at or before t=-1s: there were 3, the last at t=30s"),
+            some("no tick at or before t=-1s: there were 3, the last at t=30s"),
         ),
     ] {
         let what = replicas(range.0, range.1);
@@ -123,29 +123,29 @@ fn always_never_and_within_apply_to_ranges() {
     for (when, size, message) in [
         (always(30, 60), 5, None),
         (always(15, 15), 6, None),
-        (always(0, 45), 5, says("tick 1 (t=0s): replicas: expected 5, was 3 (and 1 tick more)")),
-        (always(0, 45), 9, says("tick 1 (t=0s): replicas: expected 9, was 3 (and 3 ticks more)")),
+        (always(0, 45), 5, some("tick 1 (t=0s): replicas: expected 5, was 3 (and 1 tick more)")),
+        (always(0, 45), 9, some("tick 1 (t=0s): replicas: expected 9, was 3 (and 3 ticks more)")),
         (
             always(50, 60),
             5,
-            says("no tick between t=50s and t=1m: there were 4, the last at t=45s"),
+            some("no tick between t=50s and t=1m: there were 4, the last at t=45s"),
         ),
         (
             always(60, 50),
             5,
-            says("no tick between t=1m and t=50s: there were 4, the last at t=45s"),
+            some("no tick between t=1m and t=50s: there were 4, the last at t=45s"),
         ),
-        (When::Whole, 3, says("tick 2 (t=15s): replicas: expected 3, was 6 (and 2 ticks more)")),
+        (When::Whole, 3, some("tick 2 (t=15s): replicas: expected 3, was 6 (and 2 ticks more)")),
         (never(0, 60), 4, None),
         (never(0, 14), 6, None),
-        (never(0, 15), 6, says("tick 2 (t=15s): never expected replicas 6")),
-        (never(50, 60), 6, says("no tick between t=50s and t=1m: there were 4, the last at t=45s")),
+        (never(0, 15), 6, some("tick 2 (t=15s): never expected replicas 6")),
+        (never(50, 60), 6, some("no tick between t=50s and t=1m: there were 4, the last at t=45s")),
         (within(0, 15), 6, None),
         (within(20, 10), 5, None),
         (
             within(20, 25),
             6,
-            says(
+            some(
                 "not within 25s of t=20s; last at tick 4 (t=45s): \
                   replicas: expected 6, was 5",
             ),
@@ -153,15 +153,15 @@ fn always_never_and_within_apply_to_ranges() {
         (
             within(46, 10),
             6,
-            says("no tick between t=46s and t=56s: there were 4, the last at t=45s"),
+            some("no tick between t=46s and t=56s: there were 4, the last at t=45s"),
         ),
     ] {
         assert_eq!(unmet(when.clone(), replicas(size, size), &run), message, "{when:?}");
     }
-    assert_eq!(unmet(When::Whole, replicas(3, 3), &[]), says("there was no tick"));
+    assert_eq!(unmet(When::Whole, replicas(3, 3), &[]), some("there was no tick"));
 }
 
-/// Two ticks: the first writes a status, the second does not.
+/// A tick that writes a status, followed by a tick without a write.
 fn with_status() -> Vec<Observation> {
     let mut run = ticks(&[None, None]);
     let condition = |type_, status, reason: &'static str, message: &'static str| Condition {
@@ -204,13 +204,13 @@ fn a_status_holds_until_the_next_write() {
     run[0].retain(|action| !action.is_write());
     assert_eq!(
         unmet(When::Tick(1), desired, &run),
-        says("tick 1 (t=0s): desiredReplicas: expected 6, was not set")
+        some("tick 1 (t=0s): desiredReplicas: expected 6, was not set")
     );
     let current =
         Expected { current_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
     assert_eq!(
         unmet(When::Tick(1), current, &with_status()),
-        says("tick 1 (t=0s): currentReplicas: expected 6, was not set")
+        some("tick 1 (t=0s): currentReplicas: expected 6, was not set")
     );
 }
 
@@ -227,11 +227,11 @@ fn conditions_are_matched_by_status_reason_and_message() {
         (condition(None, None, None), None),
         (
             condition(Some(false), None, None),
-            says("condition ScalingLimited: expected False, was True (TooManyReplicas)"),
+            some("condition ScalingLimited: expected False, was True (TooManyReplicas)"),
         ),
         (
             condition(None, Some("TooFewReplicas"), Some("less")),
-            says(
+            some(
                 "condition ScalingLimited: expected reason TooFewReplicas, was \
                  TooManyReplicas; condition ScalingLimited: expected message \"less\", was \
                  \"the limit\"",
@@ -239,7 +239,7 @@ fn conditions_are_matched_by_status_reason_and_message() {
         ),
         (
             ExpectedCondition { type_: "ScalingActive".to_owned(), ..condition(None, None, None) },
-            says("condition ScalingActive: expected, but there was AbleToScale, ScalingLimited"),
+            some("condition ScalingActive: expected, but there was AbleToScale, ScalingLimited"),
         ),
     ] {
         let what = Expected { conditions: vec![expected.clone()], ..Expected::default() };
@@ -263,7 +263,7 @@ fn events_and_errors_belong_to_one_tick() {
         (
             2,
             event("FailedGetScale", Some("lost")),
-            says(
+            some(
                 "tick 2 (t=15s): event: expected FailedGetScale \"lost\", was \
                  FailedGetScale \"gone away\"",
             ),
@@ -271,20 +271,20 @@ fn events_and_errors_belong_to_one_tick() {
         (
             1,
             event("FailedGetScale", None),
-            says("tick 1 (t=0s): event: expected FailedGetScale, was none"),
+            some("tick 1 (t=0s): event: expected FailedGetScale, was none"),
         ),
         (2, error("failed"), None),
         (
             2,
             error("conflict"),
-            says("tick 2 (t=15s): error: expected \"conflict\", was \"it failed\""),
+            some("tick 2 (t=15s): error: expected \"conflict\", was \"it failed\""),
         ),
     ] {
         assert_eq!(unmet(When::Tick(tick), what.clone(), &with_status()), message, "{what:?}");
     }
     assert_eq!(
         unmet(When::Never(at(0), at(15)), event("FailedGetScale", Some("gone")), &with_status()),
-        says("tick 2 (t=15s): never expected event FailedGetScale \"gone\"")
+        some("tick 2 (t=15s): never expected event FailedGetScale \"gone\"")
     );
 }
 
@@ -296,7 +296,7 @@ fn never_requires_all_fields_to_match() {
     assert_eq!(unmet(never.clone(), what(false), &run), None);
     assert_eq!(
         unmet(never, what(true), &run),
-        says("tick 2 (t=15s): never expected replicas 6 with a change of replicas")
+        some("tick 2 (t=15s): never expected replicas 6 with a change of replicas")
     );
 }
 
@@ -316,19 +316,19 @@ fn counts_apply_to_any_span() {
         (
             When::Whole,
             rescales(3, None),
-            says("tick 6 (t=1m15s): rescales: expected at most 3, 3 -> 6 was number 4 since t=0s"),
+            some("tick 6 (t=1m15s): rescales: expected at most 3, 3 -> 6 was number 4 since t=0s"),
         ),
         (
             When::Whole,
             rescales(0, None),
-            says("tick 1 (t=0s): rescales: expected at most 0, 3 -> 4 was number 1"),
+            some("tick 1 (t=0s): rescales: expected at most 0, 3 -> 4 was number 1"),
         ),
-        // Two changes that are 15 s apart are not both within 15 s.
+        // Two rescales that are 15 s apart are not both within 15 s.
         (When::Whole, rescales(1, Some(15)), None),
         (
             When::Whole,
             rescales(1, Some(16)),
-            says(
+            some(
                 "tick 2 (t=15s): rescales: expected at most 1 within 16s, 4 -> 5 was number 2 \
                  since t=0s",
             ),
@@ -338,13 +338,13 @@ fn counts_apply_to_any_span() {
         (
             When::Tick(5),
             rescales(2, None),
-            says("tick 5 (t=1m): rescales: expected at most 2, 5 -> 3 was number 3 since t=0s"),
+            some("tick 5 (t=1m): rescales: expected at most 2, 5 -> 3 was number 3 since t=0s"),
         ),
         (When::Whole, turns(2, None), None),
         (
             When::Whole,
             turns(1, None),
-            says(
+            some(
                 "tick 6 (t=1m15s): changes of direction: expected at most 1, 3 -> 6 was \
                  number 2 since t=1m",
             ),
@@ -365,6 +365,6 @@ fn a_write_of_the_same_replicas_is_not_a_change() {
     assert_eq!(unmet(When::Tick(1), rescaled.clone(), &run), None);
     assert_eq!(
         unmet(When::Tick(2), rescaled, &run),
-        says("tick 2 (t=15s): rescaled: expected no change of replicas, was 3 -> 4")
+        some("tick 2 (t=15s): rescaled: expected no change of replicas, was 3 -> 4")
     );
 }

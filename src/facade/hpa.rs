@@ -1,4 +1,4 @@
-//! A prediction from the manifest of an HPA, without the file of a scenario.
+//! A prediction from the manifest of an HPA, without a scenario file.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::model::rules::Release;
 use crate::model::time::Span;
 use crate::scenario::{self, Scenario};
 
-/// The prediction for the manifest of an HPA; [`Predict::hpa`] creates it.
+/// The builder of a prediction from the manifest of an HPA. [`Predict::hpa`] creates it.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is run before `run` is called"]
 pub struct PredictHpa {
@@ -34,19 +34,20 @@ impl PredictHpa {
         }
     }
 
-    /// The replicas of the workload at the start (default: 1).
+    /// Sets the replicas of the workload at the start (default: 1).
     pub fn replicas(mut self, replicas: i32) -> PredictHpa {
         self.replicas = replicas;
         self
     }
 
-    /// The CPU request of each pod, as a quantity (default: `1`).
+    /// Sets the CPU request of each pod, as a quantity (default: `1`).
     pub fn cpu_request(mut self, quantity: impl Display) -> PredictHpa {
         self.cpu_request = quantity.to_string();
         self
     }
 
-    /// The usage of a resource by all pods together: quantities, each from a time after the start.
+    /// Sets the total usage of a resource by all pods: quantities, each from a time after the
+    /// start.
     pub fn load<Q: Display>(
         mut self,
         resource: &str,
@@ -59,13 +60,13 @@ impl PredictHpa {
         self
     }
 
-    /// The end of the prediction (default: 10 minutes after the start).
+    /// Sets the end of the prediction (default: 10 minutes after the start).
     pub fn until(mut self, until: Duration) -> PredictHpa {
         self.until = until;
         self
     }
 
-    /// Sets another release of Kubernetes.
+    /// Sets the release of Kubernetes.
     pub fn release(mut self, release: Release) -> PredictHpa {
         self.release = release;
         self

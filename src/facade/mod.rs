@@ -1,5 +1,5 @@
-//! The library in a few types: [`Lockstep`] compares the model with an engine, [`Predict`] runs the
-//! model alone, and a [`Suite`] makes a test of a folder of scenarios.
+//! The main types of the library: [`Lockstep`] compares the model with an engine, [`Predict`] runs
+//! the model alone, and [`Suite`] runs a folder of scenarios as a test.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::model::Model;
 use crate::engine::upstream::{Upstream, build};
 use crate::engine::{Engine as AnyEngine, EngineError};
-use crate::expect::{self, Sizes, Unmet};
+use crate::expect::{self, ScaleTargets, Unmet};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::report::{self, table};
@@ -28,20 +28,20 @@ pub use suite::Suite;
 /// The width of reports.
 const COLUMNS: usize = 100;
 
-/// The reason why a scenario or a folder of scenarios could not be run.
+/// The error of a scenario or a folder of scenarios that could not be run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file that is not a valid scenario.
+    /// A file is not a valid scenario.
     #[error(transparent)]
     Scenario(#[from] scenario::Error),
     /// The environment variable `KUBE_LOCKSTEP_ENGINE` names no engine.
     #[error("KUBE_LOCKSTEP_ENGINE: {0}")]
     EngineName(String),
-    /// An engine that is not available.
+    /// An engine is not available.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A file or folder that cannot be read.
+    /// A file or folder cannot be read.
     #[error("{}: {why}", path.display())]
     Io {
         /// The file or folder.
@@ -49,7 +49,7 @@ pub enum Error {
         /// The error of the operating system.
         why: String,
     },
-    /// A glob that matches no file.
+    /// A glob matches no file.
     #[error("{glob}: {why}")]
     Glob {
         /// The glob.
@@ -62,7 +62,7 @@ pub enum Error {
 impl FromStr for Scenario {
     type Err = scenario::Error;
 
-    /// Reads a scenario from YAML. It can't refer to other files: [`Scenario::read`] allows that.
+    /// Reads a scenario from YAML. Only [`Scenario::read`] allows references to other files.
     fn from_str(text: &str) -> Result<Scenario, scenario::Error> {
         let no_files = |_: &str| Err("the scenario was not read from a file".to_owned());
         scenario::parse("scenario.yaml", text, &no_files)
@@ -70,7 +70,7 @@ impl FromStr for Scenario {
 }
 
 impl Scenario {
-    /// Reads the file of a scenario. The path in `hpa.file` is relative to its folder.
+    /// Reads a scenario file. The path in `hpa.file` is relative to the folder of that file.
     ///
     /// # Errors
     /// If the file can't be read, or is not a valid scenario.
@@ -78,8 +78,8 @@ impl Scenario {
         let path = path.as_ref();
         let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
         let text = read(path).map_err(|why| Error::Io { path: path.to_owned(), why })?;
-        let beside = |name: &str| read(&path.with_file_name(name));
-        Ok(scenario::parse(&path.to_string_lossy(), &text, &beside)?)
+        let read_other = |name: &str| read(&path.with_file_name(name));
+        Ok(scenario::parse(&path.to_string_lossy(), &text, &read_other)?)
     }
 }
 
@@ -87,8 +87,8 @@ impl Scenario {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Engine {
-    /// Upstream's controller if it is built or Go can build it. Otherwise the model itself: then
-    /// only the expectations of scenarios are checked, and [`Report::note`] gives the reason.
+    /// Upstream's controller if it is built or Go can build it; otherwise the model itself, so that
+    /// only the expectations of scenarios are checked. [`Report::note`] then gives the reason.
     #[default]
     Best,
     /// Upstream's controller in virtual time. The first use builds it, which requires Go.
@@ -113,7 +113,7 @@ impl FromStr for Engine {
     }
 }
 
-/// An engine that is ready, and the reason why it is not the preferred one.
+/// An engine that is ready, and a note if it is not the preferred one.
 struct Ready {
     engine: Box<dyn AnyEngine>,
     note: Option<String>,
@@ -186,19 +186,19 @@ pub struct Lockstep {
 }
 
 impl Lockstep {
-    /// A run on the best available engine, in its newest release.
+    /// Creates a run on the best available engine, on the newest release of Kubernetes.
     pub fn new(scenario: impl Into<Arc<Scenario>>) -> Lockstep {
         let (scenario, engine) = (scenario.into(), Engine::default());
         Lockstep { scenario, engine, release: Release::NEWEST }
     }
 
-    /// Sets another engine.
+    /// Sets the engine.
     pub fn engine(mut self, engine: Engine) -> Lockstep {
         self.engine = engine;
         self
     }
 
-    /// Sets another release of Kubernetes.
+    /// Sets the release of Kubernetes.
     pub fn release(mut self, release: Release) -> Lockstep {
         self.release = release;
         self
@@ -219,13 +219,13 @@ impl Ready {
     }
 }
 
-/// The report of one scenario. Its `Display` is the text that the command prints, without colours.
+/// The report of one scenario. Its `Display` is the text that the command prints, without colors.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The verdict, the trace and the unmet expectations.
     pub outcome: Outcome,
-    /// The reason why the run did not use the preferred engine.
+    /// Why the preferred engine was not used.
     pub note: Option<String>,
 }
 
@@ -236,10 +236,10 @@ impl Report {
         self.outcome.verdict == Verdict::Conforms
     }
 
-    /// Fails a test unless the scenario conforms.
+    /// Panics unless the scenario conforms.
     ///
     /// # Panics
-    /// If the scenario does not conform, with the report.
+    /// With the report, if the scenario does not conform.
     #[track_caller]
     pub fn assert_conforms(&self) {
         assert!(self.conforms(), "{self}");
@@ -303,7 +303,7 @@ pub struct Predict {
 }
 
 impl Predict {
-    /// A prediction from the manifest of an HPA, without a scenario.
+    /// Creates a prediction from the manifest of an HPA, without a scenario.
     ///
     /// ```
     /// use std::time::Duration;
@@ -333,12 +333,12 @@ impl Predict {
         PredictHpa::new(manifest)
     }
 
-    /// A prediction for the newest release of Kubernetes.
+    /// Creates a prediction for the newest release of Kubernetes.
     pub fn new(scenario: impl Into<Arc<Scenario>>) -> Predict {
         Predict { scenario: scenario.into(), release: Release::NEWEST }
     }
 
-    /// Sets another release.
+    /// Sets the release.
     pub fn release(mut self, release: Release) -> Predict {
         self.release = release;
         self
@@ -349,16 +349,16 @@ impl Predict {
     pub fn run(self) -> Prediction {
         let Predict { scenario, release } = self;
         let run = free_run(&scenario, release);
-        // Expectations for other releases do not apply, and none applies if the run ends early.
+        // Expectations do not apply to other releases, or to a run that ends early.
         let applies = is_supported(&scenario, release) && run.unplayable.is_none();
         let expected = if applies { scenario.expect.as_slice() } else { &[] };
-        let sizes = Sizes::of(&scenario);
-        let unmet = expect::evaluate(expected, release, &run.trace.ticks, &sizes, &run.outside);
+        let targets = ScaleTargets::of(&scenario);
+        let unmet = expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.outside);
         Prediction { run, unmet, scenario, release }
     }
 }
 
-/// The prediction of a scenario. Its `Display` is the table of the command, without colours.
+/// The prediction of a scenario. Its `Display` is the table of the command, without colors.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Prediction {
@@ -385,8 +385,8 @@ impl Prediction {
     #[must_use]
     pub fn replicas_at(&self, time: Duration) -> i32 {
         let time = Time::ZERO + Span(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
-        let sizes = table::points(&self.scenario, &self.run, 0);
-        sizes.iter().rfind(|(at, _)| *at <= time).map_or(0, |(_, size)| *size)
+        let points = table::points(&self.scenario, &self.run, 0);
+        points.iter().rfind(|(at, _)| *at <= time).map_or(0, |(_, replicas)| *replicas)
     }
 }
 

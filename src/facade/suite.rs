@@ -13,7 +13,7 @@ use crate::report::counted;
 use crate::run::Verdict;
 use crate::scenario::Scenario;
 
-/// The environment variable that selects the engine of all suites: `best`, `upstream` or `model`.
+/// The environment variable that overrides the engine of all suites: `best`, `upstream` or `model`.
 const ENGINE: &str = "KUBE_LOCKSTEP_ENGINE";
 
 /// The scenarios that match a glob. [`suite!`](crate::suite) makes a test of them.
@@ -27,20 +27,20 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The scenarios below a folder whose paths match a glob, on the best available engine, in its
-    /// newest release.
+    /// Creates a suite of the scenarios below a folder whose paths match a glob. By default, it
+    /// runs on the best available engine, on the newest release of Kubernetes.
     pub fn new(root: impl Into<PathBuf>, glob: impl Into<String>) -> Suite {
         let (root, glob) = (root.into(), glob.into());
         Suite { root, glob, engine: Engine::default(), release: Release::NEWEST }
     }
 
-    /// Sets another engine. The environment variable `KUBE_LOCKSTEP_ENGINE` takes precedence.
+    /// Sets the engine. The environment variable `KUBE_LOCKSTEP_ENGINE` takes precedence.
     pub fn engine(mut self, engine: Engine) -> Suite {
         self.engine = engine;
         self
     }
 
-    /// Sets another release of Kubernetes.
+    /// Sets the release of Kubernetes.
     pub fn release(mut self, release: Release) -> Suite {
         self.release = release;
         self
@@ -60,8 +60,8 @@ impl Suite {
         Ok(scenarios.iter().map(|scenario| ready.run(scenario)).collect())
     }
 
-    /// Fails a test unless all scenarios conform, and reports the engine. Scenarios for other
-    /// releases are skipped.
+    /// Prints the engine and the figures, and panics unless all scenarios conform. A scenario for
+    /// other releases is skipped.
     ///
     /// # Panics
     /// If a scenario does not conform, with its report, or with the error of [`Suite::run`].
@@ -86,7 +86,7 @@ impl Suite {
         if let Some(note) = reports.iter().find_map(|report| report.note.as_ref()) {
             summary += &format!(" ({note})");
         }
-        // Writes to stderr directly, because the captured output of passing tests is not shown. A
+        // Written to stderr directly, because libtest hides the captured output of passing tests. A
         // failed write does not change the result.
         drop(writeln!(std::io::stderr(), "kube-lockstep: {}: {summary}", self.glob));
         assert!(failed.is_empty(), "{summary}\n\n{}", failed.join("\n\n"));
@@ -163,7 +163,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
 /// );
 /// ```
 ///
-/// For several suites in one file, put each into a module of its own.
+/// For several suites in one file, put each into a separate module.
 #[macro_export]
 macro_rules! suite {
     ($glob:expr $(, $option:ident = $value:expr)* $(,)?) => {

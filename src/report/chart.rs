@@ -13,7 +13,7 @@ const COLUMNS: usize = 72;
 /// A column shows the maximum of its interval. Empty if the replicas never change.
 #[must_use]
 pub fn replicas(points: &[(Time, i32)], end: Time, columns: usize) -> String {
-    let largest = points.iter().map(|(_, size)| i64::from(*size)).max().unwrap_or(0);
+    let largest = points.iter().map(|(_, replicas)| i64::from(*replicas)).max().unwrap_or(0);
     let changes = points.windows(2).any(|pair| pair[0].1 != pair[1].1);
     if !changes || end.0 <= 0 || largest <= 0 {
         return String::new();
@@ -49,8 +49,9 @@ fn heights(points: &[(Time, i32)], end: Time, columns: usize) -> Vec<i64> {
             // The last interval includes the end.
             let to = if column + 1 == parts { i128::MAX } else { to };
             let within = points.iter().filter(|(at, _)| (from..to).contains(&at.0.into()));
-            let sizes = before.into_iter().chain(within).map(|(_, size)| i64::from(*size));
-            sizes.max().unwrap_or(0)
+            let replicas =
+                before.into_iter().chain(within).map(|(_, replicas)| i64::from(*replicas));
+            replicas.max().unwrap_or(0)
         })
         .collect()
 }

@@ -22,21 +22,21 @@ pub fn tick(
     columns: usize,
 ) -> Option<String> {
     let tick = run.ticks.get(index)?;
-    let of = &tick.observation.hpa;
+    let hpa = &tick.observation.hpa;
     let written =
-        |tick: &FreeTick| tick.observation.status_write().is_some() && tick.observation.hpa == *of;
+        |tick: &FreeTick| tick.observation.status_write().is_some() && tick.observation.hpa == *hpa;
     let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
     let before = before.and_then(|tick| tick.observation.status_write());
     let mut out = table::heading(scenario, release, columns);
     let several = scenario.has_several_hpas();
-    let whose = if several { format!(", HPA {of}") } else { String::new() };
+    let hpa_name = if several { format!(", HPA {hpa}") } else { String::new() };
     let (number, at) = (index + 1, tick.observation.at);
     let took = Some(tick.observation.took).filter(|took| *took != Span::ZERO);
     let took = took.map(|took| format!(", took {took}")).unwrap_or_default();
-    let moment = format!("tick {number} of {}, t={at}{took}{whose}", run.ticks.len());
-    let _ = writeln!(out, "{}", paint(STRONG, &moment));
+    let title = format!("tick {number} of {}, t={at}{took}{hpa_name}", run.ticks.len());
+    let _ = writeln!(out, "{}", paint(STRONG, &title));
     section(&mut out, "Observed");
-    out.push_str(&saw(tick, columns));
+    out.push_str(&observed(tick, columns));
     section(&mut out, "Calculation");
     for (number, step) in tick.derivation.explain().iter().enumerate() {
         out.push_str(&hanging(&format!("{:>2}. ", number + 1), step, 2, columns));
@@ -44,7 +44,7 @@ pub fn tick(
     section(&mut out, "Decision");
     let _ = writeln!(out, "  {}", decision(tick));
     section(&mut out, "Written");
-    out.push_str(&wrote(tick, before, columns));
+    out.push_str(&writes(tick, before, columns));
     Some(out)
 }
 
@@ -52,7 +52,7 @@ fn section(out: &mut String, title: &str) {
     let _ = writeln!(out, "\n{}", paint(STRONG, title));
 }
 
-fn saw(tick: &FreeTick, columns: usize) -> String {
+fn observed(tick: &FreeTick, columns: usize) -> String {
     let mut table = Columns::new(&[Align::Left, Align::Left]);
     let mut row = |label: &str, text: String| {
         table.row(vec![label.to_owned(), text], anstyle::Style::new());
@@ -137,7 +137,7 @@ fn decision(tick: &FreeTick) -> String {
     }
 }
 
-fn wrote(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> String {
+fn writes(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> String {
     let observation = &tick.observation;
     let mut out = String::new();
     for write in observation.scale_writes() {

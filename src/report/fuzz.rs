@@ -1,4 +1,4 @@
-//! A run of the fuzzer as text or JSON, and the fixture file that a finding becomes.
+//! A run of the fuzzer as text or JSON, and the fixture file of a finding.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -31,15 +31,15 @@ pub struct FuzzSetting {
 
 /// The first line: everything that is needed to repeat the run.
 #[must_use]
-pub fn first_line(of: &FuzzSetting) -> String {
-    let areas = match of.areas.as_slice() {
+pub fn first_line(setting: &FuzzSetting) -> String {
+    let areas = match setting.areas.as_slice() {
         [] => String::new(),
         areas => format!(", areas {}", areas.join(", ")),
     };
-    let shard = of.setting.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
+    let shard = setting.setting.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
     format!(
         "fuzz: seed {}, release {}, engine {}, kube-lockstep {}{areas}{shard}\n",
-        of.seed, of.setting.release, of.setting.engine, of.version
+        setting.seed, setting.setting.release, setting.setting.engine, setting.version
     )
 }
 
@@ -63,14 +63,14 @@ pub(super) struct First {
 
 /// [`first_line`] for programs.
 #[must_use]
-pub fn first_json(of: &FuzzSetting) -> Value {
+pub fn first_json(setting: &FuzzSetting) -> Value {
     let fuzz = First {
-        seed: of.seed,
-        release: of.setting.release.clone(),
-        engine: of.setting.engine.to_string(),
-        version: of.version.to_owned(),
-        areas: of.areas.clone(),
-        shard: of.setting.shard.as_ref().map(Shard::to_string),
+        seed: setting.seed,
+        release: setting.setting.release.clone(),
+        engine: setting.setting.engine.to_string(),
+        version: setting.version.to_owned(),
+        areas: setting.areas.clone(),
+        shard: setting.setting.shard.as_ref().map(Shard::to_string),
     };
     json!(FirstLine { fuzz })
 }
@@ -102,21 +102,23 @@ pub fn failed(index: u64, kind: &str) -> String {
 
 /// A finding: the difference, and the file where it is saved.
 #[must_use]
-pub fn finding(found: &Finding, of: &FuzzSetting, path: &str, columns: usize) -> String {
+pub fn finding(found: &Finding, setting: &FuzzSetting, path: &str, columns: usize) -> String {
     let mut out = String::from("\n");
     match &found.failure {
         Failure::Outcome(failed) => {
             let mut shown = (**failed).clone();
-            // It is replayed from its file.
+            // The finding is replayed from its file.
             shown.id = path.to_owned();
             shown.path = path.to_owned();
-            shown.line = hpa_line(&fixture(found, of, path));
-            out.push_str(&outcome::text(&shown, Some(&of.setting), columns).unwrap_or_default());
+            shown.line = hpa_line(&fixture(found, setting, path));
+            out.push_str(
+                &outcome::text(&shown, Some(&setting.setting), columns).unwrap_or_default(),
+            );
         }
         Failure::Panic(message) => {
             let _ = writeln!(out, "{}  {}", paint(BAD, "panic"), paint(STRONG, path));
             out.push_str(&layout::hanging("", message, 2, columns));
-            let _ = writeln!(out, "  replay: {}", super::replay(path, &of.setting));
+            let _ = writeln!(out, "  replay: {}", super::replay(path, &setting.setting));
         }
     }
     let how = match (found.tried, found.cut_short) {
@@ -133,7 +135,7 @@ pub fn finding(found: &Finding, of: &FuzzSetting, path: &str, columns: usize) ->
 
 /// A finding for programs.
 #[must_use]
-pub fn finding_json(found: &Finding, of: &FuzzSetting, path: &str) -> Value {
+pub fn finding_json(found: &Finding, setting: &FuzzSetting, path: &str) -> Value {
     let failure = match &found.failure {
         Failure::Panic(message) => json!({ "panic": message }),
         Failure::Outcome(failed) => match &failed.verdict {
@@ -156,7 +158,7 @@ pub fn finding_json(found: &Finding, of: &FuzzSetting, path: &str) -> Value {
         "ticks": ticks(found),
         "file": path,
         "cutShort": found.cut_short,
-        "replay": super::replay(path, &of.setting),
+        "replay": super::replay(path, &setting.setting),
         "failure": failure,
     }})
 }
@@ -170,9 +172,9 @@ fn ticks(found: &Finding) -> Option<usize> {
 
 /// The fixture for a finding: the difference, the replay command, and the scenario.
 #[must_use]
-pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
+pub fn fixture(found: &Finding, setting: &FuzzSetting, path: &str) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "# Found by fuzzing: seed {}, scenario {}.", of.seed, found.index);
+    let _ = writeln!(text, "# Found by fuzzing: seed {}, scenario {}.", setting.seed, found.index);
     match &found.failure {
         Failure::Panic(message) => {
             let _ = writeln!(text, "# The model panicked: {}", message.replace('\n', " "));
@@ -180,7 +182,7 @@ pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
         Failure::Outcome(failed) => match &failed.verdict {
             Verdict::Diverges(divergence) => {
                 let (tick, at) = (divergence.tick, divergence.at);
-                let engine = &of.setting.engine;
+                let engine = &setting.setting.engine;
                 let width = engine.chars().count().max("model".len());
                 let _ = writeln!(text, "# At tick {tick}, t={at}:");
                 for difference in &divergence.fields {
@@ -197,16 +199,16 @@ pub fn fixture(found: &Finding, of: &FuzzSetting, path: &str) -> String {
             _ => {}
         },
     }
-    let _ = writeln!(text, "# Replay: {}", super::replay(path, &of.setting));
-    let release = &of.setting.release;
-    let kept = Scenario {
+    let _ = writeln!(text, "# Replay: {}", super::replay(path, &setting.setting));
+    let release = &setting.setting.release;
+    let saved = Scenario {
         upstream: format!(
             "https://github.com/kubernetes/kubernetes/blob/v{release}.0/pkg/controller/\
              podautoscaler/horizontal.go"
         ),
         ..(*found.scenario).clone()
     };
-    text.push_str(&scenario::to_yaml(&kept, None));
+    text.push_str(&scenario::to_yaml(&saved, None));
     text
 }
 
@@ -218,44 +220,44 @@ fn hpa_line(text: &str) -> usize {
 
 /// The last lines: the figures and the coverage.
 #[must_use]
-pub fn summary(of: &FuzzSummary, seed: u64, columns: usize) -> String {
+pub fn summary(figures: &FuzzSummary, seed: u64, columns: usize) -> String {
     let mut out = String::from("\n");
-    for group in of.coverage.iter().filter(|_| of.ticks > 0) {
+    for group in figures.coverage.iter().filter(|_| figures.ticks > 0) {
         let all = group.reached.len() + group.never.len();
         let head = format!("{} of {all} {}: ", group.reached.len(), group.group);
         out.push_str(&layout::hanging(&head, &reached(group), 2, columns));
     }
-    let interrupted = if of.interrupted { "interrupted: " } else { "" };
-    let verdict = match (of.divergences, of.inconclusive) {
-        _ if of.ticks == 0 => paint(WARN, "no scenario reached a tick"),
+    let interrupted = if figures.interrupted { "interrupted: " } else { "" };
+    let verdict = match (figures.divergences, figures.inconclusive) {
+        _ if figures.ticks == 0 => paint(WARN, "no scenario reached a tick"),
         (0, 0) => paint(GOOD, "no divergence"),
         (0, _) => paint(WARN, "no divergence, but some scenarios have no verdict"),
         (count, _) => paint(BAD, &counted(count, "divergence")),
     };
-    let inconclusive = match of.inconclusive {
+    let inconclusive = match figures.inconclusive {
         0 => String::new(),
         count => format!(", {} without a verdict", thousands(count)),
     };
-    let unplayable = match of.unplayable {
+    let unplayable = match figures.unplayable {
         0 => String::new(),
-        count => format!(", {} cut short where the outcome is left to chance", thousands(count)),
+        count => format!(", {} cut short where the outcome is random", thousands(count)),
     };
     let _ = writeln!(
         out,
         "{interrupted}{verdict} in {}, {}{inconclusive}{unplayable} (seed {seed}; {} in {:.1}s)",
-        counted(of.scenarios, "scenario"),
-        counted(of.ticks, "tick"),
-        speed(of.scenarios, of.ticks, of.elapsed),
-        of.elapsed.as_secs_f64()
+        counted(figures.scenarios, "scenario"),
+        counted(figures.ticks, "tick"),
+        speed(figures.scenarios, figures.ticks, figures.elapsed),
+        figures.elapsed.as_secs_f64()
     );
     out
 }
 
 fn reached(group: &CoverageGroup) -> String {
-    let of = |(name, count): &(String, u64)| {
+    let entry = |(name, count): &(String, u64)| {
         format!("{name} {}", thousands(usize::try_from(*count).unwrap_or(usize::MAX)))
     };
-    let reached: Vec<String> = group.reached.iter().map(of).collect();
+    let reached: Vec<String> = group.reached.iter().map(entry).collect();
     let reached = (!reached.is_empty()).then(|| reached.join(", "));
     let never = (!group.never.is_empty()).then(|| format!("never {}", group.never.join(", ")));
     reached.into_iter().chain(never).collect::<Vec<_>>().join("; ")
@@ -296,10 +298,10 @@ struct Group {
 
 impl SummaryFigures {
     pub(super) fn of(summary: &FuzzSummary, setting: &FuzzSetting) -> SummaryFigures {
-        let group = |of: &CoverageGroup| {
-            let reached = of.reached.iter().map(|(name, count)| (name.clone(), json!(count)));
-            let group = Group { reached: reached.collect(), never: of.never.clone() };
-            (of.group.clone(), json!(group))
+        let group = |group: &CoverageGroup| {
+            let reached = group.reached.iter().map(|(name, count)| (name.clone(), json!(count)));
+            let value = Group { reached: reached.collect(), never: group.never.clone() };
+            (group.group.clone(), json!(value))
         };
         SummaryFigures {
             seed: setting.seed,
@@ -340,8 +342,8 @@ impl SummaryFigures {
 
 /// [`summary`] for programs.
 #[must_use]
-pub fn summary_json(of: &FuzzSummary, setting: &FuzzSetting) -> Value {
-    json!(SummaryLine { summary: SummaryFigures::of(of, setting) })
+pub fn summary_json(figures: &FuzzSummary, setting: &FuzzSetting) -> Value {
+    json!(SummaryLine { summary: SummaryFigures::of(figures, setting) })
 }
 
 /// Writes a value as a line.

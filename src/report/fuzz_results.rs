@@ -10,7 +10,7 @@ use super::results::{ResultsError, numbered};
 use super::style::{BAD, STRONG, paint};
 use crate::model::rules::Releases;
 use crate::run::fuzzing::FuzzSummary;
-use crate::run::merge::{Refused, unseen};
+use crate::run::merge::{Refused, without_results};
 use crate::run::{Setting, Shard};
 
 /// The contents of one file of results.
@@ -29,7 +29,7 @@ pub struct FuzzPart {
 
 /// Returns true if a file contains results of the fuzzer.
 #[must_use]
-pub fn is_of_the_fuzzer(text: &str) -> bool {
+pub fn is_fuzz_result(text: &str) -> bool {
     numbered(text).next().is_some_and(|(_, line)| line.starts_with(r#"{"fuzz":"#))
 }
 
@@ -53,11 +53,11 @@ pub fn read(file: &str, text: &str) -> Result<FuzzPart, ResultsError> {
             Err(_) if index + 1 == lines.len() && !text.ends_with('\n') && index > 0 => break,
             Err(it) => return Err(error(it.column(), &it.to_string())),
         };
-        let not_ours = |it: serde_json::Error| error(1, &it.to_string());
+        let not_a_result = |it: serde_json::Error| error(1, &it.to_string());
         match &mut part {
             None => {
                 let FirstLine { fuzz: mut run } =
-                    serde_json::from_value(value).map_err(not_ours)?;
+                    serde_json::from_value(value).map_err(not_a_result)?;
                 let shard = run.shard.take().map(|shard| shard.parse::<Shard>()).transpose();
                 let shard = shard.map_err(|why| error(1, &why))?;
                 let (file, version) = (file.to_owned(), run.version.clone());
@@ -68,9 +68,10 @@ pub fn read(file: &str, text: &str) -> Result<FuzzPart, ResultsError> {
             }
             Some(part) if value.get("found").is_some() => part.found.push(value),
             Some(part) => {
-                let SummaryLine { summary } = serde_json::from_value(value).map_err(not_ours)?;
+                let SummaryLine { summary } =
+                    serde_json::from_value(value).map_err(not_a_result)?;
                 let jobs = summary.jobs;
-                part.end = Some((summary.read().map_err(not_ours)?, jobs));
+                part.end = Some((summary.read().map_err(not_a_result)?, jobs));
             }
         }
     }
@@ -108,7 +109,7 @@ pub fn merge(
 ) -> Result<Vec<FuzzRun>, Refused> {
     let mut runs: BTreeMap<First, Vec<FuzzPart>> = BTreeMap::new();
     for part in parts {
-        crate::run::merge::is_of(&part.file, &part.version, version)?;
+        crate::run::merge::check_version(&part.file, &part.version, version)?;
         runs.entry(part.run.clone()).or_default().push(part);
     }
     let joined = runs.into_iter().map(|(run, parts)| join(run, parts, version));
@@ -118,7 +119,7 @@ pub fn merge(
     let seen = releases.iter().map(String::as_str).collect();
     if let Some(last) = joined.last_mut() {
         last.missing.extend(empty.iter().map(|file| cut_off(file)));
-        last.missing.extend(unseen(expected, &seen));
+        last.missing.extend(without_results(expected, &seen));
     }
     Ok(joined)
 }
@@ -127,26 +128,26 @@ fn cut_off(file: &str) -> String {
     format!("{file}: the run is incomplete")
 }
 
-fn join(of: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Refused> {
+fn join(run: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Refused> {
     let refused = |what: String, hint: &str| Refused { what, hint: hint.to_owned() };
-    let name = format!("seed {} on {} {}", of.seed, of.engine, of.release);
-    let mut there: BTreeMap<Shard, &str> = BTreeMap::new();
+    let name = format!("seed {} on {} {}", run.seed, run.engine, run.release);
+    let mut present: BTreeMap<Shard, &str> = BTreeMap::new();
     for part in &parts {
         let shard = part.shard.unwrap_or(Shard::WHOLE);
-        if let Some(other) = there.insert(shard, &part.file) {
+        if let Some(other) = present.insert(shard, &part.file) {
             let what = format!("{other} and {} are both shard {shard} of {name}", part.file);
             return Err(refused(what, "merge each result only once"));
         }
-        if let Some((other, file)) = there.iter().find(|(other, _)| other.of != shard.of) {
+        if let Some((other, file)) = present.iter().find(|(other, _)| other.of != shard.of) {
             let what = format!("{file} is shard {other}, and {} shard {shard}", part.file);
             return Err(refused(what, "all shards of a run must have the same N in I/N"));
         }
     }
-    let split = there.keys().next().map_or(1, |shard| shard.of);
-    let indices: BTreeSet<usize> = there.keys().map(|shard| shard.index).collect();
-    let gone = (1..=split).filter(|index| !indices.contains(index));
+    let count = present.keys().next().map_or(1, |shard| shard.of);
+    let indices: BTreeSet<usize> = present.keys().map(|shard| shard.index).collect();
+    let absent = (1..=count).filter(|index| !indices.contains(index));
     let mut missing: Vec<String> =
-        gone.map(|index| format!("shard {} of {name}", Shard { index, of: split })).collect();
+        absent.map(|index| format!("shard {} of {name}", Shard { index, of: count })).collect();
     let mut summary = FuzzSummary::default();
     let (mut jobs, mut found) = (0, Vec::new());
     for part in parts {
@@ -159,9 +160,9 @@ fn join(of: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRu
         }
         found.extend(part.found);
     }
-    let engine = of.engine.as_str().into();
-    let setting = Setting { engine, release: of.release, ..Setting::default() };
-    let setting = FuzzSetting { setting, seed: of.seed, version, areas: of.areas, jobs };
+    let engine = run.engine.as_str().into();
+    let setting = Setting { engine, release: run.release, ..Setting::default() };
+    let setting = FuzzSetting { setting, seed: run.seed, version, areas: run.areas, jobs };
     Ok(FuzzRun { setting, found, summary, missing })
 }
 
@@ -171,9 +172,9 @@ fn join(of: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRu
 pub fn text(run: &FuzzRun, columns: usize) -> String {
     let mut out = fuzz::first_line(&run.setting);
     for found in &run.found {
-        let of = |key: &str| found["found"][key].as_str().unwrap_or_default().to_owned();
-        let _ = writeln!(out, "{}  {}", paint(BAD, "found"), paint(STRONG, &of("file")));
-        let _ = writeln!(out, "  {}\n  replay: {}", of("kind"), of("replay"));
+        let value = |key: &str| found["found"][key].as_str().unwrap_or_default().to_owned();
+        let _ = writeln!(out, "{}  {}", paint(BAD, "found"), paint(STRONG, &value("file")));
+        let _ = writeln!(out, "  {}\n  replay: {}", value("kind"), value("replay"));
     }
     for part in &run.missing {
         let _ = writeln!(out, "{}  {part}", paint(BAD, "missing"));

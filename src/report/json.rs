@@ -319,9 +319,9 @@ impl SummaryFigures {
     fn of(summary: &Summary, run: Option<&Setting>) -> SummaryFigures {
         let setting = run.cloned().unwrap_or_default();
         let limit = setting.time_limit.map(|limit| i64::try_from(limit.as_nanos()));
-        let releases = summary.releases.iter().map(|(release, of)| ReleaseFigures {
+        let releases = summary.releases.iter().map(|(release, summary)| ReleaseFigures {
             release: release.to_string(),
-            counts: Counts::of(of),
+            counts: Counts::of(summary),
         });
         SummaryFigures {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,4 +1,4 @@
-//! The outcome of a scenario as text, especially a divergence.
+//! The outcome of a scenario as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -61,8 +61,8 @@ pub(super) fn short(outcome: &Outcome, several: bool, columns: usize) -> String 
     line("conforms", GOOD, &outcome.id, &rest, columns)
 }
 
-/// One line for a scenario on which the engine failed for the same reason as earlier.
-pub(super) fn likewise(outcome: &Outcome, columns: usize) -> String {
+/// One line for a scenario on which the engine failed for the same reason as on an earlier one.
+pub(super) fn same_failure(outcome: &Outcome, columns: usize) -> String {
     line("inconclusive", WARN, &outcome.id, "for the same reason as an earlier scenario", columns)
 }
 
@@ -84,22 +84,22 @@ fn heading(word: &str, style: Style, outcome: &Outcome, rest: &str) -> String {
     )
 }
 
-fn place(outcome: &Outcome, line: usize) -> String {
+fn location(outcome: &Outcome, line: usize) -> String {
     format!("{}:{line}", outcome.path)
 }
 
 /// The command that replays the scenario, with the folder of its fixtures if necessary.
-fn again(outcome: &Outcome, run: Option<&Setting>) -> String {
+fn replay_command(outcome: &Outcome, run: Option<&Setting>) -> String {
     let setting = Setting {
         engine: outcome.engine.clone(),
         release: outcome.release.clone(),
         ..run.cloned().unwrap_or_default()
     };
-    beside_its_fixtures(outcome, replay(&outcome.id, &setting))
+    with_fixtures_folder(outcome, replay(&outcome.id, &setting))
 }
 
 /// A command for a scenario, with the folder of its fixtures if it is not the default.
-fn beside_its_fixtures(outcome: &Outcome, command: String) -> String {
+fn with_fixtures_folder(outcome: &Outcome, command: String) -> String {
     let file = outcome.path.strip_suffix(".yaml").or_else(|| outcome.path.strip_suffix(".yml"));
     let folder = file.and_then(|file| file.strip_suffix(&format!("/{}", outcome.id)));
     match folder.filter(|folder| *folder != "fixtures") {
@@ -109,8 +109,8 @@ fn beside_its_fixtures(outcome: &Outcome, command: String) -> String {
 }
 
 fn closing(out: &mut String, outcome: &Outcome, run: Option<&Setting>) {
-    let _ = writeln!(out, "  {}", place(outcome, outcome.line));
-    let command = again(outcome, run);
+    let _ = writeln!(out, "  {}", location(outcome, outcome.line));
+    let command = replay_command(outcome, run);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
 }
 
@@ -129,11 +129,11 @@ fn diverges(
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
     closing(&mut out, outcome, run);
-    if !is_of_the_api(divergence) {
+    if !is_api_answer(divergence) {
         let id = shell_word(&outcome.id);
         let (tick, release) = (divergence.tick, &outcome.release);
         let tick = format!("kube-lockstep explain {id} --tick {tick} --release {release}");
-        let command = beside_its_fixtures(outcome, tick);
+        let command = with_fixtures_folder(outcome, tick);
         let _ = writeln!(out, "  full derivation of the model: {}", paint(STRONG, &command));
     }
     out
@@ -144,32 +144,32 @@ fn paint_lines(style: Style, text: &str) -> String {
 }
 
 /// Returns true if only the API server's answers to users differ, not the ticks.
-fn is_of_the_api(divergence: &Divergence) -> bool {
-    let of_the_api = |field: &str| {
+fn is_api_answer(divergence: &Divergence) -> bool {
+    let is_api_field = |field: &str| {
         matches!(field, "api" | "spec" | "metadata.generation") || field.starts_with("api.")
     };
-    divergence.fields.iter().all(|difference| of_the_api(&difference.field))
+    divergence.fields.iter().all(|difference| is_api_field(&difference.field))
 }
 
 fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, columns: usize) {
     let at = divergence.at;
-    let moment = if is_of_the_api(divergence) {
+    let position = if is_api_answer(divergence) {
         format!("the API server's answer, t={at}")
     } else {
-        format!("tick {}, t={at}{}", divergence.tick, whose(outcome, divergence))
+        format!("tick {}, t={at}{}", divergence.tick, hpa_of(outcome, divergence))
     };
     let engine = &*outcome.engine;
     if let [only] = divergence.fields.as_slice()
         && is_short(only)
     {
         let values = side_by_side(only, engine, 0);
-        let _ = writeln!(out, "  {moment}, {}:  {values}", paint(STRONG, &only.field));
+        let _ = writeln!(out, "  {position}, {}:  {values}", paint(STRONG, &only.field));
         return;
     }
     let fields = &divergence.fields;
     let differ = if fields.len() == 1 { "1 field differs" } else { "fields differ" };
     let count = if fields.len() == 1 { String::new() } else { format!("{} ", fields.len()) };
-    let _ = writeln!(out, "  {moment}, {count}{differ}:");
+    let _ = writeln!(out, "  {position}, {count}{differ}:");
     let short = || fields.iter().filter(|field| is_short(field));
     let widest = short().map(|field| width(&field.field)).max().unwrap_or(0);
     let values = short().map(|field| width(&field.model)).max().unwrap_or(0);
@@ -187,7 +187,7 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
 }
 
 /// The name of the HPA of a divergent tick, if there are several HPAs.
-fn whose(outcome: &Outcome, divergence: &Divergence) -> String {
+fn hpa_of(outcome: &Outcome, divergence: &Divergence) -> String {
     let tick = divergence.tick.checked_sub(1).and_then(|index| outcome.trace.ticks.get(index));
     match tick {
         Some(tick) if has_several_hpas(outcome) => format!(", HPA {}", tick.hpa),
@@ -206,16 +206,16 @@ fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
     if why.is_empty() {
         return String::new();
     }
-    let said = match divergence.fields.as_slice() {
+    let value = match divergence.fields.as_slice() {
         [only] if is_short(only) => only.model.as_str(),
         _ => "so",
     };
-    hanging(&format!("why the model said {said}: "), why, 4, columns)
+    hanging(&format!("why the model said {value}: "), why, 4, columns)
 }
 
 /// The model's derivation of its side of a divergence, or an empty text.
 pub(super) fn reason<'a>(outcome: &'a Outcome, divergence: &Divergence) -> &'a str {
-    if is_of_the_api(divergence) {
+    if is_api_answer(divergence) {
         return "";
     }
     let index = divergence.tick.checked_sub(1);
@@ -237,17 +237,17 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
     let head = ["", "tick", "t", "hpa", "replicas", "what it did"];
     let head = head.iter().filter(|name| several || **name != "hpa");
     table.row(head.map(|name| (*name).to_owned()).collect(), DIM);
-    let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
+    let mut replicas_by_hpa: BTreeMap<&str, i32> = BTreeMap::new();
     for (index, tick) in ticks[..end].iter().enumerate() {
         let status = tick.status_write().map(|write| &write.status);
         let before = status.and_then(|status| status.current_replicas);
-        let before = before.or(sizes.get(&*tick.hpa).copied());
-        sizes.extend(tick.scaled_to().or(before).map(|size| (&*tick.hpa, size)));
+        let before = before.or(replicas_by_hpa.get(&*tick.hpa).copied());
+        replicas_by_hpa.extend(tick.scaled_to().or(before).map(|replicas| (&*tick.hpa, replicas)));
         if index < first {
             continue;
         }
         let number = index + 1;
-        let here = number == divergence.tick && !is_of_the_api(divergence);
+        let here = number == divergence.tick && !is_api_answer(divergence);
         let style = match number.cmp(&divergence.tick) {
             std::cmp::Ordering::Greater => DIM,
             _ if here => STRONG,
@@ -256,7 +256,7 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
         let mark = if here { ">" } else { "" };
         let mut cells = vec![mark.to_owned(), number.to_string(), tick.at.to_string()];
         cells.extend(several.then(|| tick.hpa.to_string()));
-        cells.extend([replicas(tick, before), did(tick)]);
+        cells.extend([replicas(tick, before), actions(tick)]);
         table.row(cells, style);
     }
     let mut out = format!("    {} did:\n", outcome.engine);
@@ -274,13 +274,13 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
 fn replicas(tick: &Observation, before: Option<i32>) -> String {
     let before = before.map_or_else(|| "?".to_owned(), |before| before.to_string());
     match tick.scaled_to() {
-        Some(size) => format!("{before} → {size}"),
+        Some(after) => format!("{before} → {after}"),
         None => before,
     }
 }
 
 /// The events, errors and writes of a tick, in one line.
-fn did(tick: &Observation) -> String {
+fn actions(tick: &Observation) -> String {
     let mut parts: Vec<String> = Vec::new();
     for write in tick.scale_writes() {
         let ScaleWrite { resource, name, replicas, error } = write;
@@ -304,7 +304,7 @@ fn did(tick: &Observation) -> String {
 
 fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
     for unmet in &outcome.unmet {
-        let label = format!("{}: ", place(outcome, unmet.line));
+        let label = format!("{}: ", location(outcome, unmet.line));
         out.push_str(&hanging(&label, &unmet.what, 2, columns));
     }
 }
@@ -318,7 +318,7 @@ fn unexpected(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> Strin
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
-    let command = again(outcome, run);
+    let command = replay_command(outcome, run);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));
     out
 }
@@ -334,14 +334,14 @@ fn inconclusive(
     out.push_str(&hanging("", why, 2, columns));
     let lines: Vec<&str> = output.trim_end().lines().collect();
     if !lines.is_empty() {
-        let left_out = lines.len().saturating_sub(OUTPUT_LINES);
-        let head = if left_out == 0 {
+        let omitted = lines.len().saturating_sub(OUTPUT_LINES);
+        let head = if omitted == 0 {
             "its output:".to_owned()
         } else {
-            format!("its output (after {} that are omitted):", counted(left_out, "line"))
+            format!("its output (after {} that are omitted):", counted(omitted, "line"))
         };
         let _ = writeln!(out, "  {head}");
-        for line in &lines[left_out..] {
+        for line in &lines[omitted..] {
             for part in wrap_verbatim(line, columns.saturating_sub(6)) {
                 let _ = writeln!(out, "    {} {part}", paint(DIM, "|"));
             }

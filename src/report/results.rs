@@ -47,16 +47,16 @@ pub fn read(file: &str, text: &str) -> Result<Part, ResultsError> {
         if last && serde_json::from_str::<serde_json::Value>(line).is_err() {
             break;
         }
-        let not_ours = |it: serde_json::Error| {
+        let not_a_result = |it: serde_json::Error| {
             let why = it.to_string();
             let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
             error(it.column(), format!("not a result of `run --format json`: {why}"))
         };
         if line.starts_with(r#"{"summary":"#) {
-            let SummaryLine { summary } = parse(line).map_err(not_ours)?;
+            let SummaryLine { summary } = parse(line).map_err(not_a_result)?;
             part.end = Some(end(summary).map_err(|why| error(1, why))?);
         } else {
-            let line: ScenarioLine = parse(line).map_err(not_ours)?;
+            let line: ScenarioLine = parse(line).map_err(not_a_result)?;
             part.outcomes.push(outcome(line).map_err(|why| error(1, why))?);
         }
     }
@@ -77,33 +77,33 @@ fn span(text: &str) -> Result<Span, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 
-fn end(of: SummaryFigures) -> Result<End, String> {
-    let limit = of.time_limit.as_deref().map(span).transpose()?;
+fn end(figures: SummaryFigures) -> Result<End, String> {
+    let limit = figures.time_limit.as_deref().map(span).transpose()?;
     let limit = limit.and_then(|limit| u64::try_from(limit.0).ok()).map(Duration::from_nanos);
-    let shard = of.shard.as_deref().map(str::parse::<Shard>).transpose()?;
-    if !of.missing.is_empty() {
+    let shard = figures.shard.as_deref().map(str::parse::<Shard>).transpose()?;
+    if !figures.missing.is_empty() {
         return Err(
             "it is an incomplete merged result: merge the original results instead".to_owned()
         );
     }
     Ok(End {
-        version: of.version,
+        version: figures.version,
         setting: Setting {
-            engine: of.engine.unwrap_or_default().into(),
-            release: of.release.unwrap_or_default(),
-            program: of.program,
-            checkout: of.upstream_path,
+            engine: figures.engine.unwrap_or_default().into(),
+            release: figures.release.unwrap_or_default(),
+            program: figures.program,
+            checkout: figures.upstream_path,
             time_limit: limit,
-            replay_args: of.arguments,
+            replay_args: figures.arguments,
             shard,
-            plan: of.plan,
+            plan: figures.plan,
         },
         summary: Summary {
-            scenarios: of.counts.scenarios,
-            elapsed: Duration::try_from_secs_f64(of.seconds).unwrap_or_default(),
-            stale_known: of.stale_known,
+            scenarios: figures.counts.scenarios,
+            elapsed: Duration::try_from_secs_f64(figures.seconds).unwrap_or_default(),
+            stale_known: figures.stale_known,
             // Their figures are counted from the scenarios.
-            releases: of
+            releases: figures
                 .releases
                 .iter()
                 .filter_map(|it| Some((it.release.parse().ok()?, Summary::default())))
@@ -113,14 +113,14 @@ fn end(of: SummaryFigures) -> Result<End, String> {
     })
 }
 
-fn outcome(of: ScenarioLine) -> Result<Outcome, String> {
+fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
     let mut reasons = Vec::new();
-    let why = of.why.unwrap_or_default();
-    let verdict = match (of.verdict, of.divergence) {
+    let why = line.why.unwrap_or_default();
+    let verdict = match (line.verdict, line.divergence) {
         (VerdictName::Conforms, _) => Verdict::Conforms,
         (VerdictName::Unexpected, _) => Verdict::Unexpected,
         (VerdictName::Skipped, _) => Verdict::Skipped { why },
-        (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: of.output },
+        (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: line.output },
         (VerdictName::Diverges, Some(divergence)) => {
             // The reason belongs to its tick.
             reasons = vec![String::new(); divergence.tick.saturating_sub(1)];
@@ -134,24 +134,24 @@ fn outcome(of: ScenarioLine) -> Result<Outcome, String> {
         (VerdictName::Diverges, None) => return Err("the divergence is missing".to_owned()),
     };
     Ok(Outcome {
-        id: of.id,
-        path: of.path,
-        line: of.line,
-        requirement: of.requirement,
-        engine: of.engine.into(),
-        release: of.release,
+        id: line.id,
+        path: line.path,
+        line: line.line,
+        requirement: line.requirement,
+        engine: line.engine.into(),
+        release: line.release,
         verdict,
         unplayable: false,
-        known: of.known,
-        ticks: of.ticks,
-        poisoned: of.poisoned,
+        known: line.known,
+        ticks: line.ticks,
+        poisoned: line.poisoned,
         // Results do not contain the trace.
         trace: Trace::default(),
         why: reasons,
-        unmet: of.unmet,
-        notes: of.notes,
-        ambiguous_ticks: of.boundaries,
-        retries: of.replays,
-        elapsed: Duration::try_from_secs_f64(of.elapsed_ms / 1e3).unwrap_or_default(),
+        unmet: line.unmet,
+        notes: line.notes,
+        ambiguous_ticks: line.boundaries,
+        retries: line.replays,
+        elapsed: Duration::try_from_secs_f64(line.elapsed_ms / 1e3).unwrap_or_default(),
     })
 }

@@ -47,21 +47,21 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
     out.push_str(&ticks(scenario, run, columns));
     let (least, most) = points
         .iter()
-        .fold((i32::MAX, i32::MIN), |(least, most), (_, size)| (least.min(*size), most.max(*size)));
-    let last = points.last().map_or(0, |(_, size)| *size);
+        .fold((i32::MAX, i32::MIN), |(least, most), (_, it)| (least.min(*it), most.max(*it)));
+    let last = points.last().map_or(0, |(_, replicas)| *replicas);
     let changes = counted(rescales.count(), "change");
-    let whose = if scenario.other_targets.is_empty() {
+    let of_target = if scenario.other_targets.is_empty() {
         String::new()
     } else {
         format!(" of {}", scenario.workload.name)
     };
     let mut ending = format!(
-        "{}, {changes} of replicas by the controller; replicas{whose}: {last} at the end, {least} \
+        "{}, {changes} of replicas by the controller; replicas{of_target}: {last} at the end, {least} \
          to {most} overall",
         counted(run.ticks.len(), "tick"),
     );
     for (index, target) in scenario.targets().enumerate().skip(1) {
-        let last = self::points(scenario, run, index).last().map_or(0, |(_, size)| *size);
+        let last = self::points(scenario, run, index).last().map_or(0, |(_, replicas)| *replicas);
         let _ = write!(ending, "; replicas of {}: {last} at the end", target.name);
     }
     out.push('\n');
@@ -176,13 +176,15 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
 fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let initial = |target| scenario.targets().nth(target).map(|target| target.replicas);
     // The initial replicas are not a change.
-    let news = |it: &&ExternalScale| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
-    let sizes = run.outside.iter().filter(news).map(|ExternalScale { at, target, replicas }| {
-        let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
-        let whose = scenario.other_targets.get(target.wrapping_sub(1));
-        let whose = whose.map(|target| format!(" {}", target.name)).unwrap_or_default();
-        (before, *at, format!("{at}: manual scale{whose} to {replicas}"))
-    });
+    let is_change =
+        |it: &&ExternalScale| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
+    let scales =
+        run.outside.iter().filter(is_change).map(|ExternalScale { at, target, replicas }| {
+            let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
+            let target = scenario.other_targets.get(target.wrapping_sub(1));
+            let target_name = target.map(|target| format!(" {}", target.name)).unwrap_or_default();
+            (before, *at, format!("{at}: manual scale{target_name} to {replicas}"))
+        });
     let mut seen = BTreeSet::new();
     let answers = run.trace.api.iter().filter_map(|(after, answer)| {
         let first = seen.insert(answer.outcome.name());
@@ -192,7 +194,7 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let restarts = run.restarts.iter();
     let restarts =
         restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
-    let told = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
+    let last_tick = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
     let events = scenario.timeline.iter().filter(|it| !has_own_row(&it.action)).flat_map(|it| {
         let name = it.action.name();
         let end = it.lasts.map(|span| it.at + span);
@@ -200,9 +202,9 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
         std::iter::once((it.at, format!("{}: {name}", it.at))).chain(end)
     });
     let events = events
-        .filter(|(at, _)| *at <= told)
+        .filter(|(at, _)| *at <= last_tick)
         .map(|(at, text)| (run.ticks.partition_point(|tick| tick.observation.at < at), at, text));
-    let mut notes: Vec<_> = sizes.chain(answers).chain(restarts).chain(events).collect();
+    let mut notes: Vec<_> = scales.chain(answers).chain(restarts).chain(events).collect();
     notes.sort_by_key(|(after, at, _)| (*after, *at));
     notes
 }
@@ -244,7 +246,7 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
     let winner = derivation.winner.unwrap_or(0);
     let pods = derivation.metrics.get(winner).map(|metric| metric.pods).unwrap_or_default();
     cells.push(counted_pods(pods, tick.replicas_before));
-    cells.push(derivation.proposal.map(|size| size.to_string()).unwrap_or_default());
+    cells.push(derivation.proposal.map(|replicas| replicas.to_string()).unwrap_or_default());
     let rescaled = tick.replicas_before != tick.replicas_after;
     cells.push(if rescaled {
         format!("{} → {}", tick.replicas_before, tick.replicas_after)
@@ -299,19 +301,19 @@ pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
 }
 
 /// The number of pods whose metrics count, out of all pods; empty for metrics without pods.
-fn counted_pods(pods: PodCounts, size: i32) -> String {
-    if pods == PodCounts::default() { String::new() } else { format!("{}/{size}", pods.ready) }
+fn counted_pods(pods: PodCounts, replicas: i32) -> String {
+    if pods == PodCounts::default() { String::new() } else { format!("{}/{replicas}", pods.ready) }
 }
 
 /// The groups of pods that do not count; with the name of the metric if metrics differ.
-fn left_out(metrics: &[MetricDerivation]) -> Vec<String> {
-    let looked: Vec<&MetricDerivation> =
+fn excluded(metrics: &[MetricDerivation]) -> Vec<String> {
+    let with_pods: Vec<&MetricDerivation> =
         metrics.iter().filter(|metric| metric.pods != PodCounts::default()).collect();
     let mut parts = Vec::new();
     for (index, group) in GROUPS.into_iter().enumerate() {
-        let numbers: Vec<u32> = looked.iter().map(|metric| groups(metric.pods)[index]).collect();
+        let numbers: Vec<u32> = with_pods.iter().map(|metric| groups(metric.pods)[index]).collect();
         let same = numbers.iter().all(|number| *number == numbers[0]);
-        for (metric, number) in looked.iter().zip(&numbers).filter(|(_, number)| **number > 0) {
+        for (metric, number) in with_pods.iter().zip(&numbers).filter(|(_, number)| **number > 0) {
             if same {
                 parts.push(format!("{number} {group}"));
                 break;
@@ -332,7 +334,7 @@ fn short(at: Time) -> String {
 /// The groups of pods that do not count.
 const GROUPS: [&str; 3] = ["unready", "without metrics", "ignored"];
 
-/// Their sizes.
+/// The number of pods in each of [`GROUPS`].
 fn groups(pods: PodCounts) -> [u32; 3] {
     [pods.unready, pods.missing, pods.ignored]
 }
@@ -341,14 +343,14 @@ fn groups(pods: PodCounts) -> [u32; 3] {
 fn why(tick: &FreeTick, changed: &[String]) -> String {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let mut parts: Vec<String> = Vec::new();
-    // Without its time, which would make every row different.
+    // The text omits the time, which would make every row different.
     parts.extend(derivation.held_by_window().map(|held| format!("stabilization holds {held}")));
     let limit = derivation.limited_by().filter(|limit| *limit != "stabilization");
     parts.extend(limit.map(str::to_owned));
     if observation.took != Span::ZERO {
         parts.push(format!("took {}", observation.took));
     }
-    parts.extend(left_out(&derivation.metrics));
+    parts.extend(excluded(&derivation.metrics));
     for write in observation.scale_writes() {
         if let Some(error) = &write.error {
             parts.push(format!("scale to {} refused: {error}", write.replicas));
@@ -377,11 +379,11 @@ fn changed_conditions(tick: &FreeTick, before: Option<&HpaStatus>) -> Vec<String
     let mut changed = Vec::new();
     for condition in &write.status.conditions {
         let known = before.and_then(|status| same_type(&status.conditions, condition));
-        let is_news = match known {
+        let is_new = match known {
             Some(known) => (known.status, &known.reason) != (condition.status, &condition.reason),
             None => !is_ordinary(condition),
         };
-        if is_news {
+        if is_new {
             let status = if condition.status { "True" } else { "False" };
             changed.push(format!("{:?}={status} ({})", condition.type_, condition.reason));
         }

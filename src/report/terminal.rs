@@ -67,14 +67,14 @@ impl<W: Write> Terminal<W> {
     }
 
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let told = self.was_reported(outcome);
+        let reported = self.was_reported(outcome);
         let columns = self.layout.columns;
         // In a run of many scenarios, notes on the interpretation of files are omitted.
         let all = self.only_one || self.layout.verbose;
-        let mut text = if told { String::new() } else { outcome::notes(outcome, all, columns) };
+        let mut text = if reported { String::new() } else { outcome::notes(outcome, all, columns) };
         text += &match outcome::text(outcome, self.run.as_ref(), columns) {
-            Some(_) if told && self.layout.verbose => outcome::likewise(outcome, columns),
-            Some(_) if told => String::new(),
+            Some(_) if reported && self.layout.verbose => outcome::same_failure(outcome, columns),
+            Some(_) if reported => String::new(),
             // Blocks of several lines are separated by an empty line.
             Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
             Some(text) => text,
@@ -174,8 +174,8 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
         let text = hanging("missing  ", part, 0, columns);
         out.push_str(&text.replacen("missing", &paint(BAD, "missing"), 1));
     }
-    for (release, of_release) in &summary.releases {
-        let line = figures(of_release, &paint(STRONG, &format!("{release:>6}")));
+    for (release, release_summary) in &summary.releases {
+        let line = figures(release_summary, &paint(STRONG, &format!("{release:>6}")));
         out.push_str(&line);
     }
     let on = run.map(|run| {
@@ -189,7 +189,7 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
 }
 
 /// One line of figures.
-fn figures(summary: &Summary, of: &str) -> String {
+fn figures(summary: &Summary, subject: &str) -> String {
     let mut out = String::new();
     let count = |number: usize, what: &str, style| {
         let text = format!("{} {what}", thousands(number));
@@ -199,27 +199,27 @@ fn figures(summary: &Summary, of: &str) -> String {
     let good = if summary.is_bad() || unknown { anstyle::Style::new() } else { GOOD };
     let unmet = match summary.unmet {
         0 => String::new(),
-        many => format!(", {}", count(many, "with unmet expectations", BAD)),
+        number => format!(", {}", count(number, "with unmet expectations", BAD)),
     };
     let stale = match summary.stale_known.len() {
         0 => String::new(),
-        gone => format!(", {}", count(gone, "stale", BAD)),
+        number => format!(", {}", count(number, "stale", BAD)),
     };
     let missing = match summary.missing.len() {
         0 => String::new(),
-        gone => format!(", {}", count(gone, "missing", BAD)),
+        number => format!(", {}", count(number, "missing", BAD)),
     };
     let ambiguous = match summary.ambiguous_ticks {
         0 => String::new(),
-        many => format!(" ({} ambiguous)", thousands(many)),
+        number => format!(" ({} ambiguous)", thousands(number)),
     };
     let retried = match summary.retried {
         0 => String::new(),
-        many => format!("; {} retried", counted(many, "scenario")),
+        number => format!("; {} retried", counted(number, "scenario")),
     };
     let _ = writeln!(
         out,
-        "{of}: {}, {}{unmet}, {}, {}{stale}{missing}; {}{ambiguous} in {}{retried}",
+        "{subject}: {}, {}{unmet}, {}, {}{stale}{missing}; {}{ambiguous} in {}{retried}",
         count(summary.conforms, if summary.conforms == 1 { "conforms" } else { "conform" }, good),
         count(summary.diverges, if summary.diverges == 1 { "diverges" } else { "diverge" }, BAD),
         count(summary.inconclusive, "inconclusive", WARN),

@@ -1,7 +1,7 @@
-//! The changes between two releases in one scenario: an executable changelog.
+//! The change between two releases in one scenario: an executable changelog.
 //!
-//! Upstream's traces show the change; the model's rows ([`CHANGES`]) give the reason. A row
-//! explains a change if it changes the model's prediction at the first difference of the traces.
+//! Upstream's traces show the change; the model's rows ([`CHANGES`]) explain it. A row explains a
+//! change if it changes the model's prediction at the first difference.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::trace::Trace;
 /// A scenario in which two releases differ.
 #[derive(Clone, Debug)]
 pub struct Changed {
-    /// The first tick that differs. In each field, `model` is the older release's value, and
-    /// `upstream` the newer release's.
+    /// The first tick that differs. In each field, `model` is the value of the older release, and
+    /// `upstream` that of the newer one.
     pub first: Divergence,
     /// The rows that account for the first field that differs, oldest first. Empty: the change is
     /// unexplained.
     pub rows: Vec<&'static Change>,
-    /// Rows that change the prediction at a later time or in another field.
+    /// Rows that change the model's predictions only later, or in another field.
     pub also: Vec<&'static Change>,
 }
 
@@ -46,39 +46,40 @@ pub fn changed(
     Some(Changed { first, rows, also })
 }
 
-/// The rows between two releases that explain the difference at a place, and the other rows that
-/// change the prediction anywhere.
+/// The rows between two releases that account for the difference at a place, and the other rows
+/// that change a prediction of the model.
 ///
-/// A row explains the difference if the newer release without this row has another value at the
-/// place. If no single row matters, because one row compensates for another, the rows that changed
-/// the value when they were added explain it.
+/// A row accounts for the difference if the newer release without that row has another value there.
+/// If no row alone matters, because one can replace another, the rows count that changed the value
+/// when they were added.
 fn rows(
     scenario: &Arc<Scenario>,
     from: Release,
     to: Release,
     place: &Place,
 ) -> (Vec<&'static Change>, Vec<&'static Change>) {
-    let by = |rules: Rules| {
+    let run_by = |rules: Rules| {
         let run = free_run_by(scenario, rules, "");
         (run.trace, run.unplayable)
     };
     let known = |release: Release| CHANGES.iter().take_while(|it| it.since <= release).count();
     let (from, to) = (known(from), known(to));
-    let mut before = by(Rules::after(from));
+    let mut before = run_by(Rules::after(from));
     let mut effective = Vec::new();
     for (index, row) in CHANGES.iter().enumerate().take(to).skip(from) {
-        let after = by(Rules::after(index + 1));
-        // Traces are compared as text: equal quantities can have different texts.
+        let after = run_by(Rules::after(index + 1));
+        // Compared in their written form, as traces are: equal quantities can be printed in
+        // different ways.
         if first_difference(&before.0, &after.0).is_some() || before.1 != after.1 {
             effective.push((index, row, place.differs(&before.0, &after.0)));
             before = after;
         }
     }
     let newest = before.0;
-    let needed = |index: usize| place.differs(&newest, &by(Rules::without(index, to)).0);
+    let needed = |index: usize| place.differs(&newest, &run_by(Rules::without(index, to)).0);
     let mut accounts: Vec<bool> = effective.iter().map(|(index, ..)| needed(*index)).collect();
     if !accounts.contains(&true) {
-        accounts = effective.iter().map(|(.., there)| *there).collect();
+        accounts = effective.iter().map(|(.., differs)| *differs).collect();
     }
     let with = |wanted: bool| {
         let pairs = effective.iter().zip(&accounts);
@@ -87,16 +88,16 @@ fn rows(
     (with(true), with(false))
 }
 
-/// A place in a trace.
+/// A field of a trace.
 #[derive(Debug)]
 struct Place {
-    of: Of,
-    /// The first field that differs at this place.
+    entry: Entry,
+    /// The first field of the entry that differs.
     field: String,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum Entry {
     /// An answer of the API server, by its index.
     Answer(usize),
     /// A tick, by its index.
@@ -106,12 +107,12 @@ enum Of {
 impl Place {
     /// Returns true if two traces differ at this place.
     fn differs(&self, before: &Trace, after: &Trace) -> bool {
-        let fields = match self.of {
-            Of::Answer(index) => match (before.api.get(index), after.api.get(index)) {
+        let fields = match self.entry {
+            Entry::Answer(index) => match (before.api.get(index), after.api.get(index)) {
                 (Some((_, old)), Some((_, new))) => compare::api_answers(old, new),
                 (old, new) => return old.is_some() != new.is_some(),
             },
-            Of::Tick(index) => match (before.ticks.get(index), after.ticks.get(index)) {
+            Entry::Tick(index) => match (before.ticks.get(index), after.ticks.get(index)) {
                 (Some(old), Some(new)) => compare::observations(old, new, Scope::ALL),
                 (old, new) => return old.is_some() != new.is_some(),
             },
@@ -120,17 +121,17 @@ impl Place {
     }
 }
 
-/// The first difference of two traces. A difference of the HPA's generation alone comes last,
-/// because other differences of the controller's behavior are more informative.
+/// The first difference between two traces. A difference in the generation of an HPA is reported
+/// only if no tick differs: a difference in the controller's behavior is more informative.
 fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)> {
-    let found = |of, tick: usize, at, fields: Vec<compare::FieldDifference>| {
+    let found = |entry, tick: usize, at, fields: Vec<compare::FieldDifference>| {
         let field = fields.first()?.field.clone();
-        Some((Place { of, field }, Divergence { tick, at, fields }))
+        Some((Place { entry, field }, Divergence { tick, at, fields }))
     };
     let answers = || {
         let mut pairs = before.api.iter().zip(&after.api).enumerate();
         pairs.find_map(|(index, ((ticks, old), (_, new)))| {
-            found(Of::Answer(index), *ticks, new.at, compare::api_answers(old, new))
+            found(Entry::Answer(index), *ticks, new.at, compare::api_answers(old, new))
         })
     };
     let ticks = || {
@@ -141,7 +142,7 @@ fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)
                 (Some(old), Some(new)) => compare::observations(old, new, Scope::ALL),
                 (old, new) => compare::unmatched(old, new),
             };
-            found(Of::Tick(index), index + 1, at, fields)
+            found(Entry::Tick(index), index + 1, at, fields)
         })
     };
     match (answers(), ticks()) {
@@ -160,9 +161,8 @@ mod tests {
     use super::*;
     use crate::model::rules::FirstReconcile;
 
-    /// Rows are sorted by release.
     #[test]
-    fn each_number_of_rows_is_a_set_of_rules() {
+    fn all_rows_are_the_newest_rules_and_no_rows_the_oldest() {
         assert_eq!(Rules::after(CHANGES.len()), Rules::of(Release::NEWEST));
         assert_eq!(Rules::after(0).queue.first_reconcile, FirstReconcile::AfterSyncPeriod);
     }

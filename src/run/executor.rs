@@ -13,12 +13,12 @@ pub(super) struct Part {
     pub(super) scenarios: Vec<Arc<Scenario>>,
 }
 
-/// Prepares the engines of a plan, of any kind: one for each part.
+/// Prepares the engines of a plan, one for each part.
 pub(super) trait Executor {
     /// Waits until the engine of the next part is ready. Returns `None` if the run was stopped.
     ///
     /// # Errors
-    /// If the engine can't be prepared, and the run is pointless without it.
+    /// If the engine can't be prepared, and the run can't continue without it.
     fn prepare(
         &mut self,
         part: &Part,

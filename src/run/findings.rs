@@ -39,7 +39,7 @@ impl<'k> Findings<'k> {
         }
     }
 
-    /// Records differences. Differences that no known disagreement explains are a divergence.
+    /// Adds differences. Those that no known disagreement explains are a divergence.
     pub(super) fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
         let mut open = Vec::new();
         for field in fields {
@@ -54,7 +54,7 @@ impl<'k> Findings<'k> {
         }
     }
 
-    /// Removes the last tick, which agreed, because its reconcile had not ended.
+    /// Removes the last tick, which agreed, because its reconcile was not over.
     #[cfg(feature = "clusters")]
     pub(super) fn take_back(&mut self) {
         self.trace.ticks.pop();

@@ -1,8 +1,8 @@
-//! Runs many generated scenarios on one engine, and shrinks the scenarios that fail.
+//! Runs many generated scenarios on one engine, and shrinks the failures.
 //!
-//! Workers generate scenarios by their index and run them, each on an engine of its own. Results
-//! are counted in the order of the indices, so the run ends at the same scenario for any number of
-//! workers. Then one scenario of each kind of failure is shrunk.
+//! Each worker generates scenarios from their indices and runs them on its own engine. Results are
+//! counted in the order of the indices, so a run ends at the same scenario with any number of
+//! workers. Afterwards, one failure of each kind is shrunk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,14 +22,14 @@ use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 
-/// The engine, areas and extent of a run of the fuzzer.
+/// The release, areas and length of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct FuzzPlan {
-    /// The seed of all random choices.
+    /// The seed of the random number generator.
     pub seed: u64,
-    /// The length of the run, all parts together.
+    /// When the run ends, for all shards together.
     pub enough: Enough,
-    /// The part of the run: with n parts, every n-th scenario of the seed.
+    /// The shard to run: shard I/N runs every N-th scenario of the seed, from the I-th.
     pub shard: Shard,
     /// The release.
     pub release: Release,
@@ -37,20 +37,20 @@ pub struct FuzzPlan {
     pub jobs: usize,
     /// The areas of the scenarios; empty: all.
     pub areas: Vec<Area>,
-    /// The maximum number of kinds of failures; the run ends when it is reached.
+    /// The run ends when it has found this many kinds of failures.
     pub most_findings: usize,
-    /// The maximum number of attempts to shrink a scenario.
+    /// The maximum number of scenarios to try when shrinking a failure.
     pub shrinking: usize,
     /// Known disagreements.
     pub known: Vec<KnownDisagreement>,
-    /// Cancelled from outside to end the run early. Failures that were found until then are
-    /// reported, but not shrunk any further.
+    /// Cancelled from outside to end the run early. Failures that were found so far are reported,
+    /// but not shrunk any further.
     pub stop: CancellationToken,
 }
 
-/// The number of consecutive scenarios without any tick after which the run ends: otherwise it
-/// would never reach its number of ticks.
-const IN_VAIN: usize = 50;
+/// The run ends after this many consecutive scenarios that failed before their first tick: a run
+/// that ends after a number of ticks would never end.
+const MAX_FAILURES_WITHOUT_TICKS: usize = 50;
 
 impl FuzzPlan {
     fn is_stopped(&self) -> bool {
@@ -58,12 +58,12 @@ impl FuzzPlan {
     }
 }
 
-/// The length of a run of the fuzzer.
+/// When a run of the fuzzer ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Enough {
-    /// A number of ticks: always the same scenarios.
+    /// After a number of ticks: the same scenarios in every run.
     Ticks(usize),
-    /// A duration: as many scenarios as fit.
+    /// After a duration: the number of scenarios depends on the machine.
     Time(Duration),
 }
 
@@ -71,7 +71,7 @@ pub enum Enough {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FuzzEvent {
-    /// The progress so far.
+    /// The figures so far.
     Progress {
         /// Scenarios that were run.
         scenarios: usize,
@@ -80,43 +80,43 @@ pub enum FuzzEvent {
         /// The time since the start.
         elapsed: Duration,
     },
-    /// A failure of a new kind. It is shrunk at the end of the run.
+    /// A failure of a new kind, to be shrunk at the end of the run.
     Failed {
         /// The scenario's index.
         index: u64,
-        /// The kind, in a few words.
+        /// The kind: the fields that differ, or an error message.
         kind: String,
     },
     /// A failure was shrunk.
     Found(Box<Finding>),
 }
 
-/// A failure with a small scenario.
+/// A shrunk failure.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The index of the first scenario that failed in this way.
+    /// The index of the first scenario that showed it.
     pub index: u64,
-    /// The number of scenarios that failed in this way.
+    /// The number of scenarios with this kind of failure.
     pub times: usize,
-    /// The kind of failure, in a few words.
+    /// The kind: the fields that differ, or an error message.
     pub kind: String,
-    /// The smallest scenario that fails in this way.
+    /// The smallest scenario with this failure.
     pub scenario: Arc<Scenario>,
     /// The failure.
     pub failure: Failure,
-    /// The number of scenarios that were tried to shrink it; 0: the scenario is as generated.
+    /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,
-    /// Whether the run was stopped before the scenario was as small as possible. If false and the
-    /// scenario is as generated, the file that it makes does not fail.
+    /// Whether the run was stopped before the shrinking was complete. If not, a scenario that is as
+    /// generated could not be shrunk because its file does not reproduce the failure.
     pub cut_short: bool,
 }
 
 /// The failure of a scenario.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// Model and engine differ, or the engine broke.
+    /// Model and engine differ, or the engine failed.
     Outcome(Box<Outcome>),
-    /// The model or the world panicked.
+    /// The model, or the simulated world, panicked.
     Panic(String),
 }
 
@@ -131,9 +131,9 @@ pub struct FuzzSummary {
     pub divergences: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
-    /// Scenarios that were compared only up to events whose order is random.
+    /// Scenarios that were compared only until some of their events coincide in a random order.
     pub unplayable: usize,
-    /// Whether the run was stopped from outside, before its end.
+    /// Whether the run was stopped from outside.
     pub interrupted: bool,
     /// The parts of the controller that were reached.
     pub coverage: Vec<CoverageGroup>,
@@ -142,7 +142,7 @@ pub struct FuzzSummary {
 }
 
 impl FuzzSummary {
-    /// Adds the figures of another part of the same run, which ran in parallel.
+    /// Adds the figures of another shard of the same run, which ran in parallel.
     pub fn join(&mut self, other: &FuzzSummary) {
         self.scenarios += other.scenarios;
         self.ticks += other.ticks;
@@ -163,15 +163,15 @@ impl FuzzSummary {
                     None => ours.reached.push((name.clone(), *count)),
                 }
             }
-            let unheard = theirs.never.iter().filter(|name| !ours.never.contains(name)).cloned();
-            let unheard: Vec<String> = unheard.collect();
-            ours.never.extend(unheard);
+            let new = theirs.never.iter().filter(|name| !ours.never.contains(name)).cloned();
+            let new: Vec<String> = new.collect();
+            ours.never.extend(new);
             ours.never.retain(|name| !ours.reached.iter().any(|(reached, _)| reached == name));
         }
     }
 }
 
-/// Makes an engine for a worker.
+/// Creates an engine for a worker.
 pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
 
 /// The result of one generated scenario.
@@ -191,7 +191,7 @@ struct Judged {
     failure: Option<Failure>,
 }
 
-/// Runs the fuzzer, and reports events.
+/// Runs the fuzzer, and passes its events to `sink`.
 pub fn fuzz(
     plan: &FuzzPlan,
     engine: NewEngine<'_>,
@@ -205,14 +205,14 @@ pub fn fuzz(
     let work = |worker: &mut Worker<'_>, index: usize| {
         (!plan.is_stopped()).then(|| worker.run(plan.shard.nth(index) as u64))
     };
-    let mut in_vain = 0;
+    let mut failed_without_ticks = 0;
     in_order(plan.jobs, &worker, &work, &mut |index, ran| {
         let index = plan.shard.nth(index) as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
         summary.unplayable += usize::from(ran.unplayable);
         coverage.merge(&ran.coverage);
-        let in_vain_again = ran.ticks == 0 && ran.failure.is_some();
+        let fails_without_ticks = ran.ticks == 0 && ran.failure.is_some();
         if let Some((scenario, failure)) = ran.failure {
             *failure.count(&mut summary) += 1;
             let kind = failure.kind();
@@ -230,20 +230,23 @@ pub fn fuzz(
             };
             kinds.entry(kind).or_insert(first).times += 1;
         }
-        in_vain = if in_vain_again { in_vain + 1 } else { 0 };
+        failed_without_ticks = if fails_without_ticks { failed_without_ticks + 1 } else { 0 };
         let elapsed = begin.elapsed();
         sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
         let enough = match plan.enough {
             Enough::Ticks(ticks) => summary.ticks >= plan.shard.share(ticks),
             Enough::Time(time) => elapsed >= time,
         };
-        !enough && in_vain < IN_VAIN && kinds.len() < plan.most_findings && !plan.is_stopped()
+        !enough
+            && failed_without_ticks < MAX_FAILURES_WITHOUT_TICKS
+            && kinds.len() < plan.most_findings
+            && !plan.is_stopped()
     });
     summary.elapsed = begin.elapsed();
     summary.interrupted = plan.is_stopped();
     summary.coverage = coverage.groups();
     if summary.ticks == 0 && summary.divergences == 0 {
-        // The failure is not about a scenario: there is no scenario to keep.
+        // The failures are not caused by a scenario: there is nothing to shrink.
         return summary;
     }
     let mut findings: Vec<Finding> = kinds.into_values().collect();
@@ -301,7 +304,7 @@ pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Failure {
-    /// The kind of the failure: the fields that differ, or the reason of a missing verdict.
+    /// The kind of failure: the fields that differ, or the error message.
     #[must_use]
     pub fn kind(&self) -> String {
         match self {
@@ -314,7 +317,7 @@ impl Failure {
         }
     }
 
-    /// The fields that differ, without the numbers of entries.
+    /// The fields that differ, without the indices of list entries.
     fn fields(&self) -> BTreeSet<String> {
         let Failure::Outcome(outcome) = self else { return BTreeSet::new() };
         let Verdict::Diverges(divergence) = &outcome.verdict else { return BTreeSet::new() };
@@ -328,7 +331,7 @@ impl Failure {
         divergence.fields.iter().map(|difference| plain(&difference.field)).collect()
     }
 
-    /// The time of the failure.
+    /// The time of the failure: the divergence, or the end of the scenario.
     fn at(&self, scenario: &Scenario) -> Time {
         match self {
             Failure::Outcome(outcome) => match &outcome.verdict {
@@ -350,12 +353,12 @@ impl Failure {
         if self.is_verdict() { &mut summary.divergences } else { &mut summary.inconclusive }
     }
 
-    /// Returns true if both may have the same cause: some field differs in both.
+    /// Returns true if both may have the same cause: they have a differing field in common.
     fn is_like(&self, other: &Failure) -> bool {
         match (self.is_verdict(), other.is_verdict()) {
             (true, true) => {
                 let (mine, theirs) = (self.fields(), other.fields());
-                // A status that only one side wrote has no fields to compare.
+                // If only the model or only the engine wrote a status, no field of it is compared.
                 let whole = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
                     one.contains("status") && other.iter().any(|it| it.starts_with("status."))
                 };
@@ -370,19 +373,20 @@ impl Failure {
     }
 }
 
-/// The replicas that a decision depends on, ending with the target's current replicas.
-fn sizes_of(derivation: &Derivation) -> Vec<i32> {
+/// The replicas that a decision depends on; the target's replicas are last.
+fn replicas_of(derivation: &Derivation) -> Vec<i32> {
     let rate = derivation.limits.as_ref().and_then(|limits| limits.rate.as_ref());
     let starts = match rate {
         Some(RateLimit::Policies { policies, .. }) => policies.as_slice(),
         _ => &[],
     };
     let starts = starts.iter().map(|policy| policy.period_start);
-    let sizes = [derivation.desired_replicas].into_iter().chain(starts);
-    sizes.chain(derivation.current_replicas).collect()
+    let replicas = [derivation.desired_replicas].into_iter().chain(starts);
+    replicas.chain(derivation.current_replicas).collect()
 }
 
-/// The same failure with a smaller scenario, if there is one, and unless the run is stopped.
+/// Shrinks the scenario of a failure until the run is stopped. Returns the failure unchanged if no
+/// smaller scenario fails.
 fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding {
     let mut worker = Worker { plan, new: engine, engine: None };
     let mut last: Option<(Arc<Scenario>, Failure)> = None;
@@ -391,7 +395,7 @@ fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding 
             return None;
         }
         let mut sizes = Vec::new();
-        let watch = &mut |decision: &Decision| sizes.extend(sizes_of(&decision.derivation));
+        let watch = &mut |decision: &Decision| sizes.extend(replicas_of(&decision.derivation));
         let Judged { failure, .. } = worker.judge(scenario, watch);
         sizes.reverse();
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;

@@ -1,15 +1,16 @@
-//! Numbered jobs on several threads, with results in order.
+//! Runs numbered jobs on several threads, and delivers the results in order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// The number of results that may wait for an earlier one. Then the other workers wait as well.
-const ROOM: usize = 1024;
+/// The number of results that may be queued. If one job takes long, the other workers wait when the
+/// queue is full.
+const QUEUE_LENGTH: usize = 1024;
 
-/// Runs jobs in sequence, from 0. Each worker has a thread, and a state that `worker` creates
-/// there; it ends when `work` returns `None`. `done` is called in the order of the jobs, regardless
-/// of the order in which they end, until it returns `false`.
+/// Runs jobs with the numbers from 0. Each worker has a thread, and a state that `worker` creates
+/// in that thread; it ends when `work` returns `None`. `done` gets the results in the order of the
+/// jobs, in whatever order they end, until it returns `false`.
 pub(super) fn in_order<W, R: Send>(
     workers: usize,
     worker: &(impl Fn() -> W + Sync),
@@ -18,7 +19,7 @@ pub(super) fn in_order<W, R: Send>(
 ) {
     let next = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
-    let (sender, receiver) = mpsc::sync_channel::<(usize, R)>(ROOM);
+    let (sender, receiver) = mpsc::sync_channel::<(usize, R)>(QUEUE_LENGTH);
     std::thread::scope(|threads| {
         for _ in 0..workers.max(1) {
             let (sender, next, over) = (sender.clone(), &next, &over);
@@ -28,7 +29,7 @@ pub(super) fn in_order<W, R: Send>(
                 while !over.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(result) = work(&mut state, index) else { return };
-                    // The receiver is closed only when all jobs are over.
+                    // The receiver is dropped only when all jobs are over.
                     if sender.send((index, result)).is_err() {
                         return;
                     }
@@ -70,11 +71,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_ordered_with_any_worker_first() {
+    fn results_are_ordered_whichever_worker_ends_first() {
         for workers in [1, 4] {
             let mut seen = Vec::new();
             let work = |_: &mut (), index: usize| {
-                // Every third job takes longer.
+                // Every third job is slow.
                 std::thread::sleep(Duration::from_millis(3 * u64::from(index.is_multiple_of(3))));
                 (index < 20).then_some(index * 2)
             };

@@ -1,9 +1,9 @@
 //! One scenario on one engine, in lockstep with the model.
 //!
-//! The engine's decisions drive the world, and the model receives the same input as the controller.
-//! Since the model predicts every decision, a run is first made *ahead*: all steps are sent as if
-//! the model were right, and every answer is checked. If an answer differs from the prediction, the
-//! later steps were made in the wrong world, and the scenario is run again, step by step.
+//! The engine's decisions drive the world, and the model gets the same world as the controller.
+//! Since the model predicts every decision, a scenario first runs *ahead*: the engine gets all
+//! steps as if the predictions were right, and every answer is checked. If an answer is not as
+//! predicted, the world of the steps after it was wrong, and the scenario runs again, step by step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::model::Simulation;
 use crate::engine::{Engine, EngineError, Session, Step};
-use crate::expect::{self, ExternalScale, Sizes};
+use crate::expect::{self, ExternalScale, ScaleTargets};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
@@ -25,22 +25,22 @@ use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
-/// The number of steps that an engine receives ahead of its answers: large enough to keep it busy,
-/// small enough to limit the memory of long runs.
+/// The number of steps that an engine gets ahead of its answers: enough to keep it busy, few enough
+/// to limit the memory of a scenario of many days.
 const AHEAD: usize = 512;
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
 pub struct FreeRun {
-    /// The run in the form of an engine's trace.
+    /// The predictions, in the form of an engine's trace.
     pub trace: Trace,
-    /// The ticks, with the reasons of their decisions.
+    /// The ticks, with the reasons for each prediction.
     pub ticks: Vec<FreeTick>,
-    /// Changes of a target's replicas that a person made, not the controller.
+    /// Changes of a target's replicas by a user, not by the controller.
     pub outside: Vec<ExternalScale>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
-    /// The reason why the scenario could not be run to its end, if it could not.
+    /// Why the scenario could not run to its end, if it could not.
     pub unplayable: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
@@ -51,7 +51,7 @@ pub struct FreeRun {
 pub struct FreeTick {
     /// The predicted observation.
     pub observation: Observation,
-    /// The steps that led to the decision.
+    /// The reasons for it.
     pub derivation: Derivation,
     /// The index of the target that its HPA scales.
     pub target: usize,
@@ -73,9 +73,9 @@ struct Lockstep<'a> {
     /// full effect, including its reconciles, before the next one.
     events: VecDeque<Change>,
     outside: Vec<ExternalScale>,
-    /// The reason why the scenario can't be run to its end, if it can't.
+    /// Why the scenario can't run to its end, if it can't.
     unplayable: Option<String>,
-    /// Whether the reason applies to this release only.
+    /// Whether that applies to this release and not to others.
     by_release: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Predicted {
     pub(super) decisions: Vec<Decision>,
 }
 
-/// A prediction of the reconciles that a controller makes by itself up to a time.
+/// The reconciles that a controller should make without a further change, until `until`.
 #[cfg(feature = "clusters")]
 pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
     Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
@@ -95,7 +95,7 @@ pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);
-        // The objects are created before the first events.
+        // The objects of the start are created before the actions at t=0.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, rules);
@@ -111,8 +111,8 @@ impl<'a> Lockstep<'a> {
             unplayable: None,
             by_release: false,
         };
-        // The initial replicas are not a change, unless a person sets them.
-        lockstep.note_sizes(&start, Time::ZERO, None);
+        // The initial replicas of a target are no change, unless an action at t=0 sets them.
+        lockstep.note_external_scales(&start, Time::ZERO, None);
         lockstep.start = start;
         lockstep
     }
@@ -157,12 +157,12 @@ impl<'a> Lockstep<'a> {
         Some(step)
     }
 
-    /// The reconciles up to the end of a step, which is moved to the end of the last reconcile;
-    /// `None` if the scenario can't be continued.
+    /// The reconciles up to the end of a step, which is moved to the end of the last of them.
+    /// Returns `None` if the scenario can't continue.
     fn reconciles(&mut self, step: &mut Step) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
-            // Of several reconciles at one instant, each sees the writes of the previous one.
+            // Each of several reconciles at one instant reads the writes of the previous one.
             if let Some(Decision { observation, end, .. }) = decisions.last() {
                 self.simulation.commit(observation, *end);
             }
@@ -179,14 +179,13 @@ impl<'a> Lockstep<'a> {
         Some(decisions)
     }
 
-    /// The reason why the scenario can't be continued after the reconcile that was due at `due`, if
-    /// it can't.
+    /// Why the scenario can't continue after the reconcile that was due at `due`, if it can't.
     fn why_unplayable(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
         let resyncs = due > self.now && self.simulation.resyncs_at(due);
         if resyncs && self.simulation.is_blocked(None) {
             return Some(format!(
                 "the controller's informer resyncs at {due}, exactly when one reconcile waits and \
-                 another one is due: the order is left to chance; choose other times for the \
+                 another one is due: their order is random; choose other times for the \
                  actions"
             ));
         }
@@ -195,7 +194,7 @@ impl<'a> Lockstep<'a> {
             self.by_release = true;
             return Some(format!("at {due}, {chance}"));
         }
-        // A reconcile that waits between attempts must end without an overlap.
+        // A reconcile that waits between attempts runs to its end without interruption.
         if let Some(at) = self.overlap(due, *end) {
             return Some(format!(
                 "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
@@ -208,12 +207,12 @@ impl<'a> Lockstep<'a> {
             format!(
                 "the reconcile of {due} waits before it retries its write of the scale, and the \
                  controller's informer resyncs exactly when it begins: the time of the next \
-                 reconcile is left to chance; choose other times for the actions"
+                 reconcile is random; choose other times for the actions"
             )
         })
     }
 
-    /// The reason why a change of an HPA or of the controller can't be applied now, if it can't.
+    /// Why an HPA can't be edited, or the controller restarted, at this time, if it can't.
     fn collision(&self, event: &Change) -> Option<String> {
         let hpa = event.hpa_name();
         let restart = matches!(event, Change::RestartController);
@@ -229,10 +228,10 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// The line of the action at that time, if there is one: ` (line 7)`.
+    /// The line of the first timeline event at that time: ` (line 7)`, or empty without one.
     fn line_of(&self, at: Time) -> String {
-        let happening = self.scenario.timeline.iter().find(|happening| happening.at == at);
-        happening.map(|happening| format!(" (line {})", happening.line)).unwrap_or_default()
+        let event = self.scenario.timeline.iter().find(|event| event.at == at);
+        event.map(|event| format!(" (line {})", event.line)).unwrap_or_default()
     }
 
     /// The time of the first change of the HPA or the controller, or of the next reconcile of its
@@ -248,33 +247,33 @@ impl<'a> Lockstep<'a> {
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
         let changes = self.world.advance(at);
-        self.note_sizes(&changes, at, Some(at));
+        self.note_external_scales(&changes, at, Some(at));
         changes
     }
 
-    /// Notes the replicas that a person sets, with the time of the action in the timeline. If there
-    /// is no such action, the time is `otherwise`; without a time, nothing is noted.
-    fn note_sizes(&mut self, changes: &[Change], at: Time, otherwise: Option<Time>) {
+    /// Notes the replicas that the scenario sets on targets, each with the time of its `scale`
+    /// action. Replicas without such an action get the time `default`, or are ignored without one.
+    fn note_external_scales(&mut self, changes: &[Change], at: Time, default: Option<Time>) {
         for change in changes {
-            if let Change::SetScale(of) = change
-                && let Some(replicas) = of.replicas
+            if let Change::SetScale(scale) = change
+                && let Some(replicas) = scale.replicas
                 && let Some(target) = self.scenario.targets().position(|target| {
-                    *target.name == of.name && target.group_resource() == *of.resource
+                    *target.name == scale.name && target.group_resource() == *scale.resource
                 })
             {
-                // The action precedes the reconcile at which its change is published.
-                let past = self.scenario.timeline.iter().filter(|happening| happening.at <= at);
-                let happened = past
+                // The action may be earlier than the step in which its change is published.
+                let past = self.scenario.timeline.iter().filter(|event| event.at <= at);
+                let actions = past
                     .filter(|it| matches!(it.action, Action::Scale(to) if to == replicas))
                     .filter(|it| self.scenario.target_of(it) == target)
-                    .map(|happening| happening.at);
-                let at = happened.max().or(otherwise);
+                    .map(|event| event.at);
+                let at = actions.max().or(default);
                 self.outside.extend(at.map(|at| ExternalScale { at, target, replicas }));
             }
         }
     }
 
-    /// Ends the run, and adds its own results to the findings.
+    /// Ends the run and adds its notes, external scales and limits to the findings.
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes();
         findings.outside = self.outside;
@@ -284,12 +283,9 @@ impl<'a> Lockstep<'a> {
 
     /// Notes for the author of the scenario.
     fn notes(&self) -> Vec<Note> {
-        let in_vain = |happening: &TimelineEvent| Note {
-            line: happening.line,
-            what: format!(
-                "the action at t={} has no effect: none of its pods exists",
-                happening.at
-            ),
+        let without_effect = |event: &TimelineEvent| Note {
+            line: event.line,
+            what: format!("the action at t={} has no effect: none of its pods exists", event.at),
             is_about_reading: false,
         };
         let is_about_reading = |what: &String| Note {
@@ -298,7 +294,7 @@ impl<'a> Lockstep<'a> {
             is_about_reading: true,
         };
         let notes = self.scenario.notes.iter().map(is_about_reading);
-        notes.chain(self.world.unmatched_actions().map(in_vain)).collect()
+        notes.chain(self.world.unmatched_actions().map(without_effect)).collect()
     }
 
     /// Applies the writes of an observed tick to the world.
@@ -324,7 +320,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
     free_run_by(scenario, Rules::of(release), &release.to_string())
 }
 
-/// Runs the model alone by any rules, also ones that belong to no release.
+/// Runs the model alone, by any set of rules. `release` is the name in the trace.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
     let mut run = Lockstep::new(scenario, rules);
@@ -333,7 +329,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     let mut restarts = Vec::new();
     let mut now = run.now;
     while let Some(predicted) = run.predict() {
-        // A change is applied at the end of the previous step.
+        // The changes of a step are applied at the end of the previous step.
         if predicted.step.apply.contains(&Change::RestartController) {
             restarts.push((ticks.len(), now));
         }
@@ -381,8 +377,8 @@ pub fn run_one(
     run_watched(scenario, engine, known, &mut |_| {})
 }
 
-/// [`run_one`], with a callback for each compared decision of the model. A scenario that is run
-/// twice reports its first ticks twice.
+/// Like [`run_one`], and passes every compared decision of the model to `watch`. If the scenario
+/// has to run twice, the decisions of its first ticks are passed twice.
 pub fn run_watched(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
@@ -451,7 +447,7 @@ pub(super) fn conclude(
     release: Release,
     findings: Findings<'_>,
 ) {
-    // The expectations of a scenario do not apply to other releases.
+    // On releases that the scenario does not name, its expectations do not apply.
     let expected = match scenario.releases.contains(release) {
         true => scenario.expect.as_slice(),
         false => &[],
@@ -460,7 +456,7 @@ pub(super) fn conclude(
         expected,
         release,
         &findings.trace.ticks,
-        &Sizes::of(scenario),
+        &ScaleTargets::of(scenario),
         &findings.outside,
     );
     outcome.ticks = findings.compared;
@@ -495,9 +491,9 @@ pub(super) fn conclude(
     outcome.notes = findings.notes;
 }
 
-/// Runs a scenario ahead of the engine's answers, and checks every answer. Returns `None` if the
-/// engine does not take steps ahead, or if an answer differs from the prediction: then the later
-/// steps were made in a world that the engine did not cause.
+/// Runs a scenario as the model predicts it, and checks every answer. Returns `None` if the engine
+/// does not take steps ahead, or if an answer was not as predicted: the following steps then ran in
+/// a world that does not follow from the engine's decisions.
 fn ahead<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,

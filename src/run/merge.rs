@@ -1,7 +1,7 @@
-//! Merges the results of the parts of a run.
+//! Merges the results of the parts of a run, as if it had run at once.
 //!
-//! Parts that can't be merged are an error; a missing part is a gap, and then there is no verdict
-//! on the whole.
+//! Results that do not belong together are an error. If a part is missing, there is no verdict on
+//! the whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ pub struct Part {
     pub file: String,
     /// The outcomes, in the order of the file.
     pub outcomes: Vec<Outcome>,
-    /// The end of the file. None: the run was incomplete.
+    /// The end of the run; `None` if it is missing because the run was cut off.
     pub end: Option<End>,
 }
 
-/// The summary at the end of a run.
+/// The end of a run.
 #[derive(Clone, Debug)]
 pub struct End {
     /// The version of this program.
@@ -30,7 +30,7 @@ pub struct End {
     pub summary: Summary,
 }
 
-/// The reason why parts can't be merged.
+/// Why parts can't be merged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Refused {
@@ -47,20 +47,21 @@ fn refused(what: String, hint: &str) -> Refused {
     Refused { what, hint: hint.to_owned() }
 }
 
-/// Merges parts of this version of the program, and returns the events of an equivalent single run.
-/// An expected release without results is missing.
+/// Merges parts, and returns the events of a single run with the same results. An expected release
+/// without results counts as missing.
 ///
 /// # Errors
-/// If parts have another version or different programs, or have a scenario in common.
+/// If the parts come from another version of this program, from different engine programs, or have
+/// a scenario in common.
 pub fn merge(
     parts: Vec<Part>,
     expected: Option<&Releases>,
     version: &str,
 ) -> Result<(Vec<Event>, Summary), Refused> {
     for (part, end) in ended(&parts) {
-        is_of(&part.file, &end.version, version)?;
+        check_version(&part.file, &end.version, version)?;
     }
-    alike(&parts)?;
+    same_programs(&parts)?;
     let parts = without_replaced(parts);
     no_shard_twice(&parts)?;
     let mut missing = cut_off(&parts);
@@ -68,7 +69,7 @@ pub fn merge(
     no_scenario_twice(&parts)?;
     let seen: BTreeSet<&str> =
         parts.iter().flat_map(|part| &part.outcomes).map(|it| it.release.as_str()).collect();
-    missing.extend(unseen(expected, &seen));
+    missing.extend(without_results(expected, &seen));
     let setting = setting(&parts);
     let mut summary = Summary { missing, ..Summary::default() };
     let ends = || parts.iter().filter_map(|part| part.end.as_ref());
@@ -80,7 +81,7 @@ pub fn merge(
     let several = ends().any(|end| !end.summary.releases.is_empty());
     let mut outcomes: Vec<Outcome> = parts.into_iter().flat_map(|part| part.outcomes).collect();
     let release = |outcome: &Outcome| outcome.release.parse::<Release>().ok();
-    // The order of a single run: by release, then by id.
+    // In the order of a single run: by release, and within a release by id.
     outcomes.sort_by(|one, other| {
         (release(one), &one.engine, &one.id).cmp(&(release(other), &other.engine, &other.id))
     });
@@ -100,26 +101,26 @@ pub fn merge(
     Ok((events, summary))
 }
 
-/// The parts with an end.
+/// The parts that were not cut off, with their ends.
 fn ended(parts: &[Part]) -> impl Iterator<Item = (&Part, &End)> {
     parts.iter().filter_map(|part| part.end.as_ref().map(|end| (part, end)))
 }
 
-/// The messages for releases without results.
-pub fn unseen<'a>(
+/// A message for each expected release without results.
+pub fn without_results<'a>(
     expected: Option<&'a Releases>,
     seen: &'a BTreeSet<&str>,
 ) -> impl Iterator<Item = String> + 'a {
     let expected = expected.into_iter().flat_map(Releases::iter);
-    let gone = expected.filter(|release| !seen.contains(release.to_string().as_str()));
-    gone.map(|release| format!("release {release}: there are no results"))
+    let missing = expected.filter(|release| !seen.contains(release.to_string().as_str()));
+    missing.map(|release| format!("release {release}: there are no results"))
 }
 
-/// Checks the version, because results of another version may have another meaning.
+/// Checks the version of a file: results of another version may mean something else.
 ///
 /// # Errors
-/// If a file has another version.
-pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
+/// If another version wrote the file.
+pub fn check_version(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
     if theirs == ours {
         return Ok(());
     }
@@ -128,16 +129,16 @@ pub fn is_of(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
     Err(refused(what, "merge results with the version that wrote them"))
 }
 
-/// Checks that all parts used the same programs and options.
-fn alike(parts: &[Part]) -> Result<(), Refused> {
+/// Checks that all parts come from the same programs, so that one command can replay them.
+fn same_programs(parts: &[Part]) -> Result<(), Refused> {
     let Some((first, end)) = ended(parts).next() else { return Ok(()) };
     for (part, other) in ended(parts).skip(1) {
         let (one, two) = (&first.file, &part.file);
-        let how = |setting: &Setting| {
+        let programs = |setting: &Setting| {
             let Setting { program, checkout, time_limit, replay_args, .. } = setting;
             (program.clone(), checkout.clone(), *time_limit, replay_args.clone())
         };
-        if how(&end.setting) != how(&other.setting) {
+        if programs(&end.setting) != programs(&other.setting) {
             let what = format!("{one} and {two} come from runs of different programs");
             let hint =
                 "use the same --program, --upstream-path, --controller and --time-limit everywhere";
@@ -147,7 +148,7 @@ fn alike(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Removes incomplete parts that were repeated: another part has all of their results.
+/// Removes parts that were cut off and run again: complete parts have all of their verdicts.
 fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
     fn runs(part: &Part) -> impl Iterator<Item = String> + '_ {
         let kind = |verdict: &Verdict| std::mem::discriminant(verdict);
@@ -157,13 +158,13 @@ fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
     }
     let whole: BTreeSet<String> = ended(&parts).flat_map(|(part, _)| runs(part)).collect();
     let is_replaced = |part: &Part| {
-        // An empty part could belong to any run.
+        // A part without outcomes can belong to any run.
         part.end.is_none() && !part.outcomes.is_empty() && runs(part).all(|it| whole.contains(&it))
     };
     parts.into_iter().filter(|part| !is_replaced(part)).collect()
 }
 
-/// Checks that no shard occurs twice.
+/// Checks that no shard is given twice.
 fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
     let mut shards: BTreeMap<(&str, Shard), &str> = BTreeMap::new();
     for (part, end) in ended(parts) {
@@ -176,7 +177,7 @@ fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Checks that no scenario was run twice on one release of one engine.
+/// Checks that no scenario has two outcomes on one release of one engine.
 fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
     let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
     for part in parts {
@@ -195,7 +196,7 @@ fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The messages for incomplete parts.
+/// A message for each part that is incomplete.
 fn cut_off(parts: &[Part]) -> Vec<String> {
     let gap = |part: &Part| match &part.end {
         None => Some(format!("{}: the run is incomplete", part.file)),
@@ -210,7 +211,7 @@ fn cut_off(parts: &[Part]) -> Vec<String> {
     parts.iter().filter_map(gap).collect()
 }
 
-/// The messages for missing shards.
+/// A message for each missing shard.
 fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
     let mut runs: BTreeMap<&str, Vec<(&Part, &Setting, Shard)>> = BTreeMap::new();
     for (part, end) in ended(parts) {
@@ -233,15 +234,16 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
                 return Err(refused(what, "name the engine of all shards with --engine"));
             }
         }
-        let there: BTreeSet<usize> = shards.iter().map(|(_, _, shard)| shard.index).collect();
-        let gone = (1..=shard.of).filter(|index| !there.contains(index));
+        let present: BTreeSet<usize> = shards.iter().map(|(_, _, shard)| shard.index).collect();
+        let absent = (1..=shard.of).filter(|index| !present.contains(index));
         let (engine, release) = (&setting.engine, &setting.release);
-        missing.extend(gone.map(|index| {
+        missing.extend(absent.map(|index| {
             let shard = Shard { index, ..*shard };
             format!("shard {shard} of the run on {engine} {release}")
         }));
     }
-    // Shards of one release, with the same number of parts but other scenarios: a mistake.
+    // The same engine, releases and number of shards, but different scenarios: with a shard
+    // missing, they were probably meant to be one run.
     let mut splits: BTreeMap<(&str, &str, usize), (&str, &str)> = BTreeMap::new();
     for (plan, shards) in &runs {
         let Some((part, setting, shard)) = shards.first() else { continue };

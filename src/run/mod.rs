@@ -49,21 +49,21 @@ use crate::expect::Unmet;
 use crate::model::rules::Release;
 use crate::trace::Trace;
 
-/// The verdict on one scenario on one engine.
+/// The verdict on one scenario that ran on one engine.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
     /// Every tick was as the model predicted, and every expectation was met.
     Conforms,
-    /// A tick differed from the model's prediction.
+    /// A tick was not as the model predicted.
     Diverges(Divergence),
     /// Model and engine agree, but an expectation of the author was not met.
     Unexpected,
-    /// No verdict: the engine failed, or the scenario can't be run on it.
+    /// The engine failed, or it can't run the scenario: no verdict.
     Inconclusive {
         /// The cause.
         why: String,
-        /// The end of the engine's output, if there was any.
+        /// The tail of the engine's output, which may be empty.
         output: String,
     },
     /// The scenario was not run.
@@ -73,38 +73,38 @@ pub enum Verdict {
     },
 }
 
-/// An observed disagreement that `divergences.yaml` lists.
+/// A known disagreement, from `divergences.yaml`, that was met.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KnownHit {
-    /// The field, or a prefix of it.
+    /// The field that it covers, or a prefix of the field.
     pub field: String,
-    /// The reason of the disagreement.
+    /// Why model and upstream disagree.
     pub reason: String,
-    /// A link that explains it.
+    /// A link to an explanation.
     pub link: String,
 }
 
-/// A note for the author of a scenario, independent of the verdict.
+/// A note for the author of a scenario, whatever the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
     /// The line in the scenario's file.
     pub line: usize,
-    /// The note.
+    /// The text.
     pub what: String,
-    /// Whether the note is about the interpretation of the file. A run of many scenarios omits it.
+    /// Whether it is about how the file was read. A run of many scenarios does not print it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_about_reading: bool,
 }
 
-/// All results of one scenario on one engine.
+/// The result of one scenario on one engine.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scenario's id.
     pub id: String,
     /// The file, for messages.
     pub path: String,
-    /// The line in the file for divergences.
+    /// The line of the file that best identifies the HPA.
     pub line: usize,
     /// The requirement, in one sentence.
     pub requirement: String,
@@ -114,20 +114,20 @@ pub struct Outcome {
     pub release: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether there is no verdict because the order of simultaneous events in the scenario is
-    /// random. The comparison up to these events agreed.
+    /// Whether there is no verdict because of the scenario: some of its events coincide, and their
+    /// order is random. All ticks that were compared before agreed.
     pub unplayable: bool,
     /// The known disagreements that occurred; the verdict does not count them.
     pub known: Vec<KnownHit>,
-    /// Ticks that were compared, up to and including the first divergence.
+    /// Ticks that were compared (up to and including the first divergence).
     pub ticks: usize,
     /// Ticks after the first divergence: shown, not counted.
     pub poisoned: usize,
     /// The observations.
     pub trace: Trace,
-    /// For each tick of the trace, the reason of the model's prediction, in one line.
+    /// For each tick of the trace, the reason for the model's prediction, in one line.
     pub why: Vec<String>,
-    /// Expectations that the observations did not meet.
+    /// Expectations that the observations do not meet.
     pub unmet: Vec<Unmet>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
@@ -148,7 +148,7 @@ impl Outcome {
         self.notes.push(Note { line: self.line, what, is_about_reading: false });
     }
 
-    /// Known disagreements for this scenario that did not occur, if it ran to its end.
+    /// Known disagreements that cover this scenario although it ran to its end without them.
     #[must_use]
     pub fn no_longer<'k>(&self, known: &'k [KnownDisagreement]) -> Vec<&'k KnownDisagreement> {
         if !matches!(self.verdict, Verdict::Conforms | Verdict::Unexpected) {
@@ -179,9 +179,9 @@ pub struct Setting {
     pub time_limit: Option<Duration>,
     /// The arguments that repeat the run, if the engine's name is not sufficient.
     pub replay_args: Vec<String>,
-    /// The part of the plan that was run.
+    /// The shard that is run.
     pub shard: Option<Shard>,
-    /// A mark that all parts of a run share, and no other run has.
+    /// An identifier that all shards of a run share, and other runs do not.
     pub plan: String,
 }
 
@@ -195,19 +195,19 @@ pub enum Event {
         scenarios: usize,
         /// The options to repeat it.
         setting: Setting,
-        /// A note for the reader, for instance the reason why another engine was not used.
+        /// A note for the reader: for instance, why another engine was not used.
         note: Option<String>,
     },
     /// The engine is being prepared, which takes long the first time.
     Preparing {
         /// The current activity, in one line.
         what: String,
-        /// The completed share of the activity, from 0 to 1, if it is known.
+        /// The fraction of the activity that is done, from 0 to 1, if known.
         fraction: Option<f64>,
     },
-    /// A scenario is done.
+    /// A scenario has ended.
     Finished(Box<Outcome>),
-    /// The run is over.
+    /// The run has ended.
     Ended(Summary),
 }
 
@@ -216,11 +216,11 @@ pub enum Event {
 pub struct Summary {
     /// All scenarios, including skipped ones.
     pub scenarios: usize,
-    /// Scenarios that met the prediction and the expectations.
+    /// As the model predicted, with all expectations met.
     pub conforms: usize,
-    /// Scenarios that differed from the prediction.
+    /// Not as the model predicted.
     pub diverges: usize,
-    /// Scenarios that met the prediction, but not all expectations.
+    /// As the model predicted, but with an unmet expectation.
     pub unmet: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
@@ -234,16 +234,16 @@ pub struct Summary {
     pub retried: usize,
     /// Entries of `divergences.yaml` that no longer hold; each fails the run.
     pub stale_known: Vec<String>,
-    /// Missing parts of a merged run: there is no verdict on the whole.
+    /// Parts of a merged run that are missing: there is no verdict on the whole.
     pub missing: Vec<String>,
     /// Wall-clock time of the run.
     pub elapsed: Duration,
-    /// The figures of each release, if there are several.
+    /// The figures of each release, if the run has several.
     pub releases: Vec<(Release, Summary)>,
 }
 
 impl Summary {
-    /// Adds the figures of another run, except for its time.
+    /// Adds the figures of another run, except its time.
     pub fn join(&mut self, other: &Summary) {
         self.scenarios += other.scenarios;
         self.conforms += other.conforms;
@@ -257,8 +257,8 @@ impl Summary {
         self.stale_known.extend_from_slice(&other.stale_known);
     }
 
-    /// Returns true if the run found an error: a divergence, an unmet expectation, or a known
-    /// disagreement that no longer occurs.
+    /// Returns true if a scenario shows that something is wrong: a divergence, an unmet
+    /// expectation, or a known disagreement that no longer occurs.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         self.diverges + self.unmet + self.stale_known.len() > 0

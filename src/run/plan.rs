@@ -1,4 +1,4 @@
-//! The input of a run: scenarios, engine and options, as plain data.
+//! The plan of a run: plain data that the runner reads.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::{Release, Releases};
 use crate::scenario::Scenario;
 
-/// The default number of scenarios at a time on a cluster: they mostly wait, and no more start than
-/// the cluster can handle.
+/// The number of scenarios that run at a time on a cluster by default. They mostly wait, and the
+/// cluster can keep up with this number.
 pub const SIDE_BY_SIDE: usize = 72;
 
 /// The scenarios, the engine and the options of a run.
@@ -34,7 +34,7 @@ pub struct Plan {
     pub engine: EngineChoice,
     /// The releases: every scenario runs on each of them, from the oldest to the newest.
     pub releases: Releases,
-    /// The number of scenarios at a time, at least 1.
+    /// The number of scenarios that run at a time, at least 1.
     pub jobs: usize,
     /// Known disagreements.
     pub known: Vec<KnownDisagreement>,
@@ -46,7 +46,7 @@ pub struct Plan {
     pub checkout: Option<Checkout>,
     /// The part of the plan to run.
     pub shard: Option<Shard>,
-    /// The time limit for an answer of the engine.
+    /// The time limit of an engine's answer.
     pub time_limit: Duration,
     /// Settings of wall-clock engines.
     pub cluster: ClusterOptions,
@@ -74,7 +74,7 @@ pub struct ClusterOptions {
 /// The speed of scenarios on a wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
-    /// The factor by which scenarios are accelerated.
+    /// The factor by which scenarios run faster than written.
     pub speed: NonZero<u32>,
     /// The maximum duration: longer scenarios are skipped.
     pub longest: Duration,
@@ -88,7 +88,7 @@ impl Default for Pace {
     }
 }
 
-/// The user's own controller, and the part of its behavior that is compared with the model.
+/// The user's own controller, and the behavior to compare with the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CustomController {
     /// The controller.
@@ -105,8 +105,9 @@ pub enum Compared {
     Scale,
     /// Also the status, except the messages of conditions.
     Status,
-    /// Everything observable, as for upstream's controller: each request in its order, messages,
-    /// events, and reconciles that are a sync period apart, up to a third early or one late.
+    /// Everything that can be observed, as for upstream's controller: the requests in order,
+    /// messages, events, and the times of reconciles, which are a sync period apart and may be up
+    /// to a third of it early or a whole one late.
     All,
 }
 
@@ -146,15 +147,15 @@ impl Plan {
         parts.filter(|part| self.shard.is_none() || !part.scenarios.is_empty()).collect()
     }
 
-    /// The number of runs of scenarios, on all releases together.
+    /// The number of scenarios to run, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.parts().iter().map(|part| part.scenarios.len()).sum()
     }
 
-    /// A mark that all shards of a plan share, and no other plan: a hash of the releases and of the
-    /// content of each scenario.
-    fn mark(&self) -> String {
+    /// An identifier that all shards of a plan share, and other plans do not: a hash of the
+    /// releases and the content of each scenario.
+    fn identifier(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.releases.to_string());
         for scenario in &self.scenarios {
@@ -175,13 +176,13 @@ impl Plan {
                 time_limit: Some(self.time_limit).filter(|limit| *limit != TIME_LIMIT),
                 replay_args: self.replay_args.clone(),
                 shard: self.shard,
-                plan: self.mark(),
+                plan: self.identifier(),
             },
             note,
         }
     }
 
-    /// The name of the engine, before it is created.
+    /// The name of the engine, as far as it is known before the engine is prepared.
     pub(super) fn engine_name(&self) -> Arc<str> {
         match (&self.program, &self.checkout, &self.cluster.controller) {
             (Some(program), ..) => name_of_program(program),
@@ -194,7 +195,7 @@ impl Plan {
     }
 }
 
-/// The name of a program: its file's name, unless that is the name of an engine.
+/// The name of a program engine: its file name, with a prefix if an engine has the same name.
 pub(super) fn name_of_program(program: &Path) -> Arc<str> {
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
     match ENGINES.iter().any(|engine| engine.name == name) {

@@ -1,4 +1,4 @@
-//! The reports of a run: its events in order, and the sum of their figures.
+//! The report of a run: its events in order, and their totals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::{Event, Outcome, Summary};
 use crate::compare::KnownDisagreement;
 use crate::model::rules::Release;
 
-/// The events and figures of a run. Engines only hand in outcomes.
+/// The events and figures of a run. Engines only add outcomes.
 pub(super) struct Record<'a> {
     plan: &'a Plan,
     sink: &'a mut dyn FnMut(Event),
@@ -42,11 +42,11 @@ impl<'a> Record<'a> {
         (self.sink)(Event::Finished(Box::new(outcome)));
     }
 
-    /// [`Record::finished`], with the known disagreements that no longer occur.
-    pub(super) fn finished_but_for(&mut self, known: &[KnownDisagreement], outcome: Outcome) {
-        let gone = outcome.no_longer(known).into_iter();
+    /// Counts and reports an outcome, and the known disagreements that it no longer shows.
+    pub(super) fn finished_with_known(&mut self, known: &[KnownDisagreement], outcome: Outcome) {
+        let stale = outcome.no_longer(known).into_iter();
         self.release.stale_known.extend(
-            gone.map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason)),
+            stale.map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason)),
         );
         self.finished(outcome);
     }

@@ -8,11 +8,11 @@ use super::record::Record;
 use super::{Event, Summary, virtual_time};
 use crate::engine::EngineError;
 
-/// Runs all scenarios of a plan and reports events.
+/// Runs all scenarios of a plan and reports events to `sink`.
 ///
 /// # Errors
-/// If the engine of the only release can't be prepared at all. With several releases, the scenarios
-/// of a release without an engine have no verdict. An engine that breaks later makes its scenario
+/// If the engine of the only release can't be prepared. With several releases, the scenarios of a
+/// release without an engine have no verdict. If an engine fails later, its scenario is
 /// inconclusive.
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
     plan.engine.info().require()?;
@@ -32,7 +32,7 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     Ok(record.end())
 }
 
-/// Calls a function with the executor of a plan's engine.
+/// Calls `run` with the executor of a plan's engine.
 fn with_executor(
     plan: &Plan,
     parts: &[Part],

@@ -1,28 +1,28 @@
-//! The parts of a run, which several machines can share.
+//! Shards: parts of a run for several machines.
 //!
-//! Numbers alone assign runs to parts, so no part needs information about another one.
+//! Numbers alone decide which scenarios belong to a shard, so shards need not communicate.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One part of a run.
+/// The `index`-th of `of` parts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Shard {
     /// The number of the part, from 1.
     pub index: usize,
-    /// The number of parts, at least `index`.
+    /// The number of shards, at least `index`.
     pub of: usize,
 }
 
 impl Shard {
-    /// The only part: the whole run.
+    /// The only shard of a run that is not split.
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    /// The indices of the scenarios in this part, for each release.
+    /// The indices of the scenarios that this shard runs, for each release.
     ///
-    /// The sizes of the parts differ by at most one. A part has as few releases as possible,
-    /// because each requires an engine to be built. Its scenarios of one release are spread over
-    /// the list, because neighbors are similar and take equally long.
+    /// The sizes of shards differ by at most one. A shard uses as few releases as possible, because
+    /// each requires an engine that has to be built. Within a release, its scenarios are spread
+    /// out, because neighbors are similar and take similar time.
     #[must_use]
     pub fn split_runs(self, releases: usize, scenarios: usize) -> Vec<Vec<usize>> {
         let total = (releases * scenarios) as u128;
@@ -34,23 +34,23 @@ impl Shard {
         let hands = self.of.clamp(1, scenarios.max(1));
         let dealt: Vec<usize> =
             (0..hands).flat_map(|hand| (hand..scenarios).step_by(hands)).collect();
-        let of_release = |release: usize| {
+        let in_release = |release: usize| {
             let numbered = dealt.iter().enumerate();
             let mine = numbered.filter(|(at, _)| mine.contains(&(release * scenarios + at)));
             let mut mine: Vec<usize> = mine.map(|(_, scenario)| *scenario).collect();
             mine.sort_unstable();
             mine
         };
-        (0..releases).map(of_release).collect()
+        (0..releases).map(in_release).collect()
     }
 
-    /// The index, among all generated scenarios, of the `number`-th scenario (from 0) of this part.
+    /// The index, among all generated scenarios, of the `number`-th one (from 0) of this shard.
     #[must_use]
     pub fn nth(self, number: usize) -> usize {
         number * self.of + self.index - 1
     }
 
-    /// This part's share of a number, rounded up.
+    /// This shard's share of a number, rounded up.
     #[must_use]
     pub fn share(self, all: usize) -> usize {
         all.div_ceil(self.of.max(1))
@@ -71,7 +71,7 @@ impl FromStr for Shard {
         const FORM: &str = "expected I/N, the I-th of N shards, for example 1/4";
         let number = |part: &str| {
             let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-            // The numbers must fit in 32 bits.
+            // `u32` is enough for any number of machines.
             digits.then(|| part.parse::<u32>().ok()).flatten().map(|number| number as usize)
         };
         let (index, of) = text.split_once('/').ok_or(FORM)?;
@@ -106,11 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_keeps_to_few_releases() {
+    fn a_shard_uses_few_releases_and_spread_out_scenarios() {
         let quarter = Shard { index: 2, of: 4 }.split_runs(8, 10);
         let counts: Vec<usize> = quarter.iter().map(Vec::len).collect();
         assert_eq!(counts, [0, 0, 10, 10, 0, 0, 0, 0]);
-        // The scenarios of one release are not a block of neighbors.
         assert_eq!(Shard { index: 2, of: 4 }.split_runs(1, 12), [[1, 5, 9]]);
     }
 

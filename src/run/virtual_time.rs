@@ -1,9 +1,9 @@
-//! Engines in virtual time: their preparation, and many scenarios on one engine.
+//! Prepares engines in virtual time, and runs scenarios on them.
 //!
-//! Each worker has an engine of its own (a process, for upstream) and a thread, because it computes
-//! rather than waits. Outcomes are reported in the order of the scenarios, regardless of the order
-//! in which they end. Engines are built in parallel with the runs: a release runs as soon as its
-//! engine is ready and all earlier releases are done.
+//! Each worker has its own engine (a process, for upstream) and its own thread, since it computes
+//! rather than waits. Outcomes are reported in the order of the scenarios, whichever worker ends
+//! first. Engines are built in the meantime: a release runs as soon as its engine is ready and all
+//! previous releases are done.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ use crate::engine::{Engine, EngineError, Session};
 use crate::model::rules::Release;
 use crate::scenario::Scenario;
 
-/// The engine of a release, from which each worker creates its own.
+/// The engine of a release; each worker creates an instance.
 enum Chosen {
     Upstream(PathBuf),
     Checkout(PathBuf, Arc<str>),
     Program(PathBuf),
     Model,
     Recorded,
-    /// The release has no engine, though others may have one.
+    /// The engine of this release can't be prepared; those of other releases may be.
     Broken(EngineError),
 }
 
@@ -101,7 +101,7 @@ pub fn program_engine(program: &Path, release: Release) -> Upstream {
     Upstream::new(program.to_owned(), release).called(name_of_program(program))
 }
 
-/// An engine, and the reason why it is not another one.
+/// An engine, and a note about the choice for the report.
 type Choice = Result<(Chosen, Option<String>), EngineError>;
 
 fn choose(
@@ -176,13 +176,13 @@ pub(super) fn with_engines(
             threads.spawn(move || prepare(plan, parts, next, stop, &sender));
         }
         drop(sender);
-        // Builds that are no longer needed are stopped.
+        // Stops builds whose results are no longer needed.
         let _stops = stop.clone().drop_guard();
         run(&mut Builds { plan, next: 0, messages, ready: BTreeMap::new() })
     })
 }
 
-/// Prepares engines until all parts have one.
+/// Prepares engines until each part has one.
 fn prepare(
     plan: &Plan,
     parts: &[Part],
@@ -255,7 +255,7 @@ impl ReadyEngine for Workers<'_> {
 
     fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError> {
         let Workers { plan, chosen, .. } = *self;
-        // The model agrees with itself, so known disagreements do not occur.
+        // Known disagreements of upstream do not apply to the model, which agrees with itself.
         let known: &[KnownDisagreement] =
             if matches!(chosen, Chosen::Model) { &[] } else { &plan.known };
         let work = |engine: &mut Box<dyn Engine>, index: usize| {
@@ -264,7 +264,7 @@ impl ReadyEngine for Workers<'_> {
         };
         let workers = plan.jobs.clamp(1, part.scenarios.len().max(1));
         in_order(workers, &|| chosen.engine(plan, part.release), &work, &mut |_, outcome| {
-            record.finished_but_for(known, outcome);
+            record.finished_with_known(known, outcome);
             true
         });
         Ok(())

@@ -1,7 +1,7 @@
 //! Traces: the observations of a scenario, one [`Observation`] per tick.
 //!
-//! `wire` reads the answers of the engine protocol; `text` is the recorded form of upstream's
-//! traces. Deliberately without comparison or judgement.
+//! [`wire`] reads the answers of the engine protocol. [`text`] is the form in which upstream's
+//! traces are recorded and reviewed. Traces are not compared here.
 
 pub mod text;
 pub mod wire;
@@ -13,7 +13,7 @@ use crate::model::time::Time;
 /// The observations of one scenario on one engine.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
-    /// The release in the engine's spelling, for instance `v1.37.0`.
+    /// The release as reported by the engine, for instance `v1.37.0`.
     pub release: String,
     /// The engine.
     pub engine: String,
@@ -21,8 +21,8 @@ pub struct Trace {
     pub scenario: String,
     /// The scenario's content hash.
     pub hash: String,
-    /// The API server's answers to changes of HPAs, in order, each with the number of ticks that
-    /// preceded it: times alone do not order an answer and a tick at the same instant.
+    /// The API server's answers to changes of HPAs, in order, each with the number of preceding
+    /// ticks: times alone do not order an answer and a tick of the same instant.
     pub api: Vec<(usize, ApiAnswer)>,
     /// The reconciles, in order of time.
     pub ticks: Vec<Observation>,

@@ -1,8 +1,8 @@
 //! Recorded traces as text: a header line, then one JSON value per line in order of time.
 //!
 //! The values are the project's own types in the JSON of the API. Two rules keep the files small
-//! and their diffs short: a status lists only the conditions that changed since the HPA's previous
-//! status, and reconciles that only repeat the previous one are counted.
+//! and their diffs short: a status lists only the conditions that changed since the previous status
+//! of the HPA, and reconciles that only repeat the previous one are counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub struct Header {
     pub hash: String,
     /// The engine.
     pub engine: String,
-    /// The releases on which the engine was recorded, all with this trace.
+    /// The releases on which the engine was recorded with this trace.
     #[serde(with = "as_text")]
     pub releases: Releases,
 }
 
-/// Each further line.
+/// A line after the header.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Line {
@@ -50,13 +50,13 @@ enum Line {
     ResetConditions { hpa: Arc<str> },
 }
 
-/// The error for text that is not a recorded trace.
+/// The error for a text that is not a recorded trace.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct TextError {
     /// The line, from 1.
     pub line: usize,
-    /// The cause, for people.
+    /// The cause, for users.
     pub what: String,
 }
 
@@ -125,7 +125,7 @@ fn repeats(ticks: &[Observation], before: &Observation) -> Option<(usize, Span)>
 /// Reads the header of a recorded trace.
 ///
 /// # Errors
-/// If the text has no header.
+/// If the first line is not a header.
 pub fn read_header(text: &str) -> Result<Header, TextError> {
     let first = text.lines().next().unwrap_or_default();
     serde_json::from_str(first).map_err(|error| TextError { line: 1, what: error.to_string() })
@@ -134,7 +134,7 @@ pub fn read_header(text: &str) -> Result<Header, TextError> {
 /// Reads a trace from its recorded form. Its release is the newest one on which it was recorded.
 ///
 /// # Errors
-/// If the text is not in the format of [`write()`].
+/// If the text is not in the form that [`write()`] writes.
 pub fn read(text: &str) -> Result<Trace, TextError> {
     let Header { scenario, hash, engine, releases } = read_header(text)?;
     let release = releases.newest().map(|newest| newest.to_string()).unwrap_or_default();
@@ -175,8 +175,8 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
 struct Conditions(BTreeMap<Arc<str>, Vec<Condition>>);
 
 impl Conditions {
-    /// Removes the conditions that did not change. Returns false, and removes none, if
-    /// [`Conditions::complete`] could not restore the list.
+    /// Removes the conditions that did not change. If [`Conditions::complete`] could not restore
+    /// the list, removes none and returns false.
     fn shorten(&mut self, hpa: &Arc<str>, status: &mut HpaStatus) -> bool {
         let all = status.conditions.clone();
         let known = self.0.entry(hpa.clone()).or_default();

@@ -32,20 +32,20 @@ pub enum Answer {
     Closed {},
     /// The engine cannot continue.
     Failed {
-        /// The reason, for people.
+        /// The reason, for users.
         why: String,
     },
 }
 
-/// The introduction of an engine.
+/// The name and versions of an engine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
     /// The version of the protocol.
     pub protocol: u32,
-    /// For instance `upstream`.
+    /// The engine, for instance `upstream`.
     pub engine: String,
-    /// For instance `v1.37.0`.
+    /// The release, for instance `v1.37.0`.
     pub release: String,
 }
 
@@ -82,28 +82,29 @@ pub struct Log {
     epoch: Time,
     /// The names of the scenario's HPAs.
     hpas: Vec<Arc<str>>,
-    /// Whether several reconciles may be in progress; then the log names the HPA of each action.
-    turns: bool,
-    /// Reconciles that have ended and were not returned yet.
+    /// Whether several reconciles may be in progress. The log then names the HPA of each action.
+    interleaved: bool,
+    /// Reconciles that have ended and are not yet returned.
     ticks: Vec<Observation>,
     /// Reconciles in progress, if the log marks their ends.
     open: Vec<Observation>,
     /// The HPA of the next actions, if the log names it.
-    turn: Option<Arc<str>>,
+    current: Option<Arc<str>>,
     last: Option<Last>,
 }
 
 impl Log {
-    /// The log of a scenario with these HPAs. `turns`: several reconciles may be in progress.
+    /// Creates the log of a scenario with these HPAs. With `interleaved`, several reconciles may be
+    /// in progress.
     #[must_use]
-    pub fn new(epoch: Time, hpas: impl Iterator<Item = Arc<str>>, turns: bool) -> Log {
+    pub fn new(epoch: Time, hpas: impl Iterator<Item = Arc<str>>, interleaved: bool) -> Log {
         Log {
             epoch,
             hpas: hpas.collect(),
-            turns,
+            interleaved,
             ticks: Vec::new(),
             open: Vec::new(),
-            turn: None,
+            current: None,
             last: None,
         }
     }
@@ -111,7 +112,7 @@ impl Log {
     /// Reads an engine's answer to a step whose changes were applied at `applied`.
     ///
     /// # Errors
-    /// A message for people, if the entries of the log belong to no reconcile of the scenario.
+    /// A message for users, if the entries of the log belong to no reconcile of the scenario.
     pub fn stepped(&mut self, answer: SteppedJson, applied: Time) -> Result<Stepped, String> {
         let api = answer.api.into_iter();
         let api = api.map(|outcome| ApiAnswer { at: applied, outcome }).collect();
@@ -136,25 +137,27 @@ impl Log {
         }
         let tick = match &action {
             ControllerAction::Reconcile { hpa } => {
-                self.turn = Some(self.known(hpa.clone())?);
+                self.current = Some(self.known_hpa(hpa.clone())?);
                 return Ok(());
             }
             ControllerAction::Reconciled { hpa } => {
-                self.turn = None;
-                let over = self.open.iter().position(|tick| tick.hpa == *hpa);
-                self.ticks.extend(over.map(|index| self.open.remove(index)));
+                self.current = None;
+                let ended = self.open.iter().position(|tick| tick.hpa == *hpa);
+                self.ticks.extend(ended.map(|index| self.open.remove(index)));
                 return Ok(());
             }
-            ControllerAction::Event(event) if self.turns => self.of_event(event.hpa.clone(), at)?,
-            action => match self.turn.clone() {
-                Some(hpa) => self.begun(hpa, at),
-                None if self.turns => {
+            ControllerAction::Event(event) if self.interleaved => {
+                self.reconcile_of_event(event.hpa.clone(), at)?
+            }
+            action => match self.current.clone() {
+                Some(hpa) => self.open_reconcile(hpa, at),
+                None if self.interleaved => {
                     let why = "several reconciles may be in progress, and the log does not say \
                                which HPA an entry belongs to: it requires `reconcile` and \
                                `reconciled`";
                     return Err(why.to_owned());
                 }
-                None => self.of_the_only_hpa(action, at)?,
+                None => self.reconcile_of_only_hpa(action, at)?,
             },
         };
         tick.took = tick.took.max(at - tick.at);
@@ -167,14 +170,14 @@ impl Log {
         Ok(())
     }
 
-    fn known(&self, hpa: Arc<str>) -> Result<Arc<str>, String> {
+    fn known_hpa(&self, hpa: Arc<str>) -> Result<Arc<str>, String> {
         let known = self.hpas.iter().find(|known| **known == hpa).cloned();
         known
             .ok_or_else(|| format!("the log names the HPA {hpa}, which the scenario does not have"))
     }
 
-    /// The reconcile in progress of an HPA; its first action begins it.
-    fn begun(&mut self, hpa: Arc<str>, at: Time) -> &mut Observation {
+    /// The reconcile of an HPA that is in progress. Begins one if there is none.
+    fn open_reconcile(&mut self, hpa: Arc<str>, at: Time) -> &mut Observation {
         let index = self.open.iter().position(|tick| tick.hpa == hpa).unwrap_or_else(|| {
             self.open.push(Observation::new(at, hpa, []));
             self.open.len() - 1
@@ -182,18 +185,18 @@ impl Log {
         &mut self.open[index]
     }
 
-    /// The reconcile of an event. It has usually ended when the event is recorded, but the event
-    /// may be the first entry of a reconcile without queries.
-    fn of_event(&mut self, hpa: Arc<str>, at: Time) -> Result<&mut Observation, String> {
-        if self.turn.as_ref() == Some(&hpa) {
-            return Ok(self.begun(hpa, at));
+    /// The reconcile that an event belongs to. It has usually ended when the event is recorded, but
+    /// the event may be the first entry of a reconcile that queries nothing.
+    fn reconcile_of_event(&mut self, hpa: Arc<str>, at: Time) -> Result<&mut Observation, String> {
+        if self.current.as_ref() == Some(&hpa) {
+            return Ok(self.open_reconcile(hpa, at));
         }
         let open = self.open.iter_mut().find(|tick| tick.hpa == hpa);
-        let over = self.ticks.iter_mut().rev().find(|tick| tick.hpa == hpa);
-        open.or(over).ok_or_else(|| format!("an event of {hpa}, which was not reconciled"))
+        let ended = self.ticks.iter_mut().rev().find(|tick| tick.hpa == hpa);
+        open.or(ended).ok_or_else(|| format!("an event of {hpa}, which was not reconciled"))
     }
 
-    fn of_the_only_hpa(
+    fn reconcile_of_only_hpa(
         &mut self,
         action: &ControllerAction,
         at: Time,
@@ -241,8 +244,8 @@ mod tests {
         let [write] = writes.as_slice() else { panic!("not one write: {tick:?}") };
         assert_eq!((&*write.resource, &*write.name), ("statefulsets.apps", "db"));
         assert_eq!(tick.scaled_to(), None, "the target keeps its replicas");
-        let own = answer.replace("statefulsets", "deployments").replace("db", "web");
-        assert_eq!(step(&own).unwrap().ticks[0].scaled_to(), Some(6));
+        let same_target = answer.replace("statefulsets", "deployments").replace("db", "web");
+        assert_eq!(step(&same_target).unwrap().ticks[0].scaled_to(), Some(6));
         let nameless = answer.replace(r#""name":"db","#, "");
         assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
     }

@@ -152,18 +152,18 @@ fn stale_cache_entries_are_listed_and_can_be_removed() {
         assert!(told.contains(&format!("  {}  ", path.display())), "{told}");
         assert!(path.exists() || path.is_symlink(), "{told}");
     }
-    assert!(told.ends_with("would remove 5 things, 5.0 kB\n"), "{told}");
+    assert!(told.ends_with("would remove 5 items, 5.0 kB\n"), "{told}");
     let told = stdout(&go.command(&["prune"]).assert().code(0));
-    assert!(told.ends_with("removed 5 things, 5.0 kB\n"), "{told}");
+    assert!(told.ends_with("removed 5 items, 5.0 kB\n"), "{told}");
     assert!(stale.iter().all(|path| !path.exists() && !path.is_symlink()));
     assert_eq!(go.engines(), std::slice::from_ref(&mine));
     let told = stdout(&go.command(&["prune"]).assert().code(0));
-    assert_eq!(told, "removed 0 things, 0 B\n");
+    assert_eq!(told, "removed 0 items, 0 B\n");
     assert!(!stdout(&go.command(&["doctor"]).assert().code(0)).contains("stale"));
     // Without Go, what any Go has built is of use.
     let empty = tempfile::tempdir().expect("a folder can be made");
     let told = go.command(&["prune", "--dry-run"]).env("PATH", empty.path()).assert().code(0);
-    assert_eq!(stdout(&told), "would remove 0 things, 0 B\n");
+    assert_eq!(stdout(&told), "would remove 0 items, 0 B\n");
 }
 
 #[test]

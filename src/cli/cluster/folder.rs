@@ -1,5 +1,5 @@
-//! The folders of control planes that people start: each has a lock, held by the process that runs
-//! the control plane.
+//! The folders of control planes that users start. Each has a lock, which the process that runs the
+//! control plane holds.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::cli::failure::Failure;
 use crate::engine::upstream::build;
 
-/// The interval between two checks of a lock or a file.
+/// The poll interval for locks and files.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The folder of a control plane. The process that runs the control plane holds its lock.
@@ -36,18 +36,18 @@ impl ClusterFolder {
     }
 
     /// The kubeconfig of the user that runs scenarios.
-    pub(super) fn drivers(&self) -> PathBuf {
+    pub(super) fn driver_kubeconfig(&self) -> PathBuf {
         self.file("driver")
     }
 
-    /// The lock file. It is beside the folder, because the holder of the lock may remove the
+    /// The lock file. It is next to the folder, because the holder of the lock may remove the
     /// folder.
     pub(super) fn lock_file(&self) -> PathBuf {
         self.folder.with_extension("lock")
     }
 
     /// Takes the lock; `None` if the cluster is running.
-    pub(super) fn take(&self) -> io::Result<Option<File>> {
+    pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
         if let Some(parent) = self.folder.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -58,16 +58,16 @@ impl ClusterFolder {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // The previous holder may have removed the file meanwhile.
-            let there = fs::metadata(self.lock_file()).map(|it| it.ino()).ok();
-            if there == Some(file.metadata()?.ino()) {
+            // The previous holder may have removed the file in the meantime.
+            let current = fs::metadata(self.lock_file()).map(|it| it.ino()).ok();
+            if current == Some(file.metadata()?.ino()) {
                 return Ok(Some(file));
             }
         }
     }
 
     /// Returns true if the cluster is running, without creating files.
-    pub(super) fn runs(&self) -> io::Result<bool> {
+    pub(super) fn is_running(&self) -> io::Result<bool> {
         let file = match File::open(self.lock_file()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             opened => opened?,
@@ -111,9 +111,9 @@ impl ClusterFolder {
     }
 }
 
-/// The log of the start, beside the folder.
-pub(super) fn log_file(place: &ClusterFolder) -> PathBuf {
-    place.folder.with_extension("log")
+/// The log of the start, next to the folder.
+pub(super) fn log_file(cluster: &ClusterFolder) -> PathBuf {
+    cluster.folder.with_extension("log")
 }
 
 /// All clusters, running or not.
@@ -125,21 +125,21 @@ pub(super) fn folders() -> Result<Vec<ClusterFolder>, Failure> {
     names.iter().map(|name| ClusterFolder::of(name)).collect()
 }
 
-/// Removes the leftovers of clusters whose owner was killed; with `only_tell`, only lists them.
-pub(in crate::cli) fn sweep(only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
-    sweep_but(None, only_tell)
+/// Removes the leftovers of clusters whose owner was killed; with `dry_run`, only lists them.
+pub(in crate::cli) fn sweep(dry_run: bool) -> anyhow::Result<Vec<PathBuf>> {
+    sweep_except(None, dry_run)
 }
 
-/// Like [`sweep`], but skips one cluster.
-pub(super) fn sweep_but(own: Option<&str>, only_tell: bool) -> anyhow::Result<Vec<PathBuf>> {
+/// Like [`sweep`], except for one cluster.
+pub(super) fn sweep_except(own: Option<&str>, dry_run: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for place in folders()?.into_iter().filter(|place| own != Some(&*place.name)) {
-        let Some(lock) = place.take()? else { continue };
-        if place.folder.exists() {
-            found.push(place.folder.clone());
+    for cluster in folders()?.into_iter().filter(|cluster| own != Some(&*cluster.name)) {
+        let Some(lock) = cluster.try_lock()? else { continue };
+        if cluster.folder.exists() {
+            found.push(cluster.folder.clone());
         }
-        if !only_tell {
-            place.remove(&lock)?;
+        if !dry_run {
+            cluster.remove(&lock)?;
         }
     }
     Ok(found)
@@ -149,19 +149,19 @@ pub(super) fn sweep_but(own: Option<&str>, only_tell: bool) -> anyhow::Result<Ve
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::cli::cluster) fn place() -> (tempfile::TempDir, ClusterFolder) {
+    pub(in crate::cli::cluster) fn cluster() -> (tempfile::TempDir, ClusterFolder) {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = ClusterFolder { name: "mine".to_owned(), folder: folder.path().join("mine") };
-        (folder, place)
+        let cluster = ClusterFolder { name: "mine".to_owned(), folder: folder.path().join("mine") };
+        (folder, cluster)
     }
 
     #[test]
     fn listing_clusters_creates_no_files() {
-        let (_folder, place) = place();
-        assert!(!place.runs().expect("it can be seen") && !place.lock_file().exists());
-        let lock = place.take().expect("a lock").expect("nobody has it");
-        assert!(place.runs().expect("it can be seen"));
-        place.remove(&lock).expect("it is removed");
-        assert!(!place.runs().expect("it can be seen") && !place.lock_file().exists());
+        let (_folder, cluster) = cluster();
+        assert!(!cluster.is_running().expect("a state") && !cluster.lock_file().exists());
+        let lock = cluster.try_lock().expect("a lock").expect("a free lock");
+        assert!(cluster.is_running().expect("a state"));
+        cluster.remove(&lock).expect("it is removed");
+        assert!(!cluster.is_running().expect("a state") && !cluster.lock_file().exists());
     }
 }

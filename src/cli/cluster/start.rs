@@ -1,5 +1,5 @@
-//! `kube-lockstep cluster start`: a background process that runs a control plane until it is asked
-//! to stop.
+//! `kube-lockstep cluster start`: a background process that runs a control plane until it is
+//! stopped.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -15,19 +15,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{ClusterFolder, POLL_INTERVAL, log_file, sweep_but};
+use super::folder::{ClusterFolder, POLL_INTERVAL, log_file, sweep_except};
 use super::{DEFAULT, StartArgs};
 use crate::cli::failure::Failure;
-use crate::cli::output::{TellPreparing, show};
+use crate::cli::output::{PreparationLog, show};
 use crate::cli::{exit, interrupt};
 use crate::engine::embedded::{self, Options, Running};
 use crate::model::rules::Release;
 
-/// The maximum time for which another process holds the lock to inspect the cluster or to clean up.
+/// The maximum time for which another process may hold the lock to check it or to clean up.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Removes all files of a control plane when its input ends, which is when its owner has exited for
-/// any reason.
+/// Removes all files of a control plane when its input ends, which is when its owner ends for any
+/// reason.
 const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 
 /// The process that removes the files of a cluster when this process ends. Until then, it also
@@ -35,15 +35,15 @@ const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 struct Guard(Child);
 
 impl Guard {
-    fn new(place: &ClusterFolder, lock: &File) -> io::Result<Guard> {
+    fn new(cluster: &ClusterFolder, lock: &File) -> io::Result<Guard> {
         let child = Command::new("sh")
             .args(["-c", GUARD, "guard"])
-            .args(place.all())
+            .args(cluster.all())
             .stdin(Stdio::piped())
-            // Nothing is written to the lock file.
+            // The process keeps the lock file open, but writes nothing to it.
             .stdout(lock.try_clone()?)
             .stderr(Stdio::null())
-            // Ctrl-C in the terminal must not stop it.
+            // Ctrl-C in the terminal must not stop the guard.
             .process_group(0)
             .spawn()?;
         Ok(Guard(child))
@@ -66,67 +66,67 @@ impl ClusterFolder {
         }
     }
 
-    /// Takes the lock to run the control plane; `None` if another process keeps it.
-    fn take_soon(&self) -> io::Result<Option<File>> {
+    /// Takes the lock to run the control plane. Returns `None` if another process keeps it.
+    fn lock_with_timeout(&self) -> io::Result<Option<File>> {
         let limit = Instant::now() + LOCK_TIMEOUT;
         loop {
-            match self.take()? {
+            match self.try_lock()? {
                 None if Instant::now() < limit => std::thread::sleep(POLL_INTERVAL),
                 taken => return Ok(taken),
             }
         }
     }
 
-    /// Removes all leftovers, unless the control plane is running.
+    /// Removes all remaining files, unless the control plane is running.
     fn remove_if_free(&self) -> io::Result<()> {
-        self.take()?.map_or(Ok(()), |lock| self.remove(&lock))
+        self.try_lock()?.map_or(Ok(()), |lock| self.remove(&lock))
     }
 }
 
 pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
-    let place = ClusterFolder::of(&args.named.name)?;
-    if place.runs()? {
-        let what = format!("the control plane `{}` is already running", place.name);
-        let hint = format!("start another one with --name, or stop it with `{}`", place.stop());
+    let cluster = ClusterFolder::of(&args.named.name)?;
+    if cluster.is_running()? {
+        let what = format!("the control plane `{}` is already running", cluster.name);
+        let hint = format!("start another one with --name, or stop it with `{}`", cluster.stop());
         return Err(Failure::usage(what).hint(hint).into());
     }
     let program = program(args.release.release)?;
     if args.foreground {
-        return in_foreground(&place, &program, args);
+        return in_foreground(&cluster, &program, args);
     }
     // The process that runs the cluster clears its own folder.
-    sweep_but(Some(&place.name), false)?;
+    sweep_except(Some(&cluster.name), false)?;
     let begin = Instant::now();
     let interrupted = CancellationToken::new();
-    interrupt::ends(&interrupted)?;
-    let mut log = log(&place)?;
+    interrupt::stop_on_signal(&interrupted)?;
+    let mut log = log(&cluster)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
         .arg("--foreground")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log.try_clone()?)
-        // Ctrl-C in this terminal must not stop it.
+        // Ctrl-C in this terminal must not stop the control plane.
         .process_group(0)
         .spawn()?;
-    while !place.kubeconfig().exists() {
+    while !cluster.kubeconfig().exists() {
         if interrupted.is_cancelled() {
             if let Some(pid) = Pid::from_raw(child.id().try_into()?) {
                 kill_process(pid, Signal::TERM)?;
             }
             child.wait()?;
-            place.remove_if_free()?;
-            let what = format!("interrupted: the control plane `{}` was not started", place.name);
+            cluster.remove_if_free()?;
+            let what = format!("interrupted: the control plane `{}` was not started", cluster.name);
             return Err(Failure::engine(what).into());
         }
         if let Some(status) = child.try_wait()? {
-            place.remove_if_free()?;
+            cluster.remove_if_free()?;
             // The log file is already removed.
-            let mut said = Vec::new();
+            let mut output = Vec::new();
             log.rewind()?;
-            log.read_to_end(&mut said)?;
-            let said = String::from_utf8_lossy(&said);
-            let what = format!("the control plane did not start ({status})\n{}", said.trim_end());
+            log.read_to_end(&mut output)?;
+            let output = String::from_utf8_lossy(&output);
+            let what = format!("the control plane did not start ({status})\n{}", output.trim_end());
             return Err(Failure::engine(what).into());
         }
         std::thread::sleep(POLL_INTERVAL);
@@ -135,32 +135,32 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
         "Kubernetes {} is ready after {:.1} s.\n\n  export KUBECONFIG={}\n\nStop it with `{}`.\n",
         args.release.release,
         begin.elapsed().as_secs_f64(),
-        place.kubeconfig().display(),
-        place.stop()
+        cluster.kubeconfig().display(),
+        cluster.stop()
     ))?;
     Ok(exit::CONFORMS)
 }
 
-fn log(place: &ClusterFolder) -> io::Result<File> {
-    if let Some(parent) = place.folder.parent() {
+fn log(cluster: &ClusterFolder) -> io::Result<File> {
+    if let Some(parent) = cluster.folder.parent() {
         fs::create_dir_all(parent)?;
     }
-    File::options().read(true).write(true).create(true).truncate(true).open(log_file(place))
+    File::options().read(true).write(true).create(true).truncate(true).open(log_file(cluster))
 }
 
 fn program(release: Release) -> Result<PathBuf, Failure> {
     let stop = CancellationToken::new();
-    let mut telling = TellPreparing::default();
-    Ok(embedded::ensure(release, &stop, &mut |what, done| telling.tell(what, done))?)
+    let mut preparing = PreparationLog::default();
+    Ok(embedded::ensure(release, &stop, &mut |what, done| preparing.log(what, done))?)
 }
 
 /// Runs the cluster until a signal arrives.
-fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> anyhow::Result<u8> {
-    let Some(lock) = place.take_soon()? else {
-        return Err(Failure::usage(format!("`{}` is already running", place.name)).into());
+fn in_foreground(cluster: &ClusterFolder, program: &Path, args: &StartArgs) -> anyhow::Result<u8> {
+    let Some(lock) = cluster.lock_with_timeout()? else {
+        return Err(Failure::usage(format!("`{}` is already running", cluster.name)).into());
     };
-    place.clear(&lock)?;
-    let _guard = Guard::new(place, &lock)?;
+    cluster.clear(&lock)?;
+    let _guard = Guard::new(cluster, &lock)?;
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, ended.clone())?;
@@ -177,19 +177,19 @@ fn in_foreground(place: &ClusterFolder, program: &Path, args: &StartArgs) -> any
         options.flags.sync_period = period;
     }
     let mut running = Running::start(program, &options).map_err(Failure::from)?;
-    fs::create_dir_all(&place.folder)?;
-    fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o700))?;
-    fs::write(place.file("pid"), std::process::id().to_string())?;
-    fs::write(place.file("server"), running.server())?;
-    fs::write(place.file("release"), args.release.release.to_string())?;
-    secret(&place.drivers(), &running.driver_kubeconfig()?)?;
+    fs::create_dir_all(&cluster.folder)?;
+    fs::set_permissions(&cluster.folder, fs::Permissions::from_mode(0o700))?;
+    fs::write(cluster.file("pid"), std::process::id().to_string())?;
+    fs::write(cluster.file("server"), running.server())?;
+    fs::write(cluster.file("release"), args.release.release.to_string())?;
+    secret(&cluster.driver_kubeconfig(), &running.driver_kubeconfig()?)?;
     // Written last, because `start` waits for it.
-    secret(&place.kubeconfig(), &running.admin_kubeconfig()?)?;
-    // It is not an error if nothing reads the output.
+    secret(&cluster.kubeconfig(), &running.admin_kubeconfig()?)?;
+    // Output that can't be written is ignored.
     let _ = show(&format!(
         "# Kubernetes {} is ready; press Ctrl-C to stop it.\nexport KUBECONFIG={}\n",
         args.release.release,
-        place.kubeconfig().display()
+        cluster.kubeconfig().display()
     ));
     let mut broken = None;
     while !ended.load(Ordering::Relaxed) && broken.is_none() {
@@ -214,19 +214,19 @@ fn secret(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::tests::place;
+    use super::super::folder::tests::cluster;
     use super::*;
 
     #[test]
     fn the_control_plane_runs_until_its_guard_has_removed_its_files() {
-        let (folder, place) = place();
-        let lock = place.take().expect("a lock").expect("nobody has it");
-        let guard = Guard::new(&place, &lock).expect("a shell");
-        fs::create_dir(&place.folder).expect("a folder");
-        fs::write(place.kubeconfig(), "").expect("a kubeconfig");
-        drop(log(&place).expect("a log"));
+        let (folder, cluster) = cluster();
+        let lock = cluster.try_lock().expect("a lock").expect("a free lock");
+        let guard = Guard::new(&cluster, &lock).expect("a shell");
+        fs::create_dir(&cluster.folder).expect("a folder");
+        fs::write(cluster.kubeconfig(), "").expect("a kubeconfig");
+        drop(log(&cluster).expect("a log"));
         drop(lock);
-        assert!(place.runs().expect("it can be seen"), "the guard has the lock");
+        assert!(cluster.is_running().expect("a state"), "the guard has the lock");
         drop(guard);
         let left = fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, 0);

@@ -31,38 +31,42 @@ fn docker_engine(docker: &Result<String, EngineError>) -> Check {
     }
 }
 
-/// The check of an engine that requires other programs, with the available and the missing ones.
-fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static str>) -> Check {
-    let lacks: Vec<&str> = lacks.into_iter().collect();
-    match lacks.as_slice() {
-        [] => Check::new(State::Ok, name, there),
-        lacks => Check::new(State::Missing, name, format!("needs {}", lacks.join(", and "))),
+/// The check of an engine that requires other programs, some of which may be missing.
+fn requiring(name: String, found: &str, missing: impl IntoIterator<Item = &'static str>) -> Check {
+    let missing: Vec<&str> = missing.into_iter().collect();
+    match missing.as_slice() {
+        [] => Check::new(State::Ok, name, found),
+        missing => Check::new(State::Missing, name, format!("needs {}", missing.join(", and "))),
     }
 }
 
 /// The control plane of the embedded engine in an image.
 fn image(release: Release, no_docker: Option<&'static str>, embedded: &Check) -> Check {
     let program = (embedded.state == State::Missing).then_some("the embedded engine");
-    let there = "the embedded control plane in a Docker container";
-    needing(format!("{} {release}", containers::IMAGE), there, no_docker.into_iter().chain(program))
+    let found = "the embedded control plane in a Docker container";
+    requiring(
+        format!("{} {release}", containers::IMAGE),
+        found,
+        no_docker.into_iter().chain(program),
+    )
 }
 
 fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
-    let there = "Docker is available; it pulls the k3s image of the release, if there is one";
-    needing(format!("{} {release}", containers::K3S), there, no_docker)
+    let found = "Docker is available; it pulls the k3s image of the release, if there is one";
+    requiring(format!("{} {release}", containers::K3S), found, no_docker)
 }
 
 fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
     let name = format!("{} {release}", containers::KIND);
-    // The engine reads the same variable.
+    // The engine uses the same variable.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
     let version = Command::new(program).arg("version").output();
     let version = version.ok().filter(|output| output.status.success());
-    let lacks = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
-    let there = version.as_ref().map_or_else(String::new, |it| {
+    let missing = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
+    let found = version.as_ref().map_or_else(String::new, |it| {
         String::from_utf8_lossy(&it.stdout).lines().next().unwrap_or_default().to_owned()
     });
-    let check = needing(name, &format!("{there}; it pulls the node image"), lacks);
+    let check = requiring(name, &format!("{found}; it pulls the node image"), missing);
     match version {
         Some(_) => check,
         None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),

@@ -20,12 +20,12 @@ use crate::report::style::{STRONG, WARN, paint};
 use crate::run::Plan;
 
 /// A command of this program for a cluster, named by its context and kubeconfig.
-pub(in crate::cli) fn again(
+pub(in crate::cli) fn cluster_command(
     command: [&str; 2],
     context: Option<&str>,
     kubeconfig: Option<&Path>,
 ) -> Vec<OsString> {
-    // A program that was moved in the meantime may still be found by its name.
+    // If the program's path is unknown, the shell may find it by its name.
     let program = std::env::current_exe().map_or("kube-lockstep".into(), OsString::from);
     let mut all = vec![program];
     all.extend(command.map(OsString::from));
@@ -35,7 +35,7 @@ pub(in crate::cli) fn again(
 }
 
 impl ContextArgs {
-    /// The selected cluster. The current context does not select one, because it is set for other
+    /// The selected cluster. The current context is never used, because it is set for other
     /// purposes.
     fn open(&self) -> Result<ExistingCluster, Failure> {
         let contexts = kubeconfig::contexts(self.kubeconfig.as_ref()).map_err(|error| {
@@ -61,7 +61,7 @@ impl ContextArgs {
 }
 
 impl ExistingClusterArgs {
-    /// The selected cluster, with the defaults of the engine on the command line.
+    /// The selected cluster, for the engine on the command line.
     pub(in crate::cli) fn open(
         &self,
         engine: Option<EngineChoice>,
@@ -70,7 +70,7 @@ impl ExistingClusterArgs {
         let mut cluster = ExistingCluster {
             metrics_address: self.metrics_address.clone(),
             replaces: self.replace_metrics_api,
-            cleans: again(["cluster", "clean"], context, file),
+            cleans: cluster_command(["cluster", "clean"], context, file),
             ..self.of.open()?
         };
         if engine == Some(EngineChoice::Kind) && cluster.metrics_address.is_none() {
@@ -79,8 +79,8 @@ impl ExistingClusterArgs {
         Ok(cluster)
     }
 
-    /// Inspects the cluster, announces the objects to be created, and asks whether to continue.
-    /// Sets the plan's release to the cluster's.
+    /// Reads the state of the cluster, announces the objects to create, and asks whether to
+    /// continue. Sets the plan's release to that of the cluster.
     pub(in crate::cli) fn confirm(
         &self,
         cluster: &ExistingCluster,
@@ -88,22 +88,22 @@ impl ExistingClusterArgs {
         release: Option<&Releases>,
     ) -> Result<(), Failure> {
         let info = kubeconfig::look(cluster)?;
-        let of_cluster = Releases::only(info.release);
-        if release.is_some_and(|release| *release != of_cluster) {
+        let cluster_release = Releases::only(info.release);
+        if release.is_some_and(|release| *release != cluster_release) {
             let what = format!("the cluster of context {} runs {}", cluster.context, info.version);
             return Err(
                 Failure::usage(what).hint("leave out --release, or name the cluster's release")
             );
         }
-        plan.releases = of_cluster;
-        tell(&cleaned(&info.cleaned));
+        plan.releases = cluster_release;
+        print(&cleaned(&info.cleaned));
         if !info.metrics_apis.is_empty() && !cluster.replaces {
             let what = format!("the cluster already has {}", names(&info.metrics_apis));
             let hint = "--replace-metrics-api replaces it during the run, and restores it at the \
                         end";
             return Err(Failure::engine(what).hint(hint));
         }
-        tell(&announcement(cluster, plan, &info));
+        print(&announcement(cluster, plan, &info));
         if self.yes {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl ExistingClusterArgs {
             let what = "nothing was created on the cluster: the run was not confirmed";
             return Err(Failure::usage(what).hint("--yes confirms it"));
         }
-        tell("Continue? [y/N] ");
+        print("Continue? [y/N] ");
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -121,7 +121,7 @@ impl ExistingClusterArgs {
     }
 }
 
-/// Removes the leftovers of dead runs.
+/// Removes the leftovers of killed runs.
 pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
     let cluster = args.open()?;
     let done = kubeconfig::clean(&cluster).map_err(Failure::from)?;
@@ -135,10 +135,10 @@ pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// Prints to standard error, separately from the results.
-fn tell(text: &str) {
+/// Prints text to standard error, separate from the results.
+fn print(text: &str) {
     let mut err = anstream::stderr();
-    // An unwritable standard error leaves no way to report it.
+    // If this can't be written, there is no other way to report it.
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
@@ -183,14 +183,14 @@ fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> S
         text,
         "The run takes {} with the default sync period. All objects are removed at the end, also \
          after Ctrl-C or a kill. If this machine is lost, the next run or `{}` removes them.",
-        takes(plan),
+        expected_duration(plan),
         cluster.cleaning()
     );
     text
 }
 
 /// The expected duration, without scenarios that are too long.
-fn takes(plan: &Plan) -> String {
+fn expected_duration(plan: &Plan) -> String {
     let lengths = plan.scenarios.iter().map(|it| Duration::from_nanos(it.until.0.unsigned_abs()));
     let lengths: Vec<Duration> = lengths.filter(|it| *it <= plan.cluster.pace.longest).collect();
     let all: Duration = lengths.iter().sum();
@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn a_command_keeps_its_arguments_for_the_replay() {
-        let cleans = again(["cluster", "clean"], Some("staging"), Some(Path::new("mine")));
+        let cleans =
+            cluster_command(["cluster", "clean"], Some("staging"), Some(Path::new("mine")));
         let cluster = ExistingCluster { cleans, ..ExistingCluster::default() };
         let command = "kube-lockstep cluster clean --context staging --kubeconfig mine";
         assert_eq!(cluster.cleaning(), command);

@@ -19,9 +19,9 @@ use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
     let selection =
         ClusterSelection { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-    let mut telling = Telling { format: args.format, since: None, failed: None };
+    let mut log = EventLog { format: args.format, since: None, failed: None };
     let done = if args.remove {
-        metrics_server::remove(&selection, &mut |told| telling.tell(&told))
+        metrics_server::remove(&selection, &mut |event| log.log(&event))
     } else {
         let wanted = Wanted {
             selection,
@@ -30,18 +30,18 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
             place: args.metrics_address.clone(),
             replaces: args.replace_metrics_api,
             registers: !args.no_register,
-            cleans: existing::again(
+            cleans: existing::cluster_command(
                 ["metrics-server", "--remove"],
                 args.context.as_deref(),
                 args.kubeconfig.as_deref(),
             ),
         };
         let stop = CancellationToken::new();
-        interrupt::ends(&stop)?;
-        metrics_server::serve(&wanted, &stop, &mut |told| telling.tell(&told))
+        interrupt::stop_on_signal(&stop)?;
+        metrics_server::serve(&wanted, &stop, &mut |event| log.log(&event))
     };
     done.map_err(Failure::from)?;
-    telling.failed.map_or(Ok(exit::CONFORMS), |error| Err(error.into()))
+    log.failed.map_or(Ok(exit::CONFORMS), |error| Err(error.into()))
 }
 
 /// The scenarios, each with its namespace.
@@ -82,29 +82,29 @@ fn is_namespace(name: &str) -> bool {
 }
 
 impl From<ServerError> for Failure {
-    fn from(trouble: ServerError) -> Failure {
-        let code = if trouble.of_usage { exit::USAGE } else { exit::ENGINE };
-        Failure { code, what: trouble.what, hint: trouble.hint }
+    fn from(error: ServerError) -> Failure {
+        let code = if error.of_usage { exit::USAGE } else { exit::ENGINE };
+        Failure { code, what: error.what, hint: error.hint }
     }
 }
 
 /// Reports events line by line.
-struct Telling {
+struct EventLog {
     format: Format,
     /// The time of t=0.
     since: Option<Timestamp>,
-    /// The error of the output, after which the server continues silently.
+    /// The first output error. The server continues after it.
     failed: Option<std::io::Error>,
 }
 
-impl Telling {
-    fn tell(&mut self, told: &ServerEvent) {
-        if let ServerEvent::Serving { since, .. } = told {
+impl EventLog {
+    fn log(&mut self, event: &ServerEvent) {
+        if let ServerEvent::Serving { since, .. } = event {
             self.since = Some(*since);
         }
         let text = match self.format {
-            Format::Text => text(told, self.since),
-            Format::Json => format!("{}\n", json_of(told)),
+            Format::Text => text(event, self.since),
+            Format::Json => format!("{}\n", json_of(event)),
         };
         if let Err(error) = show(&text) {
             self.failed.get_or_insert(error);
@@ -113,17 +113,17 @@ impl Telling {
 }
 
 /// A line: a label and a text.
-fn line(style: anstyle::Style, about: &str, rest: &str) -> String {
-    format!("{} {rest}\n", paint(style, &format!("{about:<9}")))
+fn line(style: anstyle::Style, label: &str, rest: &str) -> String {
+    format!("{} {rest}\n", paint(style, &format!("{label:<9}")))
 }
 
-fn lines(style: anstyle::Style, about: &str, all: &[String]) -> String {
-    let abouts = std::iter::once(about).chain(std::iter::repeat(""));
-    abouts.zip(all).map(|(about, rest)| line(style, about, rest)).collect()
+fn lines(style: anstyle::Style, label: &str, all: &[String]) -> String {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    labels.zip(all).map(|(label, rest)| line(style, label, rest)).collect()
 }
 
-fn text(told: &ServerEvent, since: Option<Timestamp>) -> String {
-    match told {
+fn text(event: &ServerEvent, since: Option<Timestamp>) -> String {
+    match event {
         ServerEvent::Cluster { server, version } => {
             line(STRONG, "cluster", &format!("{server}, Kubernetes {version}"))
         }
@@ -145,19 +145,19 @@ fn text(told: &ServerEvent, since: Option<Timestamp>) -> String {
             let rest = format!("{groups} at https://{address}, {route}; t=0 is {at}");
             line(GOOD, "serves", &rest)
         }
-        ServerEvent::Query(query) => of_query(query, since),
-        ServerEvent::Removed(what) if what.is_empty() => line(DIM, "removed", "nothing was left"),
+        ServerEvent::Query(query) => query_line(query, since),
+        ServerEvent::Removed(what) if what.is_empty() => line(DIM, "removed", "no leftovers"),
         ServerEvent::Removed(what) => lines(DIM, "removed", what),
     }
 }
 
 /// A query: time, client, request and answer.
-fn of_query(query: &Query, since: Option<Timestamp>) -> String {
+fn query_line(query: &Query, since: Option<Timestamp>) -> String {
     let milli = since.map_or(0, |since| query.at.as_millisecond() - since.as_millisecond());
     let at = format!("t={}", Span::from_millis(milli));
     // The rest describes the platform.
     let agent = query.user_agent.as_deref().and_then(|it| it.split_whitespace().next());
-    let who = agent.or(query.user.as_deref()).unwrap_or("somebody");
+    let client = agent.or(query.user.as_deref()).unwrap_or("unknown client");
     let mut what = query.what.clone();
     if let Some(namespace) = &query.namespace {
         what = format!("{namespace} {what}");
@@ -169,11 +169,11 @@ fn of_query(query: &Query, since: Option<Timestamp>) -> String {
         200 => query.answer.clone(),
         code => paint(BAD, &format!("{code} {}", query.answer)),
     };
-    line(DIM, &at, &format!("{who}: {} {what} → {answer}", query.group))
+    line(DIM, &at, &format!("{client}: {} {what} → {answer}", query.group))
 }
 
-fn json_of(told: &ServerEvent) -> Value {
-    match told {
+fn json_of(event: &ServerEvent) -> Value {
+    match event {
         ServerEvent::Cluster { server, version } => {
             json!({ "event": "cluster", "server": server, "version": version })
         }
@@ -219,7 +219,7 @@ mod tests {
     fn each_query_is_logged_in_one_line() {
         let since = "2026-01-01T00:00:00Z".parse().ok();
         let plain =
-            |query: &Query| anstream::adapter::strip_str(&of_query(query, since)).to_string();
+            |query: &Query| anstream::adapter::strip_str(&query_line(query, since)).to_string();
         assert_eq!(
             plain(&query()),
             "t=15.25s  kubectl/v1.32.4: metrics.k8s.io shop pods labelSelector=app=web → 2 pods, \

@@ -1,16 +1,16 @@
-//! The checker: filters the hypotheses by one observed reconcile after another.
+//! The checker: each observed reconcile filters the hypotheses.
 //!
-//! Pure: it uses neither a cluster nor a clock. A reconcile is compared with four sets of
-//! hypotheses in turn, and the first set with a match decides:
+//! Pure: it uses neither a cluster nor a clock. A reconcile filters four sets of hypotheses in
+//! turn, and the first set that is not empty afterwards decides:
 //!
-//! 1. the present hypotheses: the reconcile agrees;
-//! 2. the hypotheses for each intermediate state of a change in flight: it agrees, ambiguously;
+//! 1. the current hypotheses: agrees;
+//! 2. the hypotheses for each intermediate state of a change in flight: agrees, ambiguous;
 //! 3. the hypotheses from before an edit of the HPA that the controller may not have observed: no
 //!    verdict;
-//! 4. the hypotheses for a clock reading a third of a sync period away: it differs, but the first
-//!    attempt has no verdict.
+//! 4. the hypotheses for a clock reading a third of a sync period away: differs, and no verdict in
+//!    the first attempt.
 //!
-//! If no set has a match, the reconcile differs.
+//! If all sets are empty, the reconcile differs.
 
 use std::mem::take;
 
@@ -30,9 +30,10 @@ use crate::world::Change;
 /// The precision with which a controller is observed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Precision {
-    /// The largest difference between the observed and the real time of a request.
+    /// The possible error of the observed time of a request.
     pub(super) uncertainty: Span,
-    /// Whether the controller is not upstream's: its pace is not compared.
+    /// Whether the controller is not upstream's, so that the times of its reconciles are not
+    /// compared.
     pub(super) custom: bool,
 }
 
@@ -44,11 +45,11 @@ pub(super) struct Checker {
     /// Reconciles for which several outcomes were possible.
     pub(super) ambiguous_ticks: usize,
     precision: Precision,
-    /// The changes of the cluster that the next reconcile may have observed only in part.
+    /// The changes of the cluster that the next reconcile may observe in part.
     in_flight: Option<InFlightChange>,
     /// Edits of the HPA since the last reconcile.
     edits: Vec<Edit>,
-    /// The state before the last reconcile, which may not have ended.
+    /// The state before the last reconcile, if that reconcile may not be over.
     open: Option<Open>,
 }
 
@@ -69,8 +70,8 @@ struct Open {
 
 /// The result of an observation.
 pub(super) enum Outcome {
-    /// The prediction, and the scaled target with its replicas. The comparison then decides if the
-    /// prediction agrees.
+    /// The prediction, and the target that was scaled with its replicas. The comparison decides
+    /// whether the prediction agrees.
     Predicted { decision: Box<Decision>, scaled: Option<(usize, i32)> },
     /// The model expects no reconcile.
     Extra,
@@ -97,10 +98,10 @@ impl Checker {
         self.hypotheses.first().simulation.next_sync()
     }
 
-    /// Begins a change of the cluster. `at` is the time at which the model's informers deliver it.
+    /// The cluster begins to change. `at` is when the model's informers deliver the changes.
     pub(super) fn change(&mut self, changes: &[Change], now: Time, at: Time) {
         match &mut self.in_flight {
-            // There is no deadline by which a custom controller has to observe a change.
+            // A custom controller may observe a change at any time.
             _ if changes.is_empty() || self.precision.custom => {}
             Some(in_flight) => in_flight.extend(changes, now),
             None => {
@@ -111,7 +112,7 @@ impl Checker {
         self.apply(changes, at);
     }
 
-    /// Applies a change that the cluster completed before the controller could observe anything.
+    /// Applies changes of the cluster that no reconcile observes in part.
     pub(super) fn apply(&mut self, changes: &[Change], at: Time) {
         self.hypotheses.apply_all(changes, at);
         for edit in &mut self.edits {
@@ -119,12 +120,12 @@ impl Checker {
         }
     }
 
-    /// Marks all changes so far as observable by the next reconcile.
+    /// All changes so far are complete: the next reconcile observes all of them.
     pub(super) fn settled(&mut self) {
         self.in_flight = None;
     }
 
-    /// Applies an edit of the HPA between two times. Returns the answer of the model's API server.
+    /// The HPA was edited between these times. Returns the answer of the model's API server.
     pub(super) fn edit(&mut self, change: &Change, begin: Time, end: Time) -> Option<ApiAnswer> {
         self.window.edited(begin, end);
         self.uncertainties.api_answer();
@@ -135,13 +136,13 @@ impl Checker {
         self.hypotheses.apply(change, end)
     }
 
-    /// Assumes that a reconcile without observable requests happened at its due time.
+    /// A reconcile that can't be observed is assumed to have happened when it was due.
     pub(super) fn unobservable(&mut self, due: Time) -> Option<Decision> {
         self.forget();
         self.hypotheses.reconcile(due)
     }
 
-    /// Handles a due reconcile that did not happen by its deadline.
+    /// No reconcile began before the deadline of the one that was due.
     pub(super) fn missing(&mut self, due: Time) -> Outcome {
         self.forget();
         self.uncertainties.nondeterminism = self.pace();
@@ -149,8 +150,7 @@ impl Checker {
     }
 
     /// Returns true if requests that began at `began` may continue the last reconcile, and restores
-    /// the state before it. `stall` is the time for which a component was unresponsive since the
-    /// reconcile ended.
+    /// the state before it. `stall` is how long a component was unresponsive since it ended.
     pub(super) fn reopen(&mut self, began: Time, stall: impl FnOnce(Time) -> Span) -> bool {
         let open = self.open.take().filter(|_| self.edits.is_empty());
         let near = |open: &Open| self.window.may_continue(open.ended, began, stall(open.ended));
@@ -160,7 +160,7 @@ impl Checker {
         true
     }
 
-    /// Observes a reopened reconcile, with all of its requests.
+    /// Observes a reconcile again that was reopened, with all of its requests.
     ///
     /// # Errors
     /// See [`Checker::observe`].
@@ -177,11 +177,11 @@ impl Checker {
     /// Observes a reconcile.
     ///
     /// # Errors
-    /// The reason why there is no verdict on it.
+    /// Why the reconcile can't have a verdict.
     pub(super) fn observe(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
         let Reconcile { due, began, ended, settled, stall, ref seen, .. } = *reconcile;
         if began < settled {
-            // The overlap may have made no difference.
+            // Recorded even if the reconcile agrees.
             self.uncertainties.set(Uncertainty::ChangeInFlight { began, settled });
         }
         let (edits, in_flight) = self.forget();
@@ -230,13 +230,14 @@ impl Checker {
         Ok(Outcome::Predicted { decision: Box::new(decision), scaled })
     }
 
-    /// Forgets the state that applied only to the due reconcile.
+    /// Takes the state that applies only to the reconcile that was due.
     fn forget(&mut self) -> (Vec<Edit>, Option<InFlightChange>) {
         self.open = None;
         (take(&mut self.edits), self.in_flight.take())
     }
 
-    /// The pace of a custom controller is not compared.
+    /// The nondeterminism of a missing or extra reconcile; none for a custom controller, because
+    /// the times of its reconciles are not compared.
     fn pace(&self) -> Option<Nondeterminism> {
         (!self.precision.custom).then_some(Nondeterminism::Pace)
     }
@@ -264,7 +265,7 @@ impl Checker {
     /// Looks for an explanation of a reconcile that no hypothesis predicts.
     ///
     /// # Errors
-    /// If it matches the HPA before an edit. The API server then refuses its status.
+    /// If the reconcile matches the HPA before an edit. The API server then refuses its status.
     fn explain(&mut self, reconcile: &Reconcile, edits: &[Edit]) -> Result<(), Uncertainty> {
         let Reconcile { began, stall, ref seen, scope, .. } = *reconcile;
         let filter = self.filter(reconcile);
@@ -284,8 +285,8 @@ impl Checker {
         Ok(())
     }
 
-    /// The possible numbers of requests of a reconcile that begins at a time: it may be delayed,
-    /// and read the clock after the end of a window that was not over at its beginning.
+    /// The possible numbers of requests of a reconcile that began at `began`. If it is delayed, it
+    /// may read the clock after the end of a window that was still open when it began.
     pub(super) fn possible_requests(
         &self,
         began: Time,
@@ -307,11 +308,11 @@ mod tests {
 
     const RELEASE: Release = Release::NEWEST;
 
-    /// A fault of the controller, or a harmless delay. Times are in milliseconds.
+    /// A fault of the controller, or a tolerated delay. Times are in milliseconds.
     #[derive(Clone, Copy, PartialEq, Debug)]
     enum Planted {
         Nothing,
-        /// The second reconcile is later by this time or, if negative, earlier.
+        /// The second reconcile is this much later or, if negative, earlier.
         Delay(i64),
         Skip,
         /// The second reconcile happens twice.
@@ -319,15 +320,15 @@ mod tests {
         OneReplicaMore,
         OtherMessage,
         OtherReads,
-        /// The status of a reconcile is the one that the previous reconcile should have written.
+        /// A reconcile writes the status that the previous reconcile should have written.
         LateStatus,
-        /// The caches of the controller lack the person's change, although it is complete.
+        /// The caches of the controller lack the user's change, which is complete.
         StaleCache,
-        /// The caches lack the change while the cluster is still changing.
+        /// The caches of the controller lack the user's change, which is not complete.
         ChangeInFlight,
     }
 
-    /// A simulated controller, the checker, and the state of the cluster.
+    /// A simulated controller, the checker, and the world.
     struct Bench {
         checker: Checker,
         controller: Simulation,
@@ -354,7 +355,7 @@ mod tests {
             Bench { checker, controller, world, last: None }
         }
 
-        /// Changes the cluster; the controller observes the change, unless its cache is stale.
+        /// Changes the cluster. The controller observes the change unless its cache is stale.
         fn change(&mut self, at: Time, observed: bool) {
             self.world.api_events(at);
             let changes = self.world.advance(at);
@@ -365,7 +366,7 @@ mod tests {
             }
         }
 
-        /// Lets the controller reconcile.
+        /// Runs a reconcile of the controller.
         fn reconcile(&mut self, at: Time) -> Observation {
             self.controller.mark_ready(at);
             let decision = self.controller.sync(at).expect("a reconcile");
@@ -375,8 +376,8 @@ mod tests {
             seen
         }
 
-        /// Lets the checker observe a reconcile that began at `at` and took 20 ms. `settling` is
-        /// the time for which the cluster was changing then.
+        /// Passes a reconcile that began at `at` and took 20 ms to the checker. `settling` is how
+        /// long the cluster was changing after `at`.
         fn observe(&mut self, mut seen: Observation, at: Time, settling: Span) -> &'static str {
             let Some(due) = self.checker.next_reconcile() else { return "nothing is due" };
             self.checker.uncertainties.next(due);
@@ -398,14 +399,14 @@ mod tests {
             }
         }
 
-        /// The checker's result for a controller with a planted fault, and the number of ambiguous
-        /// ticks.
+        /// The result of the checker for a controller with a planted fault, and the number of
+        /// ambiguous ticks.
         fn run(planted: Planted) -> (&'static str, usize) {
             let mut bench = Bench::new();
             let first = bench.reconcile(Time::ZERO);
             assert_eq!(bench.observe(first.clone(), Time::ZERO, Span::ZERO), "agrees");
             bench.last = Some(first);
-            // The second reconcile is due one period after the end of the first one.
+            // The second reconcile, which is due a period after the end of the first one.
             let due = bench.checker.next_reconcile().expect("the second reconcile");
             let at = match planted {
                 Planted::Delay(millis) => due + Span::from_millis(millis),
@@ -443,17 +444,17 @@ mod tests {
                 _ => Span::ZERO,
             };
             let again = (planted == Planted::Twice).then(|| seen.clone());
-            let mut said = bench.observe(seen, at, changing);
+            let mut result = bench.observe(seen, at, changing);
             if let Some(again) = again {
-                assert_eq!(said, "agrees");
-                said = bench.observe(again, at + Span::from_millis(500), Span::ZERO);
+                assert_eq!(result, "agrees");
+                result = bench.observe(again, at + Span::from_millis(500), Span::ZERO);
             }
-            (said, bench.checker.ambiguous_ticks)
+            (result, bench.checker.ambiguous_ticks)
         }
     }
 
     #[test]
-    fn planted_faults_are_caught_and_tolerated_delays_are_not() {
+    fn planted_faults_are_detected_and_tolerated_delays_agree() {
         let rows = [
             (Planted::Nothing, "agrees"),
             (Planted::Delay(900), "agrees"),
@@ -469,8 +470,8 @@ mod tests {
             (Planted::ChangeInFlight, "agrees"),
         ];
         for (planted, expected) in rows {
-            let (said, ambiguous) = Bench::run(planted);
-            assert_eq!(said, expected, "{planted:?}");
+            let (result, ambiguous) = Bench::run(planted);
+            assert_eq!(result, expected, "{planted:?}");
             assert!(
                 planted != Planted::ChangeInFlight || ambiguous == 1,
                 "{planted:?} is ambiguous"
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reconcile_that_had_not_observed_an_edit_has_no_verdict() {
+    fn a_reconcile_that_matches_the_hpa_before_an_edit_has_no_verdict() {
         let mut bench = Bench::new();
         let first = bench.reconcile(Time::ZERO);
         assert_eq!(bench.observe(first, Time::ZERO, Span::ZERO), "agrees");

@@ -1,5 +1,5 @@
-//! New clusters for a release. The controller's flags are fixed for a cluster, so scenarios run in
-//! groups with equal flags, each group on its own cluster.
+//! New clusters for a release. All scenarios on a cluster share the flags of its controller, so
+//! scenarios run in groups with the same flags, each group on its own cluster.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::run::plan::{CustomController, Plan};
 use crate::run::record::Record;
 use crate::scenario::Scenario;
 
-/// The number of control planes at a time: one takes almost a gigabyte.
+/// The number of control planes that run at a time: each uses almost a gigabyte of memory.
 const CLUSTERS: usize = 6;
 
 /// New clusters for each release of a plan.
@@ -45,7 +45,7 @@ impl Executor for NewClusters {
         _: &Part,
         _: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
-        // Clusters are built later, when the required ones are known.
+        // Clusters are built when the settings that the scenarios require are known.
         Ok(Some(Box::new(&*self)))
     }
 }
@@ -59,8 +59,9 @@ impl ReadyEngine for &NewClusters {
         let cluster = &self.plan.cluster;
         let own = cluster.controller.as_ref();
         let own = own.map(|own| format!("; {}", own.note())).unwrap_or_default();
-        let are_expected = self.plan.scenarios.iter().any(|scenario| !scenario.expect.is_empty());
-        let unchecked = match are_expected && cluster.pace.speed.get() > 1 {
+        let have_expectations =
+            self.plan.scenarios.iter().any(|scenario| !scenario.expect.is_empty());
+        let unchecked = match have_expectations && cluster.pace.speed.get() > 1 {
             true => ", so `expect` is not checked",
             false => "",
         };
@@ -84,7 +85,7 @@ impl ReadyEngine for &NewClusters {
     }
 }
 
-/// Scenarios with equal settings of their cluster.
+/// Scenarios that require the same settings of their cluster.
 pub(super) struct Group {
     pub(super) settings: Settings,
     pub(super) scenarios: Vec<PreparedScenario>,
@@ -111,15 +112,15 @@ fn groups(
     groups
 }
 
-/// Sorts the largest group first, because most scenarios have its settings. The other groups, and
-/// the scenarios of each group, are sorted by length, the longest first.
+/// Sorts the largest group first, because it has most of the scenarios. The other groups, and the
+/// scenarios of each group, are sorted by length, the longest first.
 fn sort(groups: &mut Vec<Group>) {
     for group in &mut *groups {
         group.scenarios.sort_by_key(|scenario| Reverse(scenario.length()));
     }
     groups.sort_by_key(|group| Reverse(group.scenarios.first().map(PreparedScenario::length)));
-    let size = |number: &usize| groups.get(*number).map(|group| group.scenarios.len());
-    let largest = (0..groups.len()).rev().max_by_key(size);
+    let count = |number: &usize| groups.get(*number).map(|group| group.scenarios.len());
+    let largest = (0..groups.len()).rev().max_by_key(count);
     if let Some(largest) = largest.and_then(|number| groups.get_mut(..=number)) {
         largest.rotate_right(1);
     }
@@ -129,7 +130,7 @@ fn sort(groups: &mut Vec<Group>) {
 fn settings(scenario: &Scenario, release: Release, own: Option<&CustomController>) -> Settings {
     let rules = Rules::of(release);
     let mut flags = scenario.flags_by(&rules);
-    // With one HPA, the number of workers makes no difference.
+    // With one HPA, the number of workers has no effect.
     flags.concurrent_syncs = 1;
     let mut gates = scenario.gate_overrides.clone();
     if own.is_none() {
@@ -149,7 +150,7 @@ fn settings(scenario: &Scenario, release: Release, own: Option<&CustomController
     }
 }
 
-/// Everything that a cluster of a release is started from.
+/// The program or image from which the clusters of a release are started.
 pub(super) enum ClusterTemplate {
     /// The program of a control plane.
     Embedded(PathBuf),
@@ -162,10 +163,10 @@ pub(super) enum ClusterTemplate {
 }
 
 impl ClusterTemplate {
-    /// The maximum number of clusters at a time.
+    /// The number of clusters that may run at a time.
     pub(super) fn at_once(&self, plan: &Plan) -> usize {
         match self {
-            // A custom controller may require an exclusive resource, such as a port.
+            // A custom controller may require exclusive access to a resource, such as a port.
             ClusterTemplate::Embedded(_) | ClusterTemplate::Image(_)
                 if plan.cluster.controller.is_none() =>
             {
@@ -175,7 +176,7 @@ impl ClusterTemplate {
         }
     }
 
-    /// Builds or fetches all that a cluster of the release requires.
+    /// Builds or fetches the program or image for the clusters of the release.
     async fn prepare(
         plan: &Plan,
         release: Release,
@@ -190,7 +191,7 @@ impl ClusterTemplate {
                     .await?;
                 Ok(ClusterTemplate::K3s(image))
             }
-            // kind fetches the image itself.
+            // kind pulls the image.
             EngineChoice::Kind => Ok(ClusterTemplate::Kind(docker::image(
                 name,
                 release,
@@ -198,7 +199,7 @@ impl ClusterTemplate {
                 kind::default_image,
             )?)),
             EngineChoice::Image => {
-                // Without Docker, a build of several minutes would be useless.
+                // Fails before the build, which takes minutes, if Docker is not available.
                 docker::connect(name).await?;
                 if let Some(image) = image() {
                     let progress = &mut |what: &str| record.preparing(what.into(), None);
@@ -214,7 +215,7 @@ impl ClusterTemplate {
         }
     }
 
-    /// Starts a cluster for scenarios with equal settings.
+    /// Starts a cluster with these settings.
     pub(super) async fn start(
         &self,
         name: &Arc<str>,
@@ -242,7 +243,7 @@ fn control_plane(
 pub(super) fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| EngineError::Broken {
         engine: name.clone(),
-        why: format!("no thread can be started: {error}"),
+        why: format!("cannot start a thread: {error}"),
         output: String::new(),
     })
 }
@@ -261,13 +262,13 @@ mod tests {
             gates(Release::known("1.35").expect("known")).contains_key("HPAScaleToZero"),
             "it is off"
         );
-        // Upstream has this gate, and the model does not use it.
+        // Upstream has the gate, but the model does not.
         let without = fixture("requests/without-the-gate-pod-level-requests-say-nothing");
         assert_eq!(settings(&without, Release::NEWEST, None).gates, without.gate_overrides);
     }
 
     #[test]
-    fn large_groups_run_first_and_then_long_scenarios() {
+    fn the_largest_group_runs_first_and_then_long_scenarios() {
         let group = |ids: &[&str]| {
             let one = |id: &&str| PreparedScenario { written: fixture(id), prepared: fixture(id) };
             let scenarios: Vec<PreparedScenario> = ids.iter().map(one).collect();

@@ -1,6 +1,6 @@
 //! The comparison of a custom controller.
 //!
-//! Every request of upstream's reconcile is known. A custom controller may make other requests, in
+//! Each request of upstream's reconcile is known. A custom controller may make other requests, in
 //! another order and at another time within the sync period, and may write values that are already
 //! stored. Only the effect of the requests between two pauses is compared.
 
@@ -12,7 +12,7 @@ use crate::model::observation::{ControllerAction, Observation, StatusWrite};
 use crate::run::plan::{Compared, CustomController};
 
 impl Compared {
-    /// The fields to compare; `None` if all are compared, as for upstream's controller.
+    /// The fields to compare, or `None` to compare everything, as for upstream's controller.
     pub(super) fn scope(self) -> Option<Scope> {
         let status = match self {
             Compared::All => return None,
@@ -29,7 +29,7 @@ impl Compared {
         })
     }
 
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Compared::Scale => "scale decisions only (--compare scale)",
             Compared::Status => {
@@ -43,15 +43,15 @@ impl Compared {
 impl CustomController {
     /// The compared part of the behavior, for the beginning of a report.
     pub(in crate::run) fn note(&self) -> String {
-        format!("comparing {}", self.compared.words())
+        format!("comparing {}", self.compared.description())
     }
 }
 
 /// The note on replicas that were written without the scale subresource.
-pub(super) const PAST_THE_SCALE: &str =
+pub(super) const WRITES_SPEC_REPLICAS: &str =
     "it wrote spec.replicas of its target, not the scale subresource; both count as the same";
 
-/// The requests without writes of replicas that are already stored.
+/// The requests, without writes of replicas that are already stored.
 pub(super) fn effective(
     actions: &[ObservedAction],
     target: &str,
@@ -68,7 +68,7 @@ pub(super) fn effective(
 
 /// Predicts a write of the stored status where upstream's controller writes none: a custom
 /// controller may write the status in each reconcile.
-pub(super) fn write_what_is_stored(
+pub(super) fn predict_stored_status(
     decision: &mut Decision,
     seen: &Observation,
     simulation: &Simulation,
@@ -84,7 +84,7 @@ pub(super) fn write_what_is_stored(
     }
 }
 
-/// The difference for a status that can't be expressed in upstream's terms.
+/// The difference for a status with conditions or metrics that upstream does not have.
 pub(super) fn unread(why: String) -> FieldDifference {
     FieldDifference {
         field: "status".to_owned(),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compare_flag_only_narrows() {
+    fn the_compare_flag_narrows_the_scope() {
         assert_eq!(Compared::All.scope(), None);
         let [scale, status] = [Compared::Scale, Compared::Status].map(|it| it.scope().unwrap());
         assert_eq!(Scope { status: true, ..scale }, status);

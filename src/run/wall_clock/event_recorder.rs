@@ -1,4 +1,4 @@
-//! The event recorder of client-go: it drops events of an object above a rate, and combines events
+//! The event recorder of client-go: it limits the rate of an object's events, and combines events
 //! that differ only in their message.
 //!
 //! Upstream: client-go, tools/record/events_cache.go
@@ -7,12 +7,12 @@ use crate::model::observation::{ControllerAction, Event, EventType, Observation}
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
-/// The burst of events for an object, and the interval that adds one more event.
+/// The burst of events for an object, and the interval after which one more is allowed.
 const BURST: f64 = 25.0;
 const REFILL: Span = Span::from_mins(5);
 
-/// The prefix of the message of a combined event, followed by the event's own message. The cache
-/// forgets entries at random, so it is not predictable which events are combined.
+/// The prefix of the message of a combined event. The event's own message follows. The recorder's
+/// cache evicts entries at random, so whether an event is combined is not predictable.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// The recorder of one HPA's events.
@@ -34,8 +34,8 @@ impl Recorder {
     pub(super) fn record(&mut self, observation: &mut Observation, now: Time) {
         observation.retain(|action| match action {
             ControllerAction::Event(event) => {
-                let apart = self.by_type && event.type_ == EventType::Warning;
-                if apart { &mut self.warning } else { &mut self.normal }.accept(now)
+                let separate = self.by_type && event.type_ == EventType::Warning;
+                if separate { &mut self.warning } else { &mut self.normal }.accept(now)
             }
             _ => true,
         });
@@ -68,7 +68,7 @@ impl Bucket {
     }
 }
 
-/// Restores the original message of a combined event.
+/// Removes the prefix of a combined event's message.
 pub(super) fn separate(event: &mut Event) {
     if let Some(message) = event.message.as_str().strip_prefix(COMBINED) {
         event.message = message.to_owned().into();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_25_events_passes_and_then_one_in_five_minutes() {
+    fn a_burst_of_25_events_passes_and_then_one_every_five_minutes() {
         let mut recorder = Recorder::new(&Rules::of(Release::NEWEST));
         let mut at = |seconds: i64, many: usize| {
             let mut tick = events(EventType::Normal, many);
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_counted_apart_since_1_32() {
-        let of = |minor: u32| {
+    fn warnings_have_a_separate_budget_since_1_32() {
+        let passed = |minor: u32| {
             let mut recorder = Recorder::new(&Rules::of(Release { minor }));
             let mut tick = events(EventType::Warning, 30);
             tick.push(events(EventType::Normal, 1).actions()[0].clone());
             recorder.record(&mut tick, Time::ZERO);
             tick.events().count()
         };
-        assert_eq!((of(31), of(32)), (25, 26));
+        assert_eq!((passed(31), passed(32)), (25, 26));
     }
 }

@@ -32,8 +32,8 @@ impl Existing {
         let (Some(cluster), [_]) = (&plan.cluster.existing, parts) else {
             return Err(EngineError::Unavailable {
                 engine: name,
-                why: "a cluster runs one release, and the cluster must be named".to_owned(),
-                hint: "name its context".to_owned(),
+                why: "an existing cluster requires one release and a kubeconfig context".to_owned(),
+                hint: "select one release and name the context".to_owned(),
             });
         };
         let (plan, cluster, runtime) = (Arc::new(plan.clone()), cluster.clone(), runtime(&name)?);
@@ -61,7 +61,7 @@ struct OpenCluster<'a> {
     existing: &'a Existing,
     release: Release,
     cluster: Cluster,
-    /// The cluster's sync period, as measured.
+    /// The cluster's measured sync period.
     period: Span,
 }
 
@@ -73,9 +73,9 @@ impl ReadyEngine for OpenCluster<'_> {
     fn note(&self) -> Option<String> {
         let OpenCluster { existing, release, period, .. } = self;
         Some(format!(
-            "context {}; the cluster's sync period is {period}, as measured; its other flags and \
-             its feature gates can't be seen and are taken to be the defaults of {release}; reads \
-             of the scale can't be seen and are not compared",
+            "context {}; the cluster's measured sync period is {period}; its other flags and its \
+             feature gates can't be observed and are assumed to be the defaults of {release}; \
+             reads of the scale can't be observed and are not compared",
             existing.cluster.context
         ))
     }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn only_required_metrics_apis_are_served() {
-        let of = |text: &str| groups([&scenario(text)].into_iter());
-        assert_eq!(of(WEB), ["metrics.k8s.io"]);
+        let groups_of = |text: &str| groups([&scenario(text)].into_iter());
+        assert_eq!(groups_of(WEB), ["metrics.k8s.io"]);
         let external = "type: External
       external: {metric: {name: queue}, target: {type: AverageValue, averageValue: \"30\"}}";
         let resource = "type: Resource
@@ -132,6 +132,6 @@ mod tests {
             "resource: [{name: cpu, perPod: 500m}]",
             "external: [{name: queue, value: \"100\"}]",
         );
-        assert_eq!(of(&text), ["metrics.k8s.io", EXTERNAL]);
+        assert_eq!(groups_of(&text), ["metrics.k8s.io", EXTERNAL]);
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios side by side on one cluster, and retries of scenarios without a verdict.
+//! Runs scenarios in parallel on one cluster, and retries scenarios without a verdict.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::run::lockstep::{conclude, inconclusive, trace_of, unfinished};
 use crate::run::plan::{Compared, Plan};
 use crate::run::{Outcome, Verdict};
 
-/// The maximum number of retries at a time.
+/// The number of retries that run at a time.
 const RETRIES: usize = 12;
 
 /// The maximum number of attempts at a scenario.
@@ -33,9 +33,9 @@ pub(super) struct ReleaseRun {
     release: Release,
     /// The number of scenarios that have started.
     pub(super) started: watch::Sender<usize>,
-    /// Slots for scenarios on all clusters together.
+    /// Limits the scenarios that run at a time, on all clusters together.
     slots: Semaphore,
-    /// Slots for retries.
+    /// Limits the retries among them.
     retry_slots: Arc<Semaphore>,
     /// The earliest end of the longest scenario.
     end: Instant,
@@ -55,7 +55,7 @@ impl ReleaseRun {
         ReleaseRun { plan, name, release, started: watch::Sender::new(0), slots, retry_slots, end }
     }
 
-    /// The outcomes of scenarios whose cluster can't be started: none has a verdict.
+    /// The outcomes of scenarios without a verdict, because their cluster can't be started.
     pub(super) fn fail(&self, scenarios: &[PreparedScenario], error: &EngineError) -> Vec<Outcome> {
         self.started.send_modify(|started| *started += scenarios.len());
         let fail = |scenario| self.unfinished(scenario, inconclusive(error.clone()));
@@ -71,13 +71,13 @@ impl ReleaseRun {
     }
 }
 
-/// Runs scenarios side by side on one cluster.
+/// Runs scenarios in parallel on one cluster.
 pub(super) struct GroupRun {
     run: Arc<ReleaseRun>,
     cluster: Arc<Cluster>,
     queue: Queue,
     tasks: JoinSet<Option<Attempted>>,
-    /// The running attempts, by their task.
+    /// The running attempts, by task.
     running: HashMap<Id, Attempt>,
 }
 
@@ -91,8 +91,8 @@ impl GroupRun {
         GroupRun { run, cluster, queue, tasks: JoinSet::new(), running: HashMap::new() }
     }
 
-    /// Runs all scenarios. A scenario without a verdict is retried when the others have started and
-    /// a machine that was too busy has recovered; long scenarios are retried earlier.
+    /// Runs all scenarios. A scenario without a verdict is retried when the others have started, so
+    /// that a busy machine has more time for it, or earlier if it is long.
     pub(super) async fn run(&mut self, done: &mut dyn FnMut(Outcome)) {
         loop {
             while self.start_next() {}
@@ -112,7 +112,7 @@ impl GroupRun {
         }
     }
 
-    /// Ends the group. Returns the cluster, which is no longer in use.
+    /// Ends all attempts. Returns the cluster, which is no longer in use.
     pub(super) async fn end(mut self) -> Option<Cluster> {
         self.tasks.shutdown().await;
         Arc::into_inner(self.cluster)
@@ -122,7 +122,7 @@ impl GroupRun {
         self.tasks.len() < self.run.plan.jobs.max(1) && !self.run.is_stopped()
     }
 
-    /// Starts the next attempt that is due. Returns false if there is none.
+    /// Starts the next attempt that need not wait. Returns false if no attempt was started.
     fn start_next(&mut self) -> bool {
         if !self.has_room() {
             return false;
@@ -165,7 +165,7 @@ impl GroupRun {
                 attempt.history = history;
                 outcome
             }
-            // After a panic of this program, only one scenario has no verdict.
+            // After a panic of this program, only the scenario of that task has no verdict.
             Err(error) => {
                 let (why, output) = (panicked(error), String::new());
                 let verdict = Verdict::Inconclusive { why, output };
@@ -176,7 +176,7 @@ impl GroupRun {
         if let Verdict::Inconclusive { why, .. } = &outcome.verdict
             && !attempt.is_last()
             && !self.run.is_stopped()
-            // A retry on a broken cluster is useless.
+            // A retry on a broken cluster would fail, too.
             && self.cluster.check().is_ok()
         {
             attempt.before.push(why.clone());
@@ -204,7 +204,7 @@ fn panicked(error: JoinError) -> String {
     }
 }
 
-/// The result of an attempt that was not stopped before its start.
+/// The result of an attempt.
 struct Attempted {
     outcome: Outcome,
     history: History,
@@ -286,7 +286,7 @@ fn ambiguous(ambiguous: usize, ticks: usize) -> Option<String> {
 /// A waiting or running attempt at a scenario.
 struct Attempt {
     index: usize,
-    /// The reasons why earlier attempts had no verdict.
+    /// The reason of each earlier attempt without a verdict.
     before: Vec<String>,
     /// The uncertainties of these attempts.
     history: History,
@@ -302,7 +302,7 @@ impl Attempt {
     }
 }
 
-/// The scenarios of a group that have not run, the longest first, and the retries.
+/// The scenarios of a group to run, the longest first, and the scenarios to retry.
 struct Queue {
     scenarios: Vec<PreparedScenario>,
     /// The index of the next scenario that has not started.
@@ -333,12 +333,12 @@ impl Queue {
         self.waiting.remove(self.due()?)
     }
 
-    /// The index of the retry that is due now.
+    /// The position, in the queue, of the retry that is due now.
     fn due(&self) -> Option<usize> {
         let next = self.scenarios.get(self.next);
         let is_due = |attempt: &Attempt| match (next, self.scenarios.get(attempt.index)) {
-            // All other scenarios would have to wait for it: it is much longer than the remaining
-            // ones, or it would end later than the longest one.
+            // The run would have to wait for this retry: it is much longer than the remaining
+            // scenarios, or it would end later than the longest scenario.
             (Some(next), Some(own)) => {
                 let is_long = own.length().0 > next.length().0 * 2;
                 let now = Instant::now();
@@ -378,7 +378,7 @@ mod tests {
         Some((attempt.index, attempt.before.len()))
     }
 
-    /// A time before which all scenarios can end.
+    /// A time after the end of all scenarios.
     fn later() -> Instant {
         Instant::now() + Duration::from_secs(3600)
     }
@@ -396,14 +396,14 @@ mod tests {
         assert_eq!(next(&mut queue), Some((1, 0)), "the next one is nearly as long");
         assert_eq!(next(&mut queue), Some((0, 1)), "the others are short");
         fails(&mut queue, 0, 2);
-        assert_eq!(next(&mut queue), Some((0, 2)), "and once more");
+        assert_eq!(next(&mut queue), Some((0, 2)), "the third attempt");
         fails(&mut queue, 1, 3);
-        assert_eq!(next(&mut queue), Some((2, 0)), "but not the last time");
+        assert_eq!(next(&mut queue), Some((2, 0)), "the last attempt waits");
         assert_eq!(next(&mut queue), Some((3, 0)));
         queue.waiting.clear();
         fails(&mut queue, 0, 3);
         fails(&mut queue, 2, 1);
-        assert_eq!(next(&mut queue), Some((2, 1)), "the last time when all others are over");
+        assert_eq!(next(&mut queue), Some((2, 1)), "the last attempt waits for all others");
         assert_eq!(next(&mut queue), None);
         queue.unfinished = 0;
         assert_eq!(next(&mut queue), Some((0, 3)));
@@ -415,9 +415,9 @@ mod tests {
         let mut queue = queue(&[10, 10, 10], Instant::now() + Duration::from_secs(300));
         assert_eq!(next(&mut queue), Some((0, 0)));
         fails(&mut queue, 0, 1);
-        assert_eq!(next(&mut queue), Some((0, 1)), "it would be over five minutes later");
+        assert_eq!(next(&mut queue), Some((0, 1)), "otherwise it would end after the deadline");
         fails(&mut queue, 0, 3);
-        assert_eq!(next(&mut queue), Some((1, 0)), "but not the last time");
+        assert_eq!(next(&mut queue), Some((1, 0)), "the last attempt waits");
     }
 
     #[tokio::test]

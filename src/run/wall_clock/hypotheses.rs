@@ -1,11 +1,11 @@
 //! The set of model states that are compatible with all reconciles observed so far.
 //!
-//! The time at which a reconcile reads the clock cannot be observed, only the times of its
-//! requests. The set therefore contains one hypothesis for each of the sampled clock readings, and
-//! each observed reconcile filters it. A hypothesis that is ruled out is replaced by a copy of one
-//! that is not.
+//! The time at which a reconcile reads the clock cannot be observed, only the times at which its
+//! requests begin and end. The set therefore holds one hypothesis for each of the sampled clock
+//! readings; each observed reconcile filters it. A hypothesis that is ruled out is replaced by a
+//! copy of one that is not.
 
-use super::custom_controller::write_what_is_stored;
+use super::custom_controller::predict_stored_status;
 use super::event_recorder::Recorder;
 use crate::compare::{self, Scope};
 use crate::engine::model::Simulation;
@@ -23,18 +23,18 @@ use crate::world::Change;
 pub(super) struct Reconcile {
     /// The due time according to the model.
     pub(super) due: Time,
-    /// The time of the first request, and the time of the last answer.
+    /// When its first request began, and when its last one was answered.
     pub(super) began: Time,
     pub(super) ended: Time,
     /// Its requests.
     pub(super) seen: Observation,
-    /// The fields that are compared.
+    /// The part of the observation that is compared.
     pub(super) scope: Scope,
-    /// The names of pods: the controller may name any of several equal ones.
+    /// The names of pods: of several equal pods, the controller may name any.
     pub(super) pods: Vec<String>,
-    /// The longest time for which a component was unresponsive since the due time.
+    /// The longest time for which a component was unresponsive since the reconcile was due.
     pub(super) stall: Span,
-    /// The time until which the cluster was changing.
+    /// When the last change of the cluster was complete.
     pub(super) settled: Time,
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Filter<'a> {
     pub(super) reconcile: &'a Reconcile,
     pub(super) scope: Scope,
     pub(super) readings: ClockReadings,
-    /// The delay that is allowed before the first write of a reconcile without a read.
+    /// The possible delay of a reconcile without a read before its first write.
     pub(super) slack: Span,
-    /// Whether the controller is not upstream's: it may write a status that is already stored.
+    /// Whether the controller is not upstream's, and may write a status that is already stored.
     pub(super) custom: bool,
 }
 
-/// A model state, with the remaining budget of the event recorder.
+/// A model state, and the remaining budget of the event recorder.
 #[derive(Clone)]
 pub(super) struct Hypothesis {
     pub(super) simulation: Simulation,
@@ -79,7 +79,7 @@ pub(super) struct Hypothesis {
 }
 
 impl Hypothesis {
-    /// Advances as if a reconcile had happened at `at`; if the HPA is gone, its key is dropped.
+    /// Advances as if a reconcile had happened at `at`; if the HPA was deleted, drops its key.
     fn reconcile(&mut self, at: Time) -> Option<Decision> {
         self.simulation.mark_ready(at);
         let mut decision = self.simulation.sync(at)?;
@@ -87,14 +87,14 @@ impl Hypothesis {
         Some(decision)
     }
 
-    /// The prediction of a reconcile that reads the clock at `at`, adapted to the unobservable
-    /// properties of the observed one.
+    /// The prediction of a reconcile that reads the clock at `at`. Values that the model cannot
+    /// predict are taken from the observed reconcile.
     fn predict(&self, at: Time, filter: &Filter<'_>) -> Option<Prediction> {
         let mut hypothesis = self.clone();
         let mut decision = hypothesis.reconcile(at)?;
         let seen = &filter.reconcile.seen;
         if filter.custom {
-            write_what_is_stored(&mut decision, seen, &self.simulation);
+            predict_stored_status(&mut decision, seen, &self.simulation);
         }
         adopt_unknowns(&mut decision.observation, filter);
         let agrees = compare::observations(&decision.observation, seen, filter.scope).is_empty();
@@ -108,8 +108,8 @@ struct Prediction {
     agrees: bool,
 }
 
-/// Copies values from the observed reconcile that the model can't determine exactly: its beginning,
-/// the second of written times, and the choice among equal pods.
+/// Adopts the values of the observed reconcile that the model cannot predict exactly: the time at
+/// which it began, the second in which it wrote a time, and which of several equal pods it names.
 fn adopt_unknowns(model: &mut Observation, filter: &Filter<'_>) {
     let Filter { reconcile: Reconcile { seen, pods, .. }, readings, slack, .. } = *filter;
     let earliest =
@@ -141,7 +141,7 @@ fn adopt_unknowns(model: &mut Observation, filter: &Filter<'_>) {
 pub(super) fn adopt_pod_names(model: &mut Text, seen: &Text, pods: &[String]) {
     let masked = |text: &Text| {
         let mask = |text: String, pod: &String| text.replace(pod.as_str(), "?");
-        // A name that is a prefix of others comes before them.
+        // Names are sorted: a name precedes the names that it is a prefix of.
         pods.iter().rev().fold(text.as_str().to_owned(), mask)
     };
     if model != seen && masked(model) == masked(seen) {
@@ -157,11 +157,11 @@ pub(super) struct Hypotheses([Hypothesis; 3]);
 pub(super) struct Supported {
     pub(super) hypotheses: Hypotheses,
     pub(super) decision: Decision,
-    /// Whether some hypotheses required another clock reading or were ruled out.
+    /// Whether some required another clock reading, or were ruled out.
     pub(super) ambiguous: bool,
 }
 
-/// All hypotheses were ruled out: the first prediction, if a reconcile was possible at all.
+/// All hypotheses are ruled out: the first prediction, if the model allows a reconcile.
 pub(super) type RuledOut = Option<Box<(Hypotheses, Decision)>>;
 
 impl Hypotheses {
@@ -188,14 +188,13 @@ impl Hypotheses {
         each.flatten()
     }
 
-    /// Advances all hypotheses as if a reconcile without observable requests had happened.
+    /// Advances all hypotheses as if a reconcile had happened that makes no requests.
     pub(super) fn reconcile(&mut self, at: Time) -> Option<Decision> {
         let [decision, ..] = self.0.each_mut().map(|it| it.reconcile(at));
         decision
     }
 
-    /// Applies a change of the cluster. Returns the API server's answer, if the change is a
-    /// request.
+    /// Applies a change of the cluster. Returns the answer of the API server to a request.
     pub(super) fn apply(&mut self, change: &Change, at: Time) -> Option<ApiAnswer> {
         let [answer, ..] = self.0.each_mut().map(|it| it.simulation.apply(change, at));
         answer
@@ -211,17 +210,17 @@ impl Hypotheses {
         }
     }
 
-    /// Applies the writes of a reconcile. Returns the scaled target and its replicas.
+    /// Applies the writes of a reconcile. Returns the target that was scaled, and its replicas.
     pub(super) fn commit(&mut self, seen: &Observation, ended: Time) -> Option<(usize, i32)> {
         let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended));
         scaled
     }
 
-    /// Continues each hypothesis with a clock reading that predicts the reconcile, preferably its
+    /// Advances each hypothesis with a clock reading that predicts the reconcile, if possible its
     /// own.
     ///
     /// # Errors
-    /// If no hypothesis predicts it.
+    /// If no hypothesis predicts the reconcile.
     pub(super) fn filter(&self, filter: &Filter<'_>) -> Result<Supported, RuledOut> {
         let samples = filter.readings.samples();
         let mut first: RuledOut = None;

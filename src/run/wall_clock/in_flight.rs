@@ -1,8 +1,8 @@
 //! Changes of the cluster that a reconcile may observe only in part.
 //!
-//! The workload controller creates and deletes pods one by one, and the harness writes their
-//! statuses one by one. It cannot be observed which of these writes the controller's caches contain
-//! when it reconciles. There is a hypothesis for each intermediate state.
+//! The workload controller creates and deletes pods one after the other, and the harness writes
+//! their statuses one after the other. It cannot be observed which of these writes the caches of
+//! the HPA controller contain when it reconciles, so each intermediate state is a hypothesis.
 
 use super::hypotheses::{Hypotheses, Reconcile};
 use super::tolerances::MAX_IN_FLIGHT_STATES;
@@ -15,7 +15,7 @@ use crate::world::{Change, PodState, ScaleTarget};
 pub(super) struct InFlightChange {
     before: Hypotheses,
     changes: Vec<Change>,
-    /// The last time of changes that take effect at once, such as metrics.
+    /// The time of the last changes that take effect at once, such as metrics.
     since: Time,
 }
 
@@ -24,13 +24,13 @@ impl InFlightChange {
         InFlightChange { before, changes, since }
     }
 
-    /// Adds further changes of the cluster before a reconcile has observed all earlier ones.
+    /// Adds changes that begin before a reconcile has observed all of the previous ones.
     pub(super) fn extend(&mut self, changes: &[Change], since: Time) {
         self.changes.extend_from_slice(changes);
         self.since = since;
     }
 
-    /// Applies an edit of the HPA during the change.
+    /// Applies an edit of the HPA in the meantime.
     pub(super) fn edit(&mut self, event: &Change, at: Time) {
         self.before.apply(event, at);
     }
@@ -40,7 +40,7 @@ impl InFlightChange {
     pub(super) fn after(mut self, hypotheses: &mut Hypotheses, seen: &Observation) -> Self {
         self.before = hypotheses.clone();
         if seen.scaled_to().is_some() {
-            // The observed write replaces earlier ones.
+            // The write of the reconcile replaces the replicas of the change.
             for change in &mut self.changes {
                 if let Change::SetScale(target) = change {
                     target.replicas = None;
@@ -100,10 +100,10 @@ impl InFlightChange {
     /// The orders in which pods may be created and deleted and their statuses written.
     fn orders(&self) -> Vec<Vec<Change>> {
         let before = &self.before.first().simulation;
-        let (mut come, mut go, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut created, mut deleted, mut written) = (Vec::new(), Vec::new(), Vec::new());
         for (index, change) in self.changes.iter().enumerate() {
             let later = self.changes.get(index..).unwrap_or_default();
-            let is_gone = |pod: &PodState| {
+            let is_deleted = |pod: &PodState| {
                 later.iter().any(|change| match change {
                     Change::DeletePods(names) => names.contains(&pod.name),
                     _ => false,
@@ -111,21 +111,21 @@ impl InFlightChange {
             };
             match change {
                 Change::SetPods(pods) => {
-                    let pods = pods.iter().filter(|pod| !is_gone(pod));
+                    let pods = pods.iter().filter(|pod| !is_deleted(pod));
                     let new = pods.clone().filter(|pod| !before.has_pod(&pod.name));
-                    come.extend(new.map(|pod| Change::SetPods(vec![unwritten(pod)])));
+                    created.extend(new.map(|pod| Change::SetPods(vec![unwritten(pod)])));
                     written.extend(pods.map(|pod| Change::SetPods(vec![pod.clone()])));
                 }
                 Change::DeletePods(names) => {
-                    go.extend(names.iter().map(|name| Change::DeletePods(vec![name.clone()])));
+                    deleted.extend(names.iter().map(|name| Change::DeletePods(vec![name.clone()])));
                 }
                 _ => {}
             }
         }
-        if go.is_empty() || written.is_empty() {
-            return vec![[come, go, written].concat()];
+        if deleted.is_empty() || written.is_empty() {
+            return vec![[created, deleted, written].concat()];
         }
-        vec![[&*come, &*go, &*written].concat(), [come, written, go].concat()]
+        vec![[&*created, &*deleted, &*written].concat(), [created, written, deleted].concat()]
     }
 }
 
@@ -146,7 +146,7 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
         ControllerAction::GetScale { resource, name, answer: Ok(found) }
             if (resource, name) == (&target.resource, &target.name) =>
         {
-            // A field that was not written keeps its value.
+            // A field that the change does not set stays unset.
             let ScaleReplicas { replicas, status_replicas } = *found;
             let replicas = target.replicas.map(|_| replicas);
             Some(ScaleTarget { replicas, status_replicas, ..target.clone() })
@@ -156,7 +156,7 @@ fn read_of(seen: &Observation, target: &ScaleTarget) -> Option<ScaleTarget> {
 }
 
 fn apply<'a>(hypotheses: &mut Hypotheses, changes: impl IntoIterator<Item = &'a Change>) {
-    // The time matters for HPAs only, and the changes contain none.
+    // The time matters only for changes of HPAs, and these changes have none.
     hypotheses.apply_all(changes, Time::ZERO);
 }
 
@@ -187,16 +187,16 @@ mod tests {
     }
 
     /// A reconcile that read these replicas.
-    fn seen(sizes: Option<(i32, i32)>) -> Observation {
+    fn seen(scale: Option<(i32, i32)>) -> Observation {
         let (resource, name) = ("deployments.apps".into(), "web".into());
-        let read = sizes.map(|(replicas, status_replicas)| {
+        let read = scale.map(|(replicas, status_replicas)| {
             let answer = Ok(ScaleReplicas { replicas, status_replicas });
             ControllerAction::GetScale { resource, name, answer }
         });
         Observation::new(Time::from_secs(10), "web".into(), read)
     }
 
-    /// The observation in the checker's form.
+    /// An observation, in the form that the checker gets.
     fn reconcile(seen: Observation) -> Reconcile {
         let at = seen.at;
         let (pods, stall) = (Vec::new(), Span::ZERO);
@@ -216,7 +216,7 @@ mod tests {
     fn state(hypotheses: &Hypotheses) -> (Option<(i32, i32)>, usize) {
         let decision = hypotheses.predict(Time::from_secs(15));
         let observation = decision.map(|it| it.observation).unwrap_or_default();
-        let sizes = observation.reads().find_map(|read| match read {
+        let scale = observation.reads().find_map(|read| match read {
             ControllerAction::GetScale { answer: Ok(found), .. } => {
                 Some((found.replicas, found.status_replicas))
             }
@@ -224,13 +224,13 @@ mod tests {
         });
         let simulation = &hypotheses.first().simulation;
         let pods = (0..10).filter(|pod| simulation.has_pod(&format!("web-{pod}")));
-        (sizes, pods.count())
+        (scale, pods.count())
     }
 
     /// The intermediate states of the change, for a reconcile that read these replicas.
-    fn states(sizes: Option<(i32, i32)>) -> Vec<(Option<(i32, i32)>, usize)> {
+    fn states(scale: Option<(i32, i32)>) -> Vec<(Option<(i32, i32)>, usize)> {
         let mut states = Vec::new();
-        let none: Option<()> = in_flight().find(&reconcile(seen(sizes)), |hypotheses| {
+        let none: Option<()> = in_flight().find(&reconcile(seen(scale)), |hypotheses| {
             states.push(state(hypotheses));
             None
         });
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn each_part_of_a_change_may_be_observed_before_the_others() {
         let states = states(None);
-        for sizes in [(2, 2), (5, 5)] {
+        for scale in [(2, 2), (5, 5)] {
             for pods in 2..=5 {
-                assert!(states.contains(&(Some(sizes), pods)), "{sizes:?} {pods} in {states:?}");
+                assert!(states.contains(&(Some(scale), pods)), "{scale:?} {pods} in {states:?}");
             }
         }
     }
@@ -251,12 +251,12 @@ mod tests {
     #[test]
     fn the_replicas_match_the_read_scale() {
         let states = states(Some((5, 3)));
-        let are_read = states.iter().all(|(sizes, _)| *sizes == Some((5, 3)));
+        let are_read = states.iter().all(|(scale, _)| *scale == Some((5, 3)));
         assert!(!states.is_empty() && are_read, "{states:?}");
     }
 
     #[test]
-    fn afterwards_the_change_is_complete_and_the_next_reconcile_may_observe_a_part_again() {
+    fn the_change_completes_and_the_next_reconcile_may_observe_a_part_again() {
         let in_flight = in_flight();
         let read = reconcile(seen(None));
         let with = |pods: usize| move |it: &Hypotheses| (state(it).1 == pods).then(|| it.clone());

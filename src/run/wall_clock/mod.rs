@@ -1,4 +1,4 @@
-//! Runs on real clusters, in real time. `docs/wall-clock.md` describes the compared behavior and
+//! Runs on real clusters, in wall-clock time. `docs/wall-clock.md` lists the compared behavior and
 //! the tolerances.
 //!
 //! | file | subject |
@@ -7,7 +7,7 @@
 //! | `clusters`, `existing_cluster` | the clusters of a run: new ones for each release, or a given one |
 //! | `schedule` | which scenarios run next on which cluster |
 //! | `group` | scenarios side by side on one cluster, and retries |
-//! | `attempt` | one attempt at a scenario: makes the cluster what the world is, and waits |
+//! | `attempt` | one attempt at a scenario: applies the world to the cluster, and waits |
 //! | `checker` | compares the observed reconciles with the model: pure |
 
 mod attempt;

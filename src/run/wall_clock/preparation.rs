@@ -1,10 +1,10 @@
-//! Scenarios as they run on a cluster: accelerated, and only if the outcome does not depend on
-//! random order or on settings that the cluster does not have.
+//! Prepares scenarios for a cluster: they run faster than written, and only if the outcome does not
+//! depend on a random order or on settings that the cluster lacks.
 //!
-//! The flags of an existing cluster can't be set. The sync period is measured, and scenarios are
-//! accelerated until they have the same one; the other flags and the feature gates can't be
-//! observed, and are assumed to be the defaults. A scenario runs if, according to the model, the
-//! difference does not affect it.
+//! The flags of an existing cluster can't be set. The sync period is measured, and determines the
+//! speed of scenarios; the other flags and the feature gates can't be observed, and are assumed to
+//! have their default values. A scenario runs if, by the model, these values do not change its
+//! outcome.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ use crate::run::record::Record;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 
-/// Shorter sync periods are too short for the reconciles of many HPAs.
+/// The minimum sync period: a shorter one is too short for the reconciles of many HPAs.
 const SHORTEST_PERIOD: Span = Span::from_millis(200);
 
-/// The minimum distance of reconciles: closer ones may happen in another order.
-const APART: Span = Span::from_millis(300);
+/// The minimum time between an edit and a reconcile that can't be observed. If they are closer,
+/// their order is unknown.
+const MIN_DISTANCE: Span = Span::from_millis(300);
 
 /// A scenario of the plan: the original, and the version for the cluster.
 #[derive(Clone)]
@@ -37,7 +38,7 @@ pub(super) struct PreparedScenario {
 }
 
 impl PreparedScenario {
-    /// The duration of the scenario on the cluster.
+    /// Its length, at the speed of the cluster.
     pub(super) fn length(&self) -> Time {
         self.prepared.until
     }
@@ -97,28 +98,29 @@ pub(super) fn for_new_cluster(
 /// The reason why a scenario is too fast for a controller, if it is.
 fn too_short(faster: &Scenario, release: Release) -> Option<String> {
     let period = faster.flags_by(&Rules::of(release)).sync_period;
-    (period < SHORTEST_PERIOD).then(|| {
-        format!("its sync period would be {period}, and less than {SHORTEST_PERIOD} is too short")
-    })
+    (period < SHORTEST_PERIOD)
+        .then(|| format!("its sync period would be {period}, but the minimum is {SHORTEST_PERIOD}"))
 }
 
-/// The reason why a scenario takes too long, if it does.
+/// Why a scenario takes longer than allowed, if it does.
 fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
     let length = Duration::from_nanos(faster.until.0.unsigned_abs());
     let (takes, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
-    (length > pace.longest).then(|| format!("it takes {takes}, and at most {longest} is wanted"))
+    (length > pace.longest).then(|| format!("it takes {takes}, but the limit is {longest}"))
 }
 
-/// The reason why a scenario has no fixed order, if, according to the model, the HPA is edited
-/// exactly when a reconcile is due that can't be observed. Then their order is random.
+/// Why the outcome is random, if, by the model, the HPA is edited at the time of a reconcile that
+/// can't be observed: the outcome depends on their order.
 fn unordered(trace: &Trace) -> Option<String> {
     let is_hidden = |tick: &&Observation| {
         !tick.actions().iter().any(|action| action.is_read() || action.is_write())
     };
     trace.ticks.iter().filter(is_hidden).find_map(|tick| {
         let at = tick.at;
-        let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < APART.0);
-        edited.then(|| format!("at {at} it is edited, and a reconcile that leaves no trace is due"))
+        let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < MIN_DISTANCE.0);
+        edited.then(|| {
+            format!("the HPA is edited at {at}, the time of a reconcile that can't be observed")
+        })
     })
 }
 
@@ -132,49 +134,49 @@ pub(super) fn for_existing_cluster(
     if let Some(why) = scenario.unsupported_on(release) {
         return Err(why);
     }
-    let there = |why: String| format!("on this cluster: {why}");
+    let on_this_cluster = |why: String| format!("on this cluster: {why}");
     if let Some(why) = unsupported_reason(scenario) {
         return Err(format!("on a real cluster: {why}"));
     }
     if CustomKind::of(&scenario.workload).is_some() {
         let kind = &scenario.workload.kind;
-        return Err(there(format!("the definition of the kind {kind} is not made there")));
+        return Err(on_this_cluster(format!("no CRD is created for the kind {kind}")));
     }
     let rules = Rules::of(release);
     let gates = scenario.gates_by(&rules);
     if let Some((gate, _)) = gates.changed().next() {
-        return Err(there(assumed_default(gate)));
+        return Err(on_this_cluster(assumed_default(gate)));
     }
-    let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(there)?;
-    let faster = scenario.faster(speed).map_err(there)?;
+    let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(on_this_cluster)?;
+    let faster = scenario.faster(speed).map_err(on_this_cluster)?;
     if let Some(why) = too_long(&faster, pace) {
-        return Err(there(why));
+        return Err(on_this_cluster(why));
     }
-    with_flags_of(faster, release, period).map_err(there)
+    with_flags_of(faster, release, period).map_err(on_this_cluster)
 }
 
 fn assumed_default(gate: Gate) -> String {
-    format!("the feature gate {} is taken to be as it is by default", gate.name())
+    format!("the feature gate {} is assumed to have its default value", gate.name())
 }
 
-/// The factor by which a scenario gets the cluster's sync period.
+/// The speed at which the sync period of a scenario equals that of the cluster.
 fn speed(written: Span, period: Span) -> Result<NonZero<u32>, String> {
     let times = written.0.checked_div(period.0).and_then(|times| u32::try_from(times).ok());
     let times = times.and_then(NonZero::new);
     let divides = written.0.checked_rem(period.0) == Some(0);
     times.filter(|_| divides).ok_or_else(|| {
-        format!("its sync period of {written} is no multiple of the cluster's, {period}")
+        format!("its sync period of {written} is not a multiple of the cluster's, {period}")
     })
 }
 
-/// The scenario with the cluster's flags, if the model's decisions are the same and can be observed
-/// by queries and writes alone.
+/// The scenario with the cluster's flags, if the model makes the same decisions with them, and if
+/// queries and writes are enough to observe its reconciles.
 fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Scenario, String> {
     let rules = Rules::of(release);
     let wanted = faster.flags_by(&rules);
     let defaults = Flags { sync_period: period, ..rules.default_flags };
     let concurrent_syncs = wanted.concurrent_syncs;
-    let there = Flags { concurrent_syncs, ..defaults };
+    let assumed = Flags { concurrent_syncs, ..defaults };
     let faster = Arc::new(faster);
     let run = |flags: Flags| {
         let scenario = Arc::new(Scenario { flags, ..(*faster).clone() });
@@ -185,24 +187,23 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
         return Err(why);
     }
     let differs = |flags: Flags| run(flags).trace != as_written.trace;
-    if wanted != there && differs(there) {
-        let alone = wanted.differing(&there);
-        let guilty: Vec<Flag> =
-            alone.iter().copied().filter(|flag| differs(wanted.with(*flag, &there))).collect();
-        let guilty = if guilty.is_empty() { alone } else { guilty };
-        let names: Vec<String> = guilty.iter().map(|flag| format!("--{}", flag.name())).collect();
+    if wanted != assumed && differs(assumed) {
+        let all = wanted.differing(&assumed);
+        let with_effect: Vec<Flag> =
+            all.iter().copied().filter(|flag| differs(wanted.with(*flag, &assumed))).collect();
+        let flags = if with_effect.is_empty() { all } else { with_effect };
+        let names: Vec<String> = flags.iter().map(|flag| format!("--{}", flag.name())).collect();
         return Err(format!(
-            "it would need another {}: the cluster's is taken to be the default",
-            names.join(" and another ")
+            "it requires another value of {}, and the cluster is assumed to have the default",
+            names.join(" and ")
         ));
     }
     let mut ticks = as_written.trace.ticks.iter();
     if !ticks.any(|tick| tick.reads().any(ControllerAction::is_metric_query)) {
-        let why =
-            "it asks for no metrics: when it is reconciled can't be seen without an audit log";
+        let why = "it queries no metrics, so its reconciles can't be observed without an audit log";
         return Err(why.to_owned());
     }
-    Ok(Scenario { flags: there, ..Arc::unwrap_or_clone(faster) })
+    Ok(Scenario { flags: assumed, ..Arc::unwrap_or_clone(faster) })
 }
 
 #[cfg(test)]
@@ -226,22 +227,22 @@ pub(super) mod tests {
         let read = move |name: &str| {
             std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
         };
-        Arc::new(crate::scenario::parse(id, &text, &read).expect("it makes sense"))
+        Arc::new(crate::scenario::parse(id, &text, &read).expect("a valid scenario"))
     }
 
     #[test]
     fn the_speed_follows_from_the_sync_period() {
-        let of = |written: i64, period: i64| {
+        let speed_for = |written: i64, period: i64| {
             let speed = speed(Span::from_millis(written), Span::from_millis(period));
             speed.map(NonZero::get)
         };
-        assert_eq!(of(15_000, 15_000), Ok(1));
-        assert_eq!(of(15_000, 1000), Ok(15));
-        assert_eq!(of(30_000, 15_000), Ok(2));
-        let why = of(15_000, 4000).expect_err("3.75");
-        assert_eq!(why, "its sync period of 15s is no multiple of the cluster's, 4s");
-        assert!(of(10_000, 15_000).is_err(), "slower than written");
-        assert!(of(15_000, 0).is_err());
+        assert_eq!(speed_for(15_000, 15_000), Ok(1));
+        assert_eq!(speed_for(15_000, 1000), Ok(15));
+        assert_eq!(speed_for(30_000, 15_000), Ok(2));
+        let why = speed_for(15_000, 4000).expect_err("3.75");
+        assert_eq!(why, "its sync period of 15s is not a multiple of the cluster's, 4s");
+        assert!(speed_for(10_000, 15_000).is_err(), "slower than written");
+        assert!(speed_for(15_000, 0).is_err());
     }
 
     #[test]
@@ -257,17 +258,17 @@ pub(super) mod tests {
         let down = text().replace("perPod: 700m", "perPod: 100m").replace("2m\n", "6m\n");
         let why = prepared(&down, Span::from_secs(1)).expect_err("a window of 20 s is over");
         let flag = "--horizontal-pod-autoscaler-downscale-stabilization";
-        assert!(why.contains(&format!("it would need another {flag}:")), "{why}");
+        assert!(why.contains(&format!("it requires another value of {flag},")), "{why}");
         let longer = Pace { longest: Duration::from_secs(900), ..Pace::default() };
-        let slowly =
+        let as_written =
             for_existing_cluster(&scenario(&down), Release::NEWEST, Span::from_secs(15), longer);
-        assert!(slowly.is_ok(), "as it is written: {slowly:?}");
-        let own = format!(
+        assert!(as_written.is_ok(), "{as_written:?}");
+        let with_flag = format!(
             "{}controller: {{flags: {{horizontal-pod-autoscaler-tolerance: 0.5}}}}\n",
             text()
         );
-        let why = prepared(&own, Span::from_secs(1)).expect_err("a ratio of 1.4");
-        assert!(why.contains("another --horizontal-pod-autoscaler-tolerance:"), "{why}");
+        let why = prepared(&with_flag, Span::from_secs(1)).expect_err("a ratio of 1.4");
+        assert!(why.contains("of --horizontal-pod-autoscaler-tolerance,"), "{why}");
     }
 
     #[test]
@@ -278,10 +279,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_controller_without_queries_is_not_detected() {
+    fn a_scenario_without_queries_is_reported() {
         let text = text().replace("replicas: 3", "replicas: 0");
         let why = prepared(&text, Span::from_secs(1)).expect_err("scaling is disabled");
-        assert!(why.contains("it asks for no metrics"), "{why}");
+        assert!(why.contains("it queries no metrics"), "{why}");
     }
 
     #[test]
@@ -289,12 +290,11 @@ pub(super) mod tests {
         let scenario = fixture("targets/a-kind-that-is-not-served");
         let why =
             for_new_cluster(&scenario, Release::NEWEST, Pace::default()).expect_err("both at 45 s");
-        assert!(why.contains("at 3s it is edited, and a reconcile that leaves no trace"), "{why}");
+        assert!(why.contains("the HPA is edited at 3s, the time of a reconcile"), "{why}");
         let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
         assert!(for_new_cluster(&scenario, Release::NEWEST, Pace::default()).is_ok());
     }
 
-    /// The list confirms that each scenario is skipped on purpose.
     #[test]
     fn scenarios_that_wall_clocks_do_not_support_are_listed() {
         insta::assert_snapshot!(skipped(Release::NEWEST));
@@ -311,14 +311,14 @@ pub(super) mod tests {
         let mut folders: Vec<_> = std::fs::read_dir(folder).expect("fixtures").collect();
         folders.retain(|it| it.as_ref().is_ok_and(|it| it.path().is_dir()));
         for folder in folders.into_iter().flatten() {
-            let of = folder.file_name().to_string_lossy().into_owned();
-            if of == "invalid" || of == "manifests" {
+            let area = folder.file_name().to_string_lossy().into_owned();
+            if area == "invalid" || area == "manifests" {
                 continue;
             }
             for file in std::fs::read_dir(folder.path()).expect("fixtures").flatten() {
                 let name = file.file_name().to_string_lossy().into_owned();
                 let Some(name) = name.strip_suffix(".yaml") else { continue };
-                let id = format!("{of}/{name}");
+                let id = format!("{area}/{name}");
                 let why = for_new_cluster(&fixture(&id), release, Pace::default()).err();
                 skipped.extend(why.map(|why| format!("{id}: {why}")));
             }

@@ -1,7 +1,8 @@
-//! The assignment of groups of scenarios to the clusters of a release.
+//! Schedules the groups of scenarios of a release on clusters.
 //!
 //! Each worker has a cluster, and reconfigures it for the next group if that is cheap. The workers
-//! share one task, because starting a container is not `Send`; scenarios have their own tasks.
+//! share one task, because the future that starts a container is not `Send`; each scenario has its
+//! own task.
 
 use std::cell::{OnceCell, RefCell};
 use std::num::NonZero;
@@ -19,8 +20,8 @@ use crate::engine::cluster::Cluster;
 use crate::engine::cluster::settings::Settings;
 use crate::run::record::Record;
 
-/// The number of control planes that start at the beginning, one by one: during a start, reconciles
-/// have less time than they need.
+/// The number of control planes to start at the beginning. While control planes start, the machine
+/// is too busy for timely reconciles.
 const AT_FIRST: usize = 4;
 
 /// The groups of a release, and the workers that run them.
@@ -28,16 +29,16 @@ pub(super) struct Schedule<'a, 'r> {
     run: Arc<ReleaseRun>,
     groups: &'a [Group],
     template: &'a ClusterTemplate,
-    /// The maximum number of clusters at a time.
+    /// The number of clusters that run at a time.
     clusters: usize,
     /// The number of groups that start at the beginning.
     first: usize,
-    /// The number of started scenarios after which the remaining ones are short, and the machine
-    /// has capacity for more clusters.
+    /// When this number of scenarios have started, the remaining ones are short, and the machine
+    /// has time for more clusters.
     enough: usize,
     /// The indices of the groups that no worker has taken.
     waiting: RefCell<Vec<usize>>,
-    /// Permits for cluster starts: the other half of the cores runs scenarios.
+    /// Limits the clusters that start at a time to half the cores: the other half runs scenarios.
     starting: Semaphore,
     has_cluster: watch::Sender<bool>,
     /// Cancelled when the run was stopped or has failed.
@@ -55,14 +56,14 @@ impl<'a, 'r> Schedule<'a, 'r> {
     ) -> Schedule<'a, 'r> {
         let clusters = template.at_once(&run.plan).min(groups.len()).min(run.plan.jobs.max(1));
         let first = clusters.min(AT_FIRST);
-        let of_first: usize = groups.iter().take(first).map(|it| it.scenarios.len()).sum();
+        let in_first: usize = groups.iter().take(first).map(|it| it.scenarios.len()).sum();
         let cores = available_parallelism().map_or(1, NonZero::get);
         Schedule {
             groups,
             template,
             clusters,
             first,
-            enough: of_first * 3 / 4,
+            enough: in_first * 3 / 4,
             waiting: RefCell::new((0..groups.len()).collect()),
             starting: Semaphore::new((cores / 2).max(1)),
             has_cluster: watch::Sender::new(false),
@@ -94,10 +95,10 @@ impl<'a, 'r> Schedule<'a, 'r> {
         }
     }
 
-    /// Runs group after group. The caller stops the remaining cluster.
+    /// Runs one group after another. The caller stops the cluster that is left in `kept`.
     async fn run_groups(&self, kept: &mut Option<Cluster>) -> Result<(), EngineError> {
         loop {
-            // Existing clusters take the next groups first.
+            // Running clusters take the next groups first.
             if kept.is_none() && self.are_first_taken() {
                 self.enough_started().await;
             }
@@ -108,7 +109,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
                 cluster.stop().await;
             }
             let Some((number, group)) = group else { return Ok(()) };
-            // The first group takes the longest time.
+            // The first group takes longest, so its cluster starts first.
             if number > 0 {
                 self.wait(&self.has_cluster, |has_cluster| *has_cluster).await;
             }
@@ -190,15 +191,15 @@ impl<'a, 'r> Schedule<'a, 'r> {
         self.waiting.borrow().first().is_none_or(|number| *number >= self.first)
     }
 
-    /// Waits until enough scenarios have started that there is capacity for more clusters.
+    /// Waits until enough scenarios have started that the machine has time for more clusters.
     async fn enough_started(&self) {
         self.wait(&self.run.started, |started| *started >= self.enough).await;
     }
 
     /// Waits for a value, or for the end of the run.
-    async fn wait<T>(&self, of: &watch::Sender<T>, is_there: impl FnMut(&T) -> bool) {
-        let mut value = of.subscribe();
-        // The sender lives as long as `self`.
-        let _ = self.end.run_until_cancelled(value.wait_for(is_there)).await;
+    async fn wait<T>(&self, sender: &watch::Sender<T>, is_reached: impl FnMut(&T) -> bool) {
+        let mut value = sender.subscribe();
+        // Waiting can't fail: the sender outlives it.
+        let _ = self.end.run_until_cancelled(value.wait_for(is_reached)).await;
     }
 }

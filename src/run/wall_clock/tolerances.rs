@@ -1,5 +1,5 @@
-//! Every tolerance of a wall-clock run, with its unit and its reason. The precision of the
-//! observation belongs to the method of observation (`engine::cluster::Observability`), not here.
+//! Every tolerance of a wall-clock run, with its unit and its reason. The precision of observations
+//! is not listed here: it depends on the kind of cluster (`engine::cluster::Observability`).
 
 use crate::model::time::Span;
 

@@ -1,4 +1,4 @@
-//! The reasons why a difference is not a verdict on the controller.
+//! Uncertainties: reasons why a difference is no verdict on the controller.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -14,7 +14,7 @@ pub(in crate::run) enum Uncertainty {
         /// The duration.
         length: Span,
     },
-    /// The controller may behave either way; counts for the first attempt only.
+    /// The controller's behavior is not deterministic. Counts for the first attempt only.
     Nondeterminism(Nondeterminism, Time),
     /// The reconcile overlapped a change of the cluster, and matches no intermediate state.
     ChangeInFlight {
@@ -23,16 +23,16 @@ pub(in crate::run) enum Uncertainty {
         /// When the change was complete.
         settled: Time,
     },
-    /// Later requests continued a reconcile that seemed to have ended.
+    /// Requests continued a reconcile that seemed to be over.
     Resumed(String),
-    /// An earlier reconcile was uncertain, and so is the resulting state. Counts for the first
+    /// An earlier reconcile was uncertain, and so is the state after it. Counts for the first
     /// attempt only.
     Earlier(Box<Uncertainty>),
     /// The reconcile matches the HPA before an edit.
     EditNotObserved {
         /// When the reconcile began.
         began: Time,
-        /// The time at which the edit was complete.
+        /// When the edit was complete.
         edited: Time,
     },
     /// A watch of the API server was interrupted.
@@ -73,10 +73,10 @@ impl Display for Uncertainty {
     }
 }
 
-/// A choice of the controller that is not observable.
+/// Behavior of the controller that depends on unobservable timing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::run) enum Nondeterminism {
-    /// A reconcile is missing or additional: HPAs wait for each other in the work queue.
+    /// A reconcile is missing, or is an extra one: HPAs wait for each other in the work queue.
     Pace,
     /// The reconcile would agree for a slightly earlier or later clock reading: the time between
     /// its requests cannot be observed.
@@ -105,11 +105,11 @@ impl History {
 /// The uncertainties that apply to the current comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncertainties {
-    /// Whether the comparison depends on time; the API server's answers do not.
+    /// Whether the comparison depends on time; that of the API server's answers does not.
     timed: bool,
-    /// A choice of the controller that would explain the difference.
+    /// The nondeterminism that would explain the difference.
     pub(super) nondeterminism: Option<Nondeterminism>,
-    /// The uncertainty of the compared reconcile.
+    /// The uncertainty of the reconcile that is compared.
     current: Option<Uncertainty>,
     /// The uncertainty of an earlier reconcile.
     earlier: Option<Uncertainty>,
@@ -118,14 +118,14 @@ pub(super) struct Uncertainties {
 }
 
 impl Uncertainties {
-    /// Begins the comparison of the next reconcile, which is due now.
+    /// Begins the reconcile that is due at `now`.
     pub(super) fn next(&mut self, now: Time) {
         self.since = [self.since[1], now];
         (self.timed, self.nondeterminism) = (true, None);
         self.close();
     }
 
-    /// Makes the state after the current reconcile as uncertain as the reconcile.
+    /// Ends the current reconcile. If it was uncertain, so is the state after it.
     pub(super) fn close(&mut self) {
         self.earlier = self.current.take().or_else(|| self.earlier.take());
     }
@@ -141,7 +141,7 @@ impl Uncertainties {
         self.timed = false;
     }
 
-    /// Marks the current reconcile as uncertain. Only the first reason counts.
+    /// Marks the current reconcile as uncertain. The first reason counts.
     pub(super) fn set(&mut self, uncertainty: Uncertainty) {
         self.current.get_or_insert(uncertainty);
     }
@@ -156,8 +156,8 @@ impl Uncertainties {
         self.since[1]
     }
 
-    /// The reason why a difference is not a verdict, if there is one. `slack` is the allowed delay
-    /// of a reconcile, and `stall` the longest time for which a component was unresponsive.
+    /// Why a difference is not a verdict, if that is the case. `slack` is the tolerated delay of a
+    /// reconcile, and `stall` the longest time for which a component was unresponsive.
     pub(super) fn reason(
         &self,
         slack: Span,
@@ -167,7 +167,7 @@ impl Uncertainties {
         if !self.timed {
             return None;
         }
-        // With many requests at a time, short delays accumulate without a long one.
+        // With many requests at a time, short delays can add up to a long one.
         let longest = if self.nondeterminism.is_some() { Span::ZERO } else { slack };
         let stalled = stall.filter(|(_, length)| *length > longest);
         let stalled = stalled.map(|(component, length)| Uncertainty::Stalled { component, length });
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uncertain_reconcile_counts_always_and_an_earlier_one_for_the_first_attempt() {
+    fn an_uncertain_reconcile_always_counts_and_an_earlier_one_for_the_first_attempt() {
         let overlap = |seconds| Uncertainty::ChangeInFlight {
             began: Time::from_secs(seconds),
             settled: Time::from_secs(seconds + 1),
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(it.remaining(&history), None);
         it.set(overlap(1));
         history.add(&overlap(1));
-        assert_eq!(it.remaining(&history), Some(overlap(1)), "it is no clearer than before");
+        assert_eq!(it.remaining(&history), Some(overlap(1)), "in each attempt");
         it.close();
         let later = it.remaining(&history).expect("another reason");
         assert_eq!(later, Uncertainty::Earlier(Box::new(overlap(1))));

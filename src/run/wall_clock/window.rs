@@ -1,11 +1,11 @@
-//! The times at which the next reconcile may begin.
+//! The times at which a reconcile may begin.
 //!
-//! The queue delays the next reconcile by a sync period, counted from the earlier of two times: the
-//! end of the current reconcile, or an update of the HPA (the informer delivers at least one per
-//! period) after the current reconcile left the queue. The time at which it left the queue cannot
-//! be observed, only its beginning: if the worker was busy, an update in the meantime brings the
-//! next reconcile forward. The model counts from the current reconcile. The next reconcile may in
-//! turn be late, and then its successor may be early by the sum.
+//! The next reconcile is queued a sync period after the earlier of two events: the end of the
+//! current reconcile, or an update of the HPA after the current reconcile left the queue (the
+//! informer delivers at least one update in each period). The time at which a reconcile leaves the
+//! queue cannot be observed, only the time at which it begins: if the worker was busy, an update in
+//! the meantime makes the next reconcile earlier. The model assumes a period after the current one.
+//! That one may be late in turn, and then its successor may be early by the sum.
 //!
 //! Upstream: pkg/controller/podautoscaler/horizontal.go, enqueueHPA and processNextWorkItem
 
@@ -20,7 +20,7 @@ use crate::model::time::{Span, Time};
 pub(super) struct ReconcileWindow {
     /// The deviation that is always permitted.
     pub(super) slack: Span,
-    /// The time by which the next reconcile may be queued earlier than the model assumes.
+    /// The maximum time by which the next reconcile may be queued before the model expects it.
     early: Span,
     period: Span,
 }
@@ -41,12 +41,12 @@ impl ReconcileWindow {
         ReconcileWindow { slack, early: Span::ZERO, period: sync_period }
     }
 
-    /// Returns true if a reconcile is too early for the due one: it is an additional one.
+    /// Returns true if a reconcile is too early for the one that is due: it is an extra one.
     pub(super) fn is_too_early(&self, began: Time, due: Time) -> bool {
         began + self.slack + self.early < due
     }
 
-    /// Returns true if a reconcile is too late for the due one: the due one was skipped.
+    /// Returns true if a reconcile is too late for the one that is due: that one was skipped.
     pub(super) fn is_too_late(&self, began: Time, due: Time) -> bool {
         began >= due + self.period
     }
@@ -62,19 +62,20 @@ impl ReconcileWindow {
         began <= ended + Span(self.slack.0 * RESUME_WITHIN_SLACKS) + stall
     }
 
-    /// Records an edit of the HPA, which the controller observed at some time between these two.
+    /// The HPA was edited: the controller observed the edit at a time between `begin` and `end`.
     pub(super) fn edited(&mut self, begin: Time, end: Time) {
         self.early = self.early.max(end - begin);
     }
 
-    /// Moves the window to the next reconcile.
-    pub(super) fn advance(&mut self, of: Timing) {
-        // A reconcile waits in the queue no longer than its delay plus the allowed deviation of its
-        // predecessor. Earlier delays are forgotten; otherwise a controller that reconciles too
-        // often would soon be within its window.
-        let longest = of.due.min(of.began) - self.slack - of.stall;
-        let left_queue = of.began.min(longest.max(of.due - self.early));
-        self.early = of.ended - left_queue;
+    /// Moves the window to the next reconcile after one was observed.
+    pub(super) fn advance(&mut self, timing: Timing) {
+        let Timing { due, began, ended, stall } = timing;
+        // No reconcile waits in the queue for longer than its delay and its predecessor's allowed
+        // deviation. Earlier delays do not count; otherwise a controller that reconciles too often
+        // would soon be within its window.
+        let longest = due.min(began) - self.slack - stall;
+        let left_queue = began.min(longest.max(due - self.early));
+        self.early = ended - left_queue;
     }
 }
 
@@ -91,8 +92,8 @@ pub(super) fn missing_note(seen: usize, expected: usize) -> Option<String> {
     })
 }
 
-/// Returns true if there are too few reconciles for a verdict: each may be right, but they may not
-/// include the behavior that the scenario tests.
+/// Returns true if the observed reconciles are too few for a verdict: even if all of them are
+/// right, they may not include the behavior under test.
 pub(super) fn are_too_few(seen: usize, expected: usize) -> bool {
     seen * MAX_MISSING_DIVISOR < expected * (MAX_MISSING_DIVISOR - 1)
 }
@@ -105,7 +106,7 @@ mod tests {
         Time(millis * 1_000_000)
     }
 
-    /// Observes reconciles with these times (due, begin, end), in milliseconds.
+    /// Observes reconciles with the times at which they were due, began and ended, in milliseconds.
     fn advance(window: &mut ReconcileWindow, ticks: &[[i64; 3]], stall: i64) {
         for [due, began, ended] in ticks.iter().map(|tick| tick.map(at)) {
             window.advance(Timing { due, began, ended, stall: Span::from_millis(stall) });
@@ -129,10 +130,10 @@ mod tests {
 
     #[test]
     fn two_delays_add_up() {
-        // The second reconcile was queued at 1000, so the third, which is due at 2520, may be at
-        // 2000.
+        // The second reconcile was queued at 1000, so the third, which is due at 2520, may be
+        // queued at 2000.
         assert_eq!(early(&[[0, 200, 220], [1220, 1520, 1540]]), 540);
-        // After a reconcile that did not wait, no delay remains.
+        // A reconcile that did not wait ends the delay.
         assert_eq!(early(&[[0, 200, 220], [1220, 1000, 1020]]), 20);
     }
 
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn two_thirds_of_the_reconciles_are_enough_for_a_verdict() {
         let few = [(0, 0), (1, 1), (1, 2), (2, 3), (1, 3), (26, 40), (27, 40)];
-        let few = few.map(|(seen, of)| are_too_few(seen, of));
+        let few = few.map(|(seen, expected)| are_too_few(seen, expected));
         assert_eq!(few, [false, false, true, false, true, true, false]);
         assert_eq!(missing_note(2, 3), None);
         let note = missing_note(3, 5).unwrap_or_default();

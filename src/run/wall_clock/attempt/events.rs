@@ -1,4 +1,4 @@
-//! The comparison of events, which the controller writes later than the rest of a reconcile.
+//! The comparison of events, which the controller writes after the other requests of a reconcile.
 
 use super::WallClockRun;
 use crate::compare::{self, Scope};
@@ -9,24 +9,24 @@ use crate::model::time::Time;
 use crate::run::findings::Findings;
 use crate::run::wall_clock::hypotheses::adopt_pod_names;
 
-/// The fields that are compared at the end of the scenario.
+/// The scope of the comparison at the end of the scenario.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };
 
 impl WallClockRun<'_> {
-    /// Compares the events of all reconciles with the written events, in order.
+    /// Compares the predicted events of all reconciles with the observed events, in order.
     pub(super) async fn compare_events(
         &mut self,
         session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
-        let many = self.events.iter().map(|(_, events)| events.len()).sum();
+        let predicted = self.events.iter().map(|(_, events)| events.len()).sum();
         let limit = session.now() + self.observability.events;
-        let actions = session.requests().events(many, limit).await.to_vec();
+        let actions = session.requests().events(predicted, limit).await.to_vec();
         let mut seen = match actions.as_slice() {
             [] => Vec::new(),
             actions => self.observation(session, Time::ZERO, actions)?.events().cloned().collect(),
         };
-        self.may_have_come(session.now(), seen.len());
+        self.add_unobservable_reconciles(session.now(), seen.len());
         let pods: Vec<String> = session.names().map(|(_, world)| world.to_owned()).collect();
         let last = self.events.len().saturating_sub(1);
         for (number, (index, model)) in self.events.iter().enumerate() {
@@ -47,9 +47,8 @@ impl WallClockRun<'_> {
         Ok(())
     }
 
-    /// Adds reconciles that are only visible by their events, if their events may be among the
-    /// observed ones.
-    fn may_have_come(&mut self, by: Time, seen: usize) {
+    /// Adds reconciles whose only requests are events, if the observed events may include theirs.
+    fn add_unobservable_reconciles(&mut self, by: Time, seen: usize) {
         while self.events.last().is_some_and(|(index, _)| index.is_none())
             && self.events.iter().map(|(_, events)| events.len()).sum::<usize>() < seen
             && let Some(due) = self.checker.next_reconcile()

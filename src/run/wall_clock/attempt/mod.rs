@@ -1,7 +1,7 @@
-//! One attempt at a scenario on a cluster. `docs/wall-clock.md` describes the compared behavior and
-//! the tolerances.
+//! One attempt at a scenario on a cluster. `docs/wall-clock.md` lists the compared behavior and the
+//! tolerances.
 //!
-//! This file communicates with the cluster: it applies the state of the scenario's world, waits for
+//! This file uses the cluster: it applies the scenario's world to the cluster, waits for
 //! reconciles, and passes them to the pure [`checker`], which compares them with the model.
 
 mod events;
@@ -23,7 +23,7 @@ use crate::run::findings::Findings;
 use crate::run::lockstep::{Predicted, free_run, predicted};
 use crate::run::plan::Compared;
 use crate::run::wall_clock::checker::{Checker, Outcome, Precision};
-use crate::run::wall_clock::custom_controller::PAST_THE_SCALE;
+use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
 use crate::run::wall_clock::tolerances::REQUEST_TIMEOUT;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
 use crate::run::wall_clock::window;
@@ -38,7 +38,7 @@ pub(in crate::run::wall_clock) struct Attempted<'k> {
     pub(in crate::run::wall_clock) ambiguous_ticks: usize,
     /// Notes for the report.
     pub(in crate::run::wall_clock) notes: Vec<String>,
-    /// The reason why an unmet expectation is no verdict, if there is one.
+    /// Why an unmet expectation is no verdict, if that is the case.
     pub(in crate::run::wall_clock) uncertainty: Option<EngineError>,
 }
 
@@ -50,7 +50,7 @@ pub(in crate::run::wall_clock) struct On<'a> {
     pub(in crate::run::wall_clock) compared: Compared,
 }
 
-/// An attempt in progress.
+/// A running attempt.
 struct WallClockRun<'a> {
     scenario: &'a Arc<Scenario>,
     world: World,
@@ -64,18 +64,19 @@ struct WallClockRun<'a> {
     custom: Option<Scope>,
     /// The delay of a custom controller's first reconcile, which delays the whole scenario.
     late: Span,
-    /// Whether the controller repeats a write of the scale after a conflict.
+    /// Whether the controller retries a write of the scale after a conflict.
     retries_conflicts: bool,
     /// Whether the controller wrote replicas without the scale subresource.
     direct: bool,
-    /// The expected events of each reconcile, with its place in the trace if it was observed.
+    /// The events that each reconcile should have written, and its index in the trace if it was
+    /// observed.
     events: Vec<(Option<usize>, Vec<Event>)>,
 }
 
-/// Runs a scenario once. `history` contains the reasons why earlier attempts had no verdict.
+/// Runs a scenario once. `history` has the reasons why earlier attempts had no verdict.
 ///
 /// # Errors
-/// If there is no verdict: the cluster is broken or could not reach the scenario's state, or a
+/// If there is no verdict: the cluster is broken or can't be changed as the scenario requires, or a
 /// difference is uncertain.
 pub(in crate::run::wall_clock) async fn attempt<'k>(
     scenario: &Arc<Scenario>,
@@ -171,7 +172,7 @@ impl<'a> WallClockRun<'a> {
         let mut events: VecDeque<Change> = self.world.api_events(Time::ZERO).into();
         session.begin(&start).await?;
         self.checker.apply(&start, Time::ZERO);
-        let mut happened = Time::ZERO;
+        let mut last_event = Time::ZERO;
         let end = self.scenario.until;
         while findings.divergence.is_none() {
             let due = self.checker.next_reconcile();
@@ -186,8 +187,8 @@ impl<'a> WallClockRun<'a> {
                 self.edit(session, findings, &event).await?;
                 continue;
             }
-            let next_event = self.world.next_api_event(happened).filter(|at| *at <= end);
-            // If both are at the same time, the reconcile comes first.
+            let next_event = self.world.next_api_event(last_event).filter(|at| *at <= end);
+            // A reconcile that is due at the time of an event comes first.
             let slack = self.checker.window.slack;
             let before = |due: Time, event: Time| due - self.late <= event + slack;
             match (next_event, due) {
@@ -195,7 +196,7 @@ impl<'a> WallClockRun<'a> {
                     self.change(session, event + self.late).await?;
                     session.wait_until(event + self.late).await;
                     events = self.world.api_events(event).into();
-                    happened = event;
+                    last_event = event;
                 }
                 (_, Some(due)) if before(due, end) => {
                     self.change(session, due).await?;
@@ -207,7 +208,7 @@ impl<'a> WallClockRun<'a> {
         Ok(())
     }
 
-    /// Applies the state of the world at a future time to the cluster.
+    /// Applies the world at a future time to the cluster.
     async fn change(&mut self, session: &mut ScenarioSession, at: Time) -> Result<(), EngineError> {
         self.advanced = self.advanced.max(at - self.late);
         let changes = self.world.advance(self.advanced);
@@ -227,7 +228,7 @@ impl<'a> WallClockRun<'a> {
     ) -> Result<(), EngineError> {
         let begin = session.now();
         let seen = session.act(event).await?;
-        // The controller observes the edit when it is complete.
+        // In the model, the controller observes the edit when the request ends.
         let at = session.now();
         let mut model = self.checker.edit(event, begin, at);
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
@@ -253,7 +254,8 @@ impl<'a> WallClockRun<'a> {
         let slack = self.checker.window.slack;
         let next = self.checker.hypotheses.predict(due).map(|it| it.observation);
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
-        // Its requests cannot be observed; the check is that there are no other requests.
+        // The reconcile makes only requests that cannot be observed; a request that can be observed
+        // is an error.
         let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
         if !(visible || hidden && session.requests().has_request_by(due + slack).await) {
             let decision = self.checker.unobservable(due);
@@ -277,7 +279,7 @@ impl<'a> WallClockRun<'a> {
             let count = |it: &Observation| requests(it, scope);
             possible.extend(self.checker.possible_requests(tick.began, count));
         }
-        // A custom controller's reconcile ends when it sends no more requests.
+        // A custom controller's reconcile ends when the requests pause.
         let timeout = tick.began + REQUEST_TIMEOUT;
         session.requests().complete(&mut tick, &possible, timeout).await;
         if self.custom.is_some() {
@@ -304,7 +306,7 @@ impl<'a> WallClockRun<'a> {
         Ok(())
     }
 
-    /// Compares the last reconcile again, including its remaining requests: it was only delayed.
+    /// Compares the last reconcile again, with its delayed requests.
     fn resume(
         &mut self,
         session: &mut ScenarioSession,
@@ -366,8 +368,7 @@ impl<'a> WallClockRun<'a> {
         findings.found(findings.trace.ticks.len(), now, unread.into_iter().collect());
     }
 
-    /// The reason why there is no verdict, if there is one: a divergence may be caused by the
-    /// cluster.
+    /// Why there is no verdict, if there is none: the cluster may have caused a divergence.
     fn no_verdict(
         &self,
         session: &mut ScenarioSession,
@@ -381,14 +382,14 @@ impl<'a> WallClockRun<'a> {
         let seen = self.events.len();
         let few = || window::missing_note(seen, expected).map(Uncertainty::TooFewReconciles);
         let few = || few().filter(|_| window::are_too_few(seen, expected));
-        let of_divergence = findings.divergence.as_ref().and_then(|_| reason());
+        let uncertain = findings.divergence.as_ref().and_then(|_| reason());
         let gap = session.has_gap().then_some(Uncertainty::WatchInterrupted);
-        of_divergence.or(gap).or_else(few)
+        uncertain.or(gap).or_else(few)
     }
 
     /// Notes on a custom controller.
     fn notes(&self, session: &ScenarioSession, findings: &Findings<'_>) -> Vec<String> {
-        let direct = self.direct.then(|| PAST_THE_SCALE.to_owned());
+        let direct = self.direct.then(|| WRITES_SPEC_REPLICAS.to_owned());
         let refused = match (self.custom, &findings.divergence) {
             (Some(_), Some(_)) => session.forbidden(),
             _ => Vec::new(),

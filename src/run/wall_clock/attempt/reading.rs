@@ -1,4 +1,4 @@
-//! Conversion of the controller's requests to an observation with the scenario's names.
+//! Converts requests of the controller to observations, with the names of the scenario.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::run::wall_clock::custom_controller::{effective, unread};
 use crate::run::wall_clock::event_recorder::separate;
 use crate::run::wall_clock::hypotheses::Reconcile;
 
-/// A reconcile that was observed, and a status that cannot be compared.
+/// A reconcile that was observed, and the difference of a status that cannot be compared.
 pub(super) struct FoundReconcile {
     pub(super) reconcile: Reconcile,
     pub(super) unread: Option<FieldDifference>,
 }
 
 impl WallClockRun<'_> {
-    /// Reads the requests of a reconcile.
+    /// Converts the requests of a reconcile.
     ///
     /// # Errors
-    /// If the requests are not a reconcile of the scenario's HPA.
+    /// If they are not a single reconcile of the scenario's HPA.
     pub(super) fn read(
         &mut self,
         session: &mut ScenarioSession,
@@ -36,7 +36,7 @@ impl WallClockRun<'_> {
             Some(scope) => self.of_custom(session, tick, scope)?,
         };
         let stall = session.requests().stalled_since(self.checker.uncertainties.since_current());
-        // A longer stall prevents a verdict, regardless of the reconcile.
+        // After a longer stall, a difference is no verdict anyway.
         let stall = stall.min(self.checker.window.slack);
         let pods = session.names().map(|(_, world)| world.to_owned()).collect();
         let settled = session.settled();
@@ -44,7 +44,8 @@ impl WallClockRun<'_> {
         Ok(FoundReconcile { reconcile, unread })
     }
 
-    /// A custom controller's reconcile, with the fields that are compared.
+    /// A custom controller's reconcile, the compared fields, and the difference of an unreadable
+    /// status.
     fn of_custom(
         &mut self,
         session: &ScenarioSession,
@@ -67,7 +68,7 @@ impl WallClockRun<'_> {
     /// The observation of one reconcile, or of events.
     ///
     /// # Errors
-    /// If the model can't represent a status, or the requests belong to several reconciles.
+    /// If the model cannot represent a status, or the requests belong to several reconciles.
     pub(super) fn observation(
         &self,
         session: &ScenarioSession,
@@ -108,7 +109,7 @@ fn begins_again(pair: &[ObservedAction]) -> bool {
     next.is_scale_read() && (last.scale_write().is_none() || last.succeeded())
 }
 
-/// Pairs of a name in the cluster and the scenario's name for it.
+/// Pairs of a name in the cluster and the name in the scenario.
 struct Names<'a>(Vec<(&'a str, &'a str)>);
 
 impl Names<'_> {
