@@ -413,7 +413,7 @@ fn restore(api: &mut APIService) {
 pub(crate) struct Leftovers {
     pub(crate) owner: Owner,
     /// Whether the process is alive, as far as is known here.
-    pub(crate) lives: bool,
+    pub(crate) is_alive: bool,
     /// The names of the objects.
     pub(crate) what: Vec<String>,
 }
@@ -450,14 +450,14 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
                 left.what.push(name);
                 *alive |= seems_alive;
             }
-            None => left.push((Leftovers { owner, lives: false, what: vec![name] }, seems_alive)),
+            None => left.push((Leftovers { owner, is_alive: false, what: vec![name] }, seems_alive)),
         }
     }
-    let told = left.into_iter().map(|(left, seems_alive)| {
-        let lives = left.owner.lives().unwrap_or(seems_alive);
-        Leftovers { lives, ..left }
+    let leftovers = left.into_iter().map(|(left, seems_alive)| {
+        let is_alive = left.owner.is_alive().unwrap_or(seems_alive);
+        Leftovers { is_alive, ..left }
     });
-    Ok(told.collect())
+    Ok(leftovers.collect())
 }
 
 /// Removes the objects of dead processes. Returns a report of each removal.
@@ -466,7 +466,7 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
 /// If the API server refuses.
 pub(crate) async fn remove_leftovers(client: &Client) -> Result<Vec<String>, String> {
     let mut done = Vec::new();
-    for left in leftovers(client).await?.into_iter().filter(|left| !left.lives) {
+    for left in leftovers(client).await?.into_iter().filter(|left| !left.is_alive) {
         done.extend(remove_of(client, &left.owner).await?);
     }
     Ok(done)

@@ -147,8 +147,8 @@ pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
 pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
     // First, because the registrations show which processes are alive.
     let served = register::leftovers(client).await?;
-    let serves = |owner: &Owner| served.iter().any(|it| it.lives && it.owner == *owner);
-    let left = namespaces::left(client, serves).await?;
+    let serves = |owner: &Owner| served.iter().any(|it| it.is_alive && it.owner == *owner);
+    let left = namespaces::of_dead_processes(client, serves).await?;
     let mut done = register::remove_leftovers(client).await?;
     namespaces::remove(client, &left).await?;
     done.extend(left.into_iter().map(|name| format!("namespace {name} is deleted")));
@@ -158,7 +158,7 @@ pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
 /// Removes all objects of this process, beginning with replaced APIServices, which others need.
 pub(crate) async fn clean_up(client: &Client) -> Result<(), String> {
     let restored = register::remove_own(client).await.map(|_| ());
-    let removed = match namespaces::own(client).await {
+    let removed = match namespaces::of_this_process(client).await {
         Ok(own) => namespaces::remove(client, &own).await,
         Err(why) => Err(why),
     };

@@ -271,14 +271,14 @@ impl PodDriver {
     pub(crate) async fn release(&mut self) {
         if self.holds {
             let todo =
-                self.context.seen.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
+                self.context.pod_cache.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
             let _ = self.perform(todo.collect()).await;
         }
     }
 
     /// Returns true if the workload's controller is still creating many pods.
     pub(crate) fn wants_many(&self) -> bool {
-        let there = self.context.seen.pods(&self.namespace).len();
+        let there = self.context.pod_cache.pods(&self.namespace).len();
         matches!(self.pod_owner, PodOwner::Controller(_))
             && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > there + MANY)
     }
@@ -289,7 +289,7 @@ impl PodDriver {
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
         let begin = Instant::now();
-        let changed = self.context.seen.changed(&self.namespace);
+        let changed = self.context.pod_cache.changed(&self.namespace);
         loop {
             let notified = changed.notified();
             let todo = self.actions();
@@ -403,7 +403,7 @@ impl PodDriver {
 
     /// The cluster's pods: those of the target, and the others.
     fn real_pods(&self) -> (BTreeMap<String, CachedPod>, BTreeMap<String, CachedPod>) {
-        let all = self.context.seen.pods(&self.namespace);
+        let all = self.context.pod_cache.pods(&self.namespace);
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
     }
 
@@ -428,7 +428,7 @@ impl PodDriver {
         match self.pod_owner {
             PodOwner::Harness => self.written_replicas,
             PodOwner::Controller(kind) => {
-                self.context.seen.replicas(&self.namespace, kind, &self.name)
+                self.context.pod_cache.replicas(&self.namespace, kind, &self.name)
             }
         }
     }

@@ -141,16 +141,16 @@ impl ScenarioSession {
 
     /// The error for a custom controller that did nothing.
     pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
-        let said = self.context.said.as_ref()?;
+        let log = self.context.controller_log.as_ref()?;
         let mut why = format!(
             "{} did nothing with the HPA, which it should reconcile every {period}, as \
              {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD says",
-            said.name
+            log.name
         );
         if let Some(refusal) = self.forbidden().first() {
             why.push_str(&format!("; the API server rejected a request: {refusal}"));
         }
-        let (engine, output) = (self.context.name.clone(), said.tail());
+        let (engine, output) = (self.context.name.clone(), log.tail());
         Some(EngineError::Broken { engine, why, output })
     }
 
@@ -320,6 +320,6 @@ impl ScenarioSession {
         // Leftovers are removed at the end of the run.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;
         self.pods.release().await;
-        self.context.seen.forget(&self.namespace);
+        self.context.pod_cache.forget(&self.namespace);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn warm_up(
     is_gone: &dyn Fn() -> bool,
 ) -> Result<(), String> {
     let mut did = begin(context, &GROUPS.map(|(group, _)| group)).await?;
-    let own = context.said.is_some();
+    let own = context.controller_log.is_some();
     let limit = Instant::now() + if own { CUSTOM_WARM_UP_TIMEOUT } else { WARM_UP_TIMEOUT };
     let mut asked: Vec<ControllerAction> = Vec::new();
     let enough = |asked: &[ControllerAction]| match own {
