@@ -266,7 +266,7 @@ impl Cluster {
             tell("comparing the cluster's clock with this machine's");
             let skew = clock_skew::measure(&client).await.map_err(RegistrationError::Other)?;
             let uncertainty = existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
-            let exposure = existing::ways(given, &reached, groups).await;
+            let exposure = existing::exposure(given, &reached, groups).await;
             let exposure = exposure.map_err(RegistrationError::Other)?;
             tell("registering the metrics API");
             let client = client.clone();
@@ -350,7 +350,7 @@ impl Cluster {
         };
         let reached = existing::reach(&given).await.map_err(broken)?;
         let groups = GROUPS.map(|(group, _)| group);
-        let exposure = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
+        let exposure = existing::exposure(&given, &reached, &groups).await.map_err(broken)?;
         let (client, uncertainty) = (reached.client, Span::ZERO);
         custom_resources::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);

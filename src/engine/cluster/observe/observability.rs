@@ -1,4 +1,4 @@
-//! How much of a controller can be observed, and how exactly.
+//! The observable fields of a controller, and the accuracy of the observations.
 
 use crate::compare::Scope;
 use crate::model::time::Span;

@@ -116,7 +116,7 @@ impl Guard {
         let _ = timeout(STOP_TIMEOUT, self.child.wait()).await;
     }
 
-    /// Ends without cleaning up.
+    /// Ends the guard without cleaning up.
     pub(crate) async fn disarm(mut self) {
         let _ = self.child.kill().await;
     }

@@ -26,7 +26,7 @@ const TAIL: u64 = 4096;
 /// they would only collect garbage.
 pub(crate) const GO_ENVIRONMENT: [(&str, &str); 1] = [("GOGC", "200")];
 
-/// Limits a component with little work to half of the cores. On all cores, the Go schedulers of
+/// Limits a component with little work to half of the cores. With all cores, the Go schedulers of
 /// idle components use a sixth of the CPU time.
 fn gomaxprocs() -> (&'static str, String) {
     let half = available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
@@ -36,7 +36,7 @@ fn gomaxprocs() -> (&'static str, String) {
 /// A disk with less free space is full.
 const MIN_DISK_SPACE: u64 = 64 * 1024;
 
-/// A temporary folder that is removed with this process.
+/// A temporary folder that is removed when this process exits.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -86,11 +86,11 @@ pub(crate) struct Launch<'a> {
     /// The first argument of the program.
     pub(crate) name: &'static str,
     pub(crate) args: Vec<String>,
-    /// The working folder. The log is `name.log` there.
+    /// The working folder, which also contains the log, `name.log`.
     pub(crate) folder: &'a Path,
-    /// Uses half of the cores.
+    /// Whether it uses half of the cores.
     pub(crate) few_cores: bool,
-    /// Returns the standard output.
+    /// Whether to return the standard output.
     pub(crate) pipes_output: bool,
 }
 
@@ -124,7 +124,7 @@ impl Component {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Says that it has exited. A full disk is named, because the component could not log it.
+    /// The message that it has exited. It mentions a full disk, which the component can't log.
     pub(crate) fn exit_message(&self, status: ExitStatus) -> String {
         let full =
             statvfs(&self.log).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < MIN_DISK_SPACE);

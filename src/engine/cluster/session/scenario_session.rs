@@ -47,7 +47,7 @@ pub(crate) struct ScenarioSession {
     permit: Option<SetupPermit>,
     /// `Dispatcher::gaps` at the start.
     gaps: usize,
-    /// One of [`ClusterContext::sessions`].
+    /// A reference that counts as one of [`ClusterContext::sessions`].
     _present: Arc<()>,
 }
 
@@ -95,7 +95,7 @@ impl ScenarioSession {
         Ok(session)
     }
 
-    /// The error for a scenario without a verdict.
+    /// The error for a scenario that has no verdict.
     pub(crate) fn broken(&self, why: String) -> EngineError {
         self.context.broken(why)
     }
@@ -119,7 +119,7 @@ impl ScenarioSession {
         self.pods.settled()
     }
 
-    /// Returns true if the cluster matches the world, as far as is known.
+    /// Returns true if the cluster is known to match the world.
     pub(crate) fn is_settled_by_now(&mut self) -> bool {
         !self.pods.is_superseded() && !self.requests.has_more()
     }
@@ -182,7 +182,7 @@ impl ScenarioSession {
         self.apply(changes).await?;
         let mut lead = LEAD;
         while self.clock.now() > Time::ZERO {
-            // It took longer, so t=0 is moved.
+            // The creation took longer than the lead, so t=0 is moved.
             lead *= 2;
             if lead > LONGEST_LEAD {
                 let why = "the initial objects could not be created in time".to_owned();
@@ -219,7 +219,7 @@ impl ScenarioSession {
     /// Creates, edits or deletes the HPA. Returns the API server's answer.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If the API server does not respond.
     pub(crate) async fn act(&mut self, act: &Change) -> Result<Option<ApiAnswer>, EngineError> {
         let at = self.now();
         let Some(name) = act.hpa_name().map(Arc::<str>::from) else { return Ok(None) };
@@ -302,16 +302,16 @@ impl ScenarioSession {
             for name in &self.hpas {
                 let _ = timeout(CLOSE_TIMEOUT, hpas.delete(name, &at_once())).await;
             }
-            if self.pods.wants_many() {
+            if self.pods.is_creating_many() {
                 let namespaces: Api<Namespace> = Api::all(self.context.client.clone());
                 let params = at_once();
-                let gone = namespaces.delete(&self.namespace, &params);
-                let _ = timeout(CLOSE_TIMEOUT, gone).await;
+                let deleted = namespaces.delete(&self.namespace, &params);
+                let _ = timeout(CLOSE_TIMEOUT, deleted).await;
             }
             return;
         }
         let client = &self.context.client;
-        // Its controller would go on reconciling it, and record failures in the namespace.
+        // Otherwise the controller would keep reconciling the HPA, and record failures.
         let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client.clone(), &self.namespace);
         for name in &self.hpas {
             let _ = hpas.delete(name, &at_once()).await;
