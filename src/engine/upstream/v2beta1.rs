@@ -1,5 +1,5 @@
-//! Releases before 1.12 know `autoscaling/v2beta1` and nothing newer: converts requests and
-//! responses to that version. The oldest of them call it `v2alpha1`.
+//! Converts requests and answers for releases before 1.12, whose newest API version is
+//! `autoscaling/v2beta1`. The oldest releases name it `v2alpha1`.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::model::hpa::{from_v2beta1, metric_to_v2beta1, status_from_v2beta1};
 use crate::trace::wire::Answer;
 use crate::world::Change;
 
-/// The step in the form of that version, which is called so.
+/// Converts a step to v2beta1, which is named `version`.
 pub(super) fn step(step: &Step, version: &str) -> Step {
     let mut step = step.clone();
     for change in &mut step.apply {
@@ -30,7 +30,7 @@ fn metrics(object: &mut Value) {
     }
 }
 
-/// An answer that is in the form of that version.
+/// Parses an answer in v2beta1.
 pub(super) fn answer(line: &[u8]) -> Result<Answer, String> {
     let mut answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     for stored in each(&mut answer, "/stepped/api", "/stored/spec") {
@@ -80,7 +80,7 @@ mod tests {
                 "metricName": "requests", "currentAverageValue": "1",
             } }],
         } } }] } });
-        let heard = answer(heard.to_string().as_bytes()).expect("it is understood");
+        let heard = answer(heard.to_string().as_bytes()).expect("the answer is valid");
         let heard = format!("{heard:?}");
         assert!(heard.contains("average_utilization: Some(50)"), "{heard}");
         assert!(heard.contains("name: \"requests\""), "{heard}");
