@@ -185,7 +185,7 @@ impl Simulation {
         if matches!(change, Change::RestartController) {
             // The new controller lists the HPAs by name.
             let existing = self.cluster.hpas();
-            let served = there.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
+            let served = existing.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
             let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
             self.controller.restarted(&keys, now);
         }
@@ -216,8 +216,8 @@ impl Simulation {
         self.controller.resyncs_at(instant)
     }
 
-    /// Makes the pending reconciles due at `now` unless a reconcile is already due: on a real clock,
-    /// a reconcile can begin slightly before its predicted time.
+    /// Makes the pending reconciles due at `now` unless a reconcile is already due: on a real
+    /// clock, a reconcile can begin slightly before its predicted time.
     pub fn mark_ready(&mut self, now: Time) {
         if self.next_sync().is_some_and(|due| due <= now) {
             return;

@@ -1,11 +1,11 @@
 //! The list of all engines, by name. `run::virtual_time` and `run::wall_clock` start them.
 //!
-//! The list is the same in every build. A run that requests an engine whose cargo feature is missing
-//! fails with an error that names the feature.
+//! The list is the same in every build. A run that requests an engine whose cargo feature is
+//! missing fails with an error that names the feature.
 
 use super::{EngineError, model, recorded, upstream};
 
-/// How an engine measures time.
+/// The clock of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {
     /// The engine advances the clock from event to event.
@@ -49,7 +49,7 @@ pub struct EngineInfo {
     pub name: &'static str,
     /// A line of help.
     pub about: &'static str,
-    /// How it measures time.
+    /// The clock that it uses.
     pub clock: Clock,
     /// The cargo feature that it requires in addition to `engines`.
     pub feature: Option<&'static str>,
@@ -169,7 +169,7 @@ impl EngineInfo {
     }
 }
 
-/// How to get a build with a cargo feature.
+/// The hint for a build with a cargo feature.
 #[must_use]
 pub fn feature_hint(feature: &str) -> String {
     format!("run `cargo run --features {feature} -- …`")

@@ -213,7 +213,8 @@ impl Cluster {
             ControlPlaneKind::Embedded(Box::new(control_plane)),
         );
         let uncertainty = Span::ZERO;
-        let access = Access { client, log, controllers, custom, uncertainty, exposure, is_disposable: true };
+        let access =
+            Access { client, log, controllers, custom, uncertainty, exposure, is_disposable: true };
         let prepared = Cluster::prepare(name, access, control_plane_kind).await;
         let cluster = prepared.map_err(|refusal| broken(refusal.to_string()))?;
         Ok(Cluster { settings: Some(settings), ..cluster })
@@ -265,15 +266,23 @@ impl Cluster {
         let started = async {
             tell("comparing the cluster's clock with this machine's");
             let skew = clock_skew::measure(&client).await.map_err(RegistrationError::Other)?;
-            let uncertainty = existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
+            let uncertainty =
+                existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
             let exposure = existing::exposure(given, &reached, groups).await;
             let exposure = exposure.map_err(RegistrationError::Other)?;
             tell("registering the metrics API");
             let client = client.clone();
             let control_plane_kind = ControlPlaneKind::Existing(client.clone());
             let (log, controllers, custom) = (None, None, None);
-            let access =
-                Access { client, log, controllers, custom, uncertainty, exposure, is_disposable: false };
+            let access = Access {
+                client,
+                log,
+                controllers,
+                custom,
+                uncertainty,
+                exposure,
+                is_disposable: false,
+            };
             let cluster = Cluster::prepare(name, access, control_plane_kind).await?;
             tell("measuring the cluster's sync period, which takes three sync periods");
             let period = warm_up::measure(&cluster.context, groups).await;
@@ -354,8 +363,15 @@ impl Cluster {
         let (client, uncertainty) = (reached.client, Span::ZERO);
         custom_resources::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
-        let access =
-            Access { client, log, controllers, uncertainty, exposure, custom: None, is_disposable: true };
+        let access = Access {
+            client,
+            log,
+            controllers,
+            uncertainty,
+            exposure,
+            custom: None,
+            is_disposable: true,
+        };
         let prepared = Cluster::prepare(name, access, ControlPlaneKind::Kind(kind)).await;
         prepared.map_err(|refusal| broken(refusal.to_string()))
     }
@@ -366,7 +382,8 @@ impl Cluster {
         access: Access,
         control_plane_kind: ControlPlaneKind,
     ) -> Result<Cluster, RegistrationError> {
-        let Access { client, log, controllers, custom, uncertainty, exposure, is_disposable } = access;
+        let Access { client, log, controllers, custom, uncertainty, exposure, is_disposable } =
+            access;
         let metrics = Arc::new(Metrics::of_cluster(is_disposable));
         let dispatcher = Arc::new(Dispatcher::default());
         // The registration is removed with the cluster, or with all other objects.

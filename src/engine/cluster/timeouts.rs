@@ -19,8 +19,8 @@ pub(crate) const K3S_READY_TIMEOUT: Duration = Duration::from_secs(180);
 pub(crate) const KIND_READY_TIMEOUT: &str = "3m";
 /// The timeout until the API server serves a new kind of custom resource.
 pub(crate) const CUSTOM_RESOURCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The timeout until the HPA controller has used all metrics APIs after its start. A controller with
-/// a long sync period may need longer; its first reconciles are then slightly late.
+/// The timeout until the HPA controller has used all metrics APIs after its start. A controller
+/// with a long sync period may need longer; its first reconciles are then slightly late.
 pub(crate) const WARM_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The warm-up timeout for a custom controller, which may have to be compiled first.
 pub(crate) const CUSTOM_WARM_UP_TIMEOUT: Duration = Duration::from_secs(20);

@@ -224,8 +224,7 @@ fn build(
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
     }
-    fs::rename(output, program)
-        .map_err(|error| failed("the engine can't be installed", &error))
+    fs::rename(output, program).map_err(|error| failed("the engine can't be installed", &error))
 }
 
 const OUTPUT: &str = "engine";

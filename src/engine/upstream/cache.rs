@@ -74,10 +74,10 @@ pub(super) fn hold(program: &Path) -> bool {
     let _ = file.lock_shared();
     // It may have been removed before it was locked.
     let exists = program.is_file();
-    if there && let Ok(mut held) = HELD.lock() {
+    if exists && let Ok(mut held) = HELD.lock() {
         held.push(file);
     }
-    there
+    exists
 }
 
 /// The folder of a build. It is removed after the build, even if the build fails; the next build
@@ -365,7 +365,8 @@ mod tests {
             file
         });
         let remove = |name: &str| {
-            let entry = found.iter().find(|entry| entry.path.ends_with(name)).expect("the entry exists");
+            let entry =
+                found.iter().find(|entry| entry.path.ends_with(name)).expect("the entry exists");
             remove(entry).expect("the entry can be removed")
         };
         assert!(!remove("old") && !remove("0"));

@@ -239,11 +239,12 @@ impl Session for UpstreamSession<'_> {
         // Most steps contain no HPA and are sent unchanged.
         let has_hpa =
             |change: &Change| matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. });
-        let older = self.older.filter(|_| step.apply.iter().any(has_hpa)).map(|older| match older {
-            Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
-            Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
-            Older::V2beta2 => as_v2beta2(step),
-        });
+        let older =
+            self.older.filter(|_| step.apply.iter().any(has_hpa)).map(|older| match older {
+                Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
+                Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
+                Older::V2beta2 => as_v2beta2(step),
+            });
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
 

@@ -65,12 +65,12 @@ mod tests {
         } });
         let manifest = json!({ "apiVersion": "autoscaling/v2", "spec": { "metrics": [metric] } });
         let apply = vec![Change::CreateHpa(manifest)];
-        let told = step(&Step { apply, until: Time::ZERO }, "autoscaling/v2beta1");
-        let Change::CreateHpa(told) = &told.apply[0] else { panic!("{told:?}") };
-        assert_eq!(told["apiVersion"], "autoscaling/v2beta1");
+        let hpa = step(&Step { apply, until: Time::ZERO }, "autoscaling/v2beta1");
+        let Change::CreateHpa(hpa) = &hpa.apply[0] else { panic!("{hpa:?}") };
+        assert_eq!(hpa["apiVersion"], "autoscaling/v2beta1");
         let old = json!({ "name": "cpu", "targetAverageUtilization": 50 });
-        assert_eq!(told["spec"]["metrics"][0]["resource"], old);
-        let heard = json!({ "stepped": { "now": 0, "api": [{ "stored": {
+        assert_eq!(hpa["spec"]["metrics"][0]["resource"], old);
+        let received = json!({ "stepped": { "now": 0, "api": [{ "stored": {
             "name": "web", "generation": 1, "spec": {
                 "scaleTargetRef": { "kind": "Deployment", "name": "web" }, "maxReplicas": 3,
                 "metrics": [{ "type": "Resource", "resource": old }],
@@ -80,9 +80,9 @@ mod tests {
                 "metricName": "requests", "currentAverageValue": "1",
             } }],
         } } }] } });
-        let heard = answer(heard.to_string().as_bytes()).expect("the answer is valid");
-        let heard = format!("{heard:?}");
-        assert!(heard.contains("average_utilization: Some(50)"), "{heard}");
-        assert!(heard.contains("name: \"requests\""), "{heard}");
+        let received = answer(received.to_string().as_bytes()).expect("the answer is valid");
+        let received = format!("{received:?}");
+        assert!(received.contains("average_utilization: Some(50)"), "{received}");
+        assert!(received.contains("name: \"requests\""), "{received}");
     }
 }

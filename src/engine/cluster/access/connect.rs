@@ -47,7 +47,8 @@ impl Connection {
     pub(crate) async fn address(&self) -> Result<Option<IpAddr>, String> {
         let host = self.server.host().unwrap_or_default().trim_matches(['[', ']']);
         let found = lookup_host((host, self.server.port_u16().unwrap_or(443))).await;
-        let mut found = found.map_err(|error| format!("the host {host} can't be resolved: {error}"))?;
+        let mut found =
+            found.map_err(|error| format!("the host {host} can't be resolved: {error}"))?;
         Ok(found.next().map(|it| it.ip()))
     }
 }

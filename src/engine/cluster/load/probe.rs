@@ -53,7 +53,7 @@ pub(crate) struct Stall {
 }
 
 impl Stall {
-    /// Its length so far.
+    /// The length of the stall so far.
     pub(crate) fn length(&self, now: Timestamp) -> Duration {
         let length = self.end.unwrap_or(now).duration_since(self.begin);
         Duration::try_from(length).unwrap_or_default()

@@ -106,7 +106,10 @@ mod tests {
         drop(gone);
         assert!(waiting.try_recv().is_err());
         drop(first);
-        assert!(waiting.try_recv().is_ok(), "the permit of an abandoned request is handed out again");
+        assert!(
+            waiting.try_recv().is_ok(),
+            "the permit of an abandoned request is handed out again"
+        );
         assert_eq!(queue.lock().free, 1);
     }
 }

@@ -66,7 +66,7 @@ impl ListenRoute {
     }
 }
 
-/// How the metrics APIs are served, and registered with an API server.
+/// The addresses and groups of the metrics APIs, and the options of their registration.
 pub(crate) struct Exposure {
     /// The first address that works is used.
     pub(crate) addresses: Vec<ListenRoute>,

@@ -15,7 +15,7 @@ use crate::model::selector::Selector;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Query {
-    /// When the query arrived.
+    /// The time when the query arrived.
     pub at: Timestamp,
     /// The `User-Agent` of the client.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,29 +32,29 @@ use crate::engine::cluster::timeouts::STARTING;
 /// The path of an object that the API server has to read from etcd.
 pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
 
-/// How long the API server may take to reach the server.
+/// The timeout until the API server reaches the server.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How long one of several routes is tried.
+/// The timeout of a test of a route.
 const PROBE_LIMIT: Duration = Duration::from_secs(12);
 
-/// How long to wait for the deletion of the namespace. While any aggregated API of a cluster does
+/// The timeout for the deletion of the namespace. While any aggregated API of a cluster does
 /// not respond, the cluster deletes no namespace.
 const DELETION_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long the API server may report that it can't reach the server: its first attempt may have
-/// been too early.
+/// The time for which the API server may report that it can't reach the server: its first attempt
+/// may have been too early.
 const FAILURE_LIMIT: Duration = Duration::from_secs(3);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often a change is retried after a conflict with the API server's own changes.
+/// The number of retries of a change after conflicts with the API server's own changes.
 const RETRIES: usize = 20;
 
 /// The options of a registration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Options {
-    /// Routes by which the API server may reach the server. The first one that works is used.
+    /// Routes by which the API server may reach the server. The first route that works is used.
     pub(crate) routes: Vec<ServiceRoute>,
     /// Some of the groups of [`GROUPS`](crate::engine::cluster::metrics_api::groups::GROUPS).
     pub(crate) groups: Vec<&'static str>,
@@ -237,7 +237,9 @@ impl Registering<'_> {
             if let Some(existing) = existing.filter(|it| it.metadata.deletion_timestamp.is_none()) {
                 return Err(match owner(&existing.metadata) {
                     Some(owner) => RegistrationError::OtherInstance(what, owner),
-                    None => RegistrationError::Other(format!("{what} exists, and kube-lockstep did not create it")),
+                    None => RegistrationError::Other(format!(
+                        "{what} exists, and kube-lockstep did not create it"
+                    )),
                 });
             }
             if Instant::now() > limit {
@@ -450,7 +452,9 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
                 left.what.push(name);
                 *alive |= seems_alive;
             }
-            None => left.push((Leftovers { owner, is_alive: false, what: vec![name] }, seems_alive)),
+            None => {
+                left.push((Leftovers { owner, is_alive: false, what: vec![name] }, seems_alive))
+            }
         }
     }
     let leftovers = left.into_iter().map(|(left, seems_alive)| {
@@ -519,7 +523,8 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
     let limit = Instant::now() + DELETION_LIMIT;
     while let Some(existing) = namespaces.get_opt(NAMESPACE).await.map_err(failed)? {
         if Instant::now() > limit {
-            let conditions = existing.status.and_then(|status| status.conditions).unwrap_or_default();
+            let conditions =
+                existing.status.and_then(|status| status.conditions).unwrap_or_default();
             let why = conditions.into_iter().find(|it| it.status == "True");
             let why = why.and_then(|it| it.message).map_or(String::new(), |why| format!(": {why}"));
             return Ok(Some(format!("namespace {NAMESPACE} is still being deleted{why}")));

@@ -101,7 +101,7 @@ impl Metrics {
         Metrics { queries: Some(queries), ..Metrics::default() }
     }
 
-    /// For a cluster that only the controller queries, or other clients as well.
+    /// The metrics of a cluster that only the controller queries (`is_private`), or also other clients.
     pub(crate) fn of_cluster(is_private: bool) -> Metrics {
         Metrics { is_private, ..Metrics::default() }
     }

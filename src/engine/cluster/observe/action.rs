@@ -19,7 +19,7 @@ pub(crate) struct ObservedAction {
     pub(crate) user: String,
     /// Whether `spec.replicas` was written to the target itself, not to its scale subresource.
     pub(crate) direct: bool,
-    /// Why the model can't represent the written status. `action` then has an empty status.
+    /// The reason why the model can't represent the written status. `action` then has an empty status.
     pub(crate) unreadable: Option<String>,
 }
 

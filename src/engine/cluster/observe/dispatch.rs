@@ -12,7 +12,7 @@ use crate::engine::cluster::observe::action::ObservedAction;
 #[derive(Debug, Default)]
 pub(crate) struct Dispatcher {
     by_namespace: Mutex<HashMap<String, UnboundedSender<ObservedAction>>>,
-    /// Why actions can no longer be observed completely.
+    /// The reason why actions can no longer be observed completely.
     incomplete: OnceLock<String>,
     /// The number of times that a watch listed its objects again: versions in between may be
     /// missing.

@@ -10,7 +10,7 @@ pub(crate) struct Observability {
     pub(crate) scope: Scope,
     /// The error of an observed time.
     pub(crate) uncertainty: Span,
-    /// How long after the last request of a reconcile another one may still be reported.
+    /// The maximum delay of the report of another request after the last request of a reconcile.
     pub(crate) linger: Span,
     /// How long an event may take to be reported: controllers write them in the background, one by
     /// one.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::compare::Scope;
-use crate::engine::cluster::labels::{PLAYED, WRITER};
+use crate::engine::cluster::labels::{SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
@@ -46,7 +46,7 @@ pub(crate) fn start(client: &Client, dispatcher: &Arc<Dispatcher>, tasks: &mut J
     };
     let any = watcher::Config::default();
     observe("autoscaling", "v2", "HorizontalPodAutoscaler", any.clone(), status_write as Read);
-    let targets = any.clone().labels(PLAYED);
+    let targets = any.clone().labels(SCENARIO_OBJECT);
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         observe("apps", "v1", kind, targets.clone(), scale_write);
     }

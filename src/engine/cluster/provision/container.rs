@@ -31,7 +31,7 @@ use tokio::time::sleep;
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::provision::bootstrap::broken;
-use crate::engine::cluster::provision::docker::{chain, connect, said, split};
+use crate::engine::cluster::provision::docker::{chain, connect, docker_message, split};
 use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::timeouts::{HEALTH_POLL_INTERVAL, REMOVE_TIMEOUT};
 
@@ -151,7 +151,7 @@ impl Container {
         let guard = Guard::of_container(&unique_name);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let inner = request(spec, &unique_name).start().await;
-        let inner = inner.map_err(|error| broken(format!("Docker: {}", said(&error))))?;
+        let inner = inner.map_err(|error| broken(format!("Docker: {}", docker_message(&error))))?;
         let mut container = Container {
             name: name.clone(),
             docker,
@@ -186,7 +186,7 @@ impl Container {
             return Err(EngineError::Unavailable {
                 engine: self.name.clone(),
                 why: format!("the Docker engine is not on this machine, but at {host}"),
-                hint: "its containers can't reach the metrics APIs on this machine; run this command on that host"
+                hint: "run this command on that host: its containers can't reach this machine"
                     .into(),
             });
         }

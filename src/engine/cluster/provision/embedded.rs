@@ -2,8 +2,8 @@
 //! child processes, with a temporary folder.
 //!
 //! It can only be reached through loopback and with its own certificates: etcd listens on a socket
-//! in the folder, the API server rejects anonymous users, and each controller has the permissions of
-//! its service account.
+//! in the folder, the API server rejects anonymous users, and each controller has the permissions
+//! of its service account.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -122,7 +122,7 @@ impl Guard {
     }
 }
 
-/// A shell in a process group of its own, which does not get Ctrl-C.
+/// A shell in a separate process group, which does not receive Ctrl-C.
 fn shell<A: AsRef<OsStr>>(script: &str, args: &[A]) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "guard"]).args(args).process_group(0);

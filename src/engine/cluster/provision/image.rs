@@ -20,7 +20,7 @@ use crate::engine::cluster::provision::args::{
 };
 use crate::engine::cluster::provision::bootstrap::{Bootstrap, StartError, broken, last_lines};
 use crate::engine::cluster::provision::container::{Container, HELD, Program, Spec};
-use crate::engine::cluster::provision::docker::{chain, connect, has_image, docker_message, split};
+use crate::engine::cluster::provision::docker::{chain, connect, docker_message, has_image, split};
 use crate::engine::cluster::provision::process::GO_ENVIRONMENT;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::upstream::build::{self, Artifact};

@@ -75,7 +75,7 @@ impl Folder {
 pub(crate) struct Component {
     name: &'static str,
     child: Child,
-    /// When this is closed, for whatever reason, the component exits.
+    /// The standard input. When it is closed, for whatever reason, the component exits.
     input: Option<ChildStdin>,
     log: PathBuf,
 }
@@ -144,7 +144,7 @@ impl Component {
     pub(crate) async fn stop(&mut self) {
         drop(self.input.take());
         if timeout(STOP_TIMEOUT, self.child.wait()).await.is_err() {
-            // It is reaped when it is dropped, at the latest.
+            // The process is reaped on drop at the latest.
             let _ = self.child.kill().await;
         }
     }

@@ -70,7 +70,7 @@ impl LivePods {
         let ready = pods.iter().filter(|pod| pod.ready).count();
         let of = match &seen.why {
             None => format!("{}/{}", self.target(), self.name),
-            Some(why) => format!("{why}; its pods are those of the scenario's selector"),
+            Some(why) => format!("{why}; its pods are selected by the scenario's selector"),
         };
         let many =
             if pods.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", pods.len()) };

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::engine::cluster::labels::PLAYED;
+use crate::engine::cluster::labels::SCENARIO_OBJECT;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::watch_retry::watch;
 
@@ -87,7 +87,8 @@ impl PodCache {
         dispatcher: &Arc<Dispatcher>,
         tasks: &mut JoinSet<()>,
     ) {
-        let (api, config) = (Api::<Pod>::all(client.clone()), Config::default().labels(PLAYED));
+        let (api, config) =
+            (Api::<Pod>::all(client.clone()), Config::default().labels(SCENARIO_OBJECT));
         let pods = watch(api, config, Pod::plural(&()).into(), dispatcher.clone());
         let cache = self.clone();
         tasks.spawn(follow(pods, move |pod, exists| {

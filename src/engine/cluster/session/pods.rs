@@ -19,7 +19,7 @@ use crate::engine::EngineError;
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::clock::ScenarioClock;
-use crate::engine::cluster::labels::{HOLD, PLAYED, WRITER};
+use crate::engine::cluster::labels::{HOLD, SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pod_cache::CachedPod;
@@ -211,7 +211,7 @@ impl PodDriver {
                     names.iter().for_each(|name| drop(self.desired.remove(name)));
                 }
                 Change::PodTemplate { name, labels, spec } => {
-                    // The first template is that of the target.
+                    // The first template belongs to the target.
                     self.template.get_or_insert_with(|| name.clone());
                     self.templates.insert(name.clone(), (labels.clone(), spec.clone()));
                 }
@@ -257,7 +257,7 @@ impl PodDriver {
         json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
+            "metadata": { "name": self.name, "labels": { SCENARIO_OBJECT: "true" } },
             "spec": self.pod_owner.spec(replicas, selector, self.pod(self.template.as_ref())),
         })
     }
@@ -270,8 +270,12 @@ impl PodDriver {
     /// Removes the finalizers of all pods.
     pub(crate) async fn release(&mut self) {
         if self.holds {
-            let todo =
-                self.context.pod_cache.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
+            let todo = self
+                .context
+                .pod_cache
+                .pods(&self.namespace)
+                .into_keys()
+                .map(PodAction::RemoveFinalizer);
             let _ = self.perform(todo.collect()).await;
         }
     }
@@ -401,7 +405,7 @@ impl PodDriver {
         todo
     }
 
-    /// The cluster's pods: those of the target, and the others.
+    /// The cluster's pods: the target's pods, and the others.
     fn real_pods(&self) -> (BTreeMap<String, CachedPod>, BTreeMap<String, CachedPod>) {
         let all = self.context.pod_cache.pods(&self.namespace);
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
@@ -518,7 +522,7 @@ impl PodDriver {
     fn pod(&self, template: Option<&Arc<str>>) -> Value {
         let template = template.and_then(|name| self.templates.get(name));
         let (mut labels, spec) = template.cloned().unwrap_or_default();
-        labels.insert(PLAYED.to_owned(), "true".to_owned());
+        labels.insert(SCENARIO_OBJECT.to_owned(), "true".to_owned());
         let mut metadata = json!({ "labels": labels });
         if self.holds {
             metadata["finalizers"] = json!([HOLD]);

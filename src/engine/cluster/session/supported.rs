@@ -57,10 +57,12 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
         Action::GetScaleError(_) | Action::UpdateScaleError(_) | Action::UpdateStatusError(_) => {
             Some("errors of the API server can't be injected")
         }
-        Action::MetricsSlow(_) => {
-            Some("after a slow response, the next reconcile follows a resync, which can't be observed")
+        Action::MetricsSlow(_) => Some(
+            "after a slow response, the next reconcile follows a resync, which can't be observed",
+        ),
+        Action::RestartController(_) => {
+            Some("all scenarios share the controller, so it can't be restarted")
         }
-        Action::RestartController(_) => Some("all scenarios share the controller, so it can't be restarted"),
         Action::RollingUpdate(_) => Some("rolling updates have their own order"),
         Action::TargetDeleted(_) => Some("deleting the target also deletes its pods"),
         Action::Scale(replicas) if *replicas > MAX_PODS => Some("too many pods"),
