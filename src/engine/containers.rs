@@ -1,4 +1,4 @@
-//! Clusters in containers of this machine's Docker engine: the control plane in its own image, k3s,
+//! Clusters in containers of this machine's Docker engine: the control plane in its own image, k3s
 //! and kind.
 //!
 //! This is the interface for interactive use; `cluster` runs scenarios on them.

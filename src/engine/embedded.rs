@@ -93,7 +93,7 @@ impl Running {
     /// A kubeconfig with administrator rights.
     ///
     /// # Errors
-    /// If no certificate can be made.
+    /// If no certificate can be created.
     pub fn admin_kubeconfig(&self) -> std::io::Result<String> {
         match &self.control_plane {
             Some(control_plane) => control_plane.kubeconfig(ADMIN),
@@ -101,10 +101,10 @@ impl Running {
         }
     }
 
-    /// A kubeconfig with only the permissions that running scenarios requires.
+    /// A kubeconfig with only the permissions that are required to run scenarios.
     ///
     /// # Errors
-    /// If no certificate can be made.
+    /// If no certificate can be created.
     pub fn driver_kubeconfig(&self) -> std::io::Result<String> {
         match &self.control_plane {
             Some(control_plane) => control_plane.kubeconfig(DRIVER),

@@ -1,4 +1,4 @@
-//! Existing clusters, named by a kubeconfig, after confirmation.
+//! Existing clusters, named by a kubeconfig.
 //!
 //! This inspects a cluster before a run, and removes the leftovers of dead runs; `cluster` runs
 //! scenarios on it.
@@ -38,7 +38,7 @@ pub fn look(given: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
 /// Removes the leftovers of dead runs from a cluster, and reports them.
 ///
 /// # Errors
-/// If the cluster can't be reached, or something can't be removed.
+/// If the cluster can't be reached, or an object can't be removed.
 pub fn clean(given: &ExistingCluster) -> Result<Vec<String>, EngineError> {
     runtime()?.block_on(async {
         let reached = existing::reach(given).await.map_err(broken)?;

@@ -1,7 +1,7 @@
-//! Everything that a scenario can be run on.
+//! The engines that run scenarios.
 //!
-//! An [`Engine`] opens scenarios one after another; a [`Session`] is an open one. Both traits are
-//! small on purpose: any program that can receive changes and let time pass can be an engine.
+//! An [`Engine`] opens scenarios one after another; a [`Session`] is an open scenario. Both traits
+//! are deliberately small: any program that can receive changes and let time pass can be an engine.
 //! Engines do not know the comparison, and the runner does not know particular engines.
 
 #[cfg(feature = "clusters")]
@@ -48,12 +48,12 @@ pub struct Step {
     pub until: Time,
 }
 
-/// Something that scenarios can be run on.
+/// A controller that scenarios can be run on.
 pub trait Engine {
-    /// The name: as on the command line, or the name of the program.
+    /// The name on the command line, or the name of the program.
     fn name(&self) -> &str;
 
-    /// The release whose behaviour it shows.
+    /// The release whose behavior it has.
     fn release(&self) -> Release;
 
     /// The observable fields.
@@ -61,8 +61,8 @@ pub trait Engine {
         Scope::ALL
     }
 
-    /// Why this engine cannot show a scenario that its release supports, if it cannot: the scenario
-    /// is skipped.
+    /// The reason why this engine can't run a scenario that its release supports, if any. The
+    /// scenario is then skipped.
     fn lacks(&self, _scenario: &Scenario) -> Option<String> {
         None
     }
@@ -76,19 +76,19 @@ pub trait Engine {
 
 /// A scenario that is open on an engine.
 pub trait Session {
-    /// Hands over a step. Several may be handed over before their answers are received.
+    /// Sends a step. Several steps may be sent before their answers are received.
     ///
     /// # Errors
     /// If the engine is broken. Earlier answers stay valid.
     fn send(&mut self, step: &Step) -> Result<(), EngineError>;
 
-    /// Waits for the answer to the oldest step that has none yet.
+    /// Waits for the answer to the oldest step without an answer.
     ///
     /// # Errors
     /// If the engine is broken, or has not answered within its time limit.
     fn receive(&mut self) -> Result<Stepped, EngineError>;
 
-    /// Makes one step.
+    /// Sends a step, and waits for its answer.
     ///
     /// # Errors
     /// As [`Session::send`] and [`Session::receive`].
@@ -97,7 +97,7 @@ pub trait Session {
         self.receive()
     }
 
-    /// Returns true if steps that are sent ahead are carried out while others are received.
+    /// Returns true if the engine runs steps that were sent ahead while answers are received.
     fn takes_steps_ahead(&self) -> bool {
         false
     }
@@ -109,10 +109,10 @@ pub trait Session {
     fn close(self: Box<Self>) -> Result<(), EngineError>;
 }
 
-/// An engine that cannot do its work. Never a verdict on a controller.
+/// The failure of an engine. It is never a verdict on a controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Something that it needs is not there.
+    /// A requirement of the engine is missing.
     #[error("the {engine} engine cannot run: {why}")]
     Unavailable {
         /// The engine.
@@ -122,7 +122,7 @@ pub enum EngineError {
         /// The solution.
         hint: String,
     },
-    /// It broke, died, or did not answer in time.
+    /// The engine failed, exited, or did not answer in time.
     #[error("the {engine} engine failed: {why}")]
     Broken {
         /// The engine.

@@ -28,7 +28,7 @@ pub struct Simulation {
     controller: Controller,
     rules: Rules,
     gates: FeatureGates,
-    /// Every HPA that exists at some time of the scenario.
+    /// Every HPA that exists at any time of the scenario.
     hpas: Vec<Served>,
     targets: Vec<Target>,
     kinds: Vec<Kind>,
@@ -44,7 +44,7 @@ struct Served {
     /// Whether the next write of the status also changes the spec, because the conversion to the
     /// storage version `autoscaling/v1` loses a part of the spec that it could still read.
     lossy: Cell<bool>,
-    /// The spec whose target was mapped to a resource last, and the result.
+    /// The last spec whose target was mapped to a resource, and the result.
     mapped: Option<(Arc<HpaSpec>, Mapped)>,
 }
 
@@ -56,7 +56,7 @@ type Mapped = Result<ScaleLocation, String>;
 struct ScaleLocation {
     /// The resource with its group, as the controller requests it.
     asked: Arc<str>,
-    /// The resources that can hold the object. Empty: the API server has no such scale.
+    /// The resources that may have the object. If empty, the API server has no such scale.
     found: Vec<Arc<str>>,
 }
 
@@ -66,7 +66,7 @@ struct Kind {
     group: String,
     kind: String,
     resource: Arc<str>,
-    /// Whether it has the scale subresource.
+    /// Whether the kind has the scale subresource.
     scales: bool,
 }
 
@@ -75,7 +75,7 @@ struct Kind {
 struct Target {
     group: String,
     kind: String,
-    /// With its group.
+    /// The resource with its group.
     resource: Arc<str>,
     name: Arc<str>,
 }
@@ -167,7 +167,7 @@ impl Simulation {
         };
         let edits = self.cluster.hpa_edits();
         let answer = self.cluster.apply(change, &admission);
-        let answer = answer.expect("the world defines a template before it uses it");
+        let answer = answer.expect("the world defines a template before a pod uses it");
         if let Some(Served { key, name, lossy: was_lossy, .. }) = of {
             let after = self.cluster.hpa(name).map(|hpa| hpa.generation);
             if before.is_none() || self.cluster.hpa_edits() != edits {
@@ -184,15 +184,15 @@ impl Simulation {
         }
         if matches!(change, Change::RestartController) {
             // The new controller lists the HPAs by name.
-            let there = self.cluster.hpas();
-            let served = there.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
+            let existing = self.cluster.hpas();
+            let served = existing.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
             let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
             self.controller.restarted(&keys, now);
         }
         answer.map(|outcome| ApiAnswer { at: now, outcome })
     }
 
-    /// When the controller next starts a reconcile or resumes a blocked one.
+    /// The time when the controller next starts a reconcile or resumes a blocked reconcile.
     #[must_use]
     pub fn next_sync(&self) -> Option<Time> {
         let next = self.controller.next_sync();
@@ -203,7 +203,7 @@ impl Simulation {
         next.into_iter().chain(resume).min()
     }
 
-    /// Returns true if the reconcile of this HPA is blocked; without a name, if any is.
+    /// Returns true if the reconcile of this HPA is blocked; without a name, if any reconcile is.
     #[must_use]
     pub fn is_blocked(&self, hpa: Option<&str>) -> bool {
         let key = hpa.and_then(|name| self.hpas.iter().find(|served| *served.name == *name));
@@ -216,8 +216,8 @@ impl Simulation {
         self.controller.resyncs_at(instant)
     }
 
-    /// Makes the pending reconciles due at `now` unless one already is: on a real clock, a
-    /// reconcile can begin a little before its predicted time.
+    /// Makes the pending reconciles due at `now` unless a reconcile is already due: on a real
+    /// clock, a reconcile can begin slightly before its predicted time.
     pub fn mark_ready(&mut self, now: Time) {
         if self.next_sync().is_some_and(|due| due <= now) {
             return;
@@ -234,7 +234,7 @@ impl Simulation {
         self.sync_into(now, &mut decision).then_some(decision)
     }
 
-    /// [`Simulation::sync`] into a decision that is reused. Returns false if there is no decision.
+    /// Like [`Simulation::sync`], but reuses `decision`. Returns false if there is no decision.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
         let resumes = self.concurrent && self.resumes(now);
         let index = if resumes { self.resuming() } else { self.peek(now) };
@@ -304,14 +304,14 @@ impl Simulation {
             && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
             let reference = &hpa.spec.scale_target_ref;
-            let place = match self.rules.scale.in_extensions {
+            let location = match self.rules.scale.in_extensions {
                 true => Ok(of_extensions(&self.kinds, &reference.kind)),
                 false => {
                     let quoted = self.rules.texts.unknown_kind_is_quoted;
                     map_to_resource(&self.kinds, reference, quoted)
                 }
             };
-            served.mapped = Some((hpa.spec.clone(), place));
+            served.mapped = Some((hpa.spec.clone(), location));
         }
     }
 
@@ -436,7 +436,7 @@ fn of_extensions(kinds: &[Kind], kind: &str) -> ScaleLocation {
     ScaleLocation { asked: format!("{plural}.extensions").into(), found }
 }
 
-/// How the API server names a missing scale that was requested as this resource.
+/// The API server's name for a missing scale that was requested as this resource.
 ///
 /// Upstream: pkg/registry, ScaleREST of each kind
 fn missing_scale(names: MissingScale, asked: &str) -> String {
@@ -462,7 +462,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model of that release.
+    /// Creates the model of a release.
     #[must_use]
     pub fn new(release: Release) -> Model {
         Model { release }
@@ -491,7 +491,7 @@ struct ModelSession {
 }
 
 impl ModelSession {
-    /// Runs every reconcile that is due until then.
+    /// Runs every reconcile that is due by this time.
     fn reconcile(&mut self, until: Time, stepped: &mut Stepped) {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= until) {
             let Some(decision) = self.simulation.sync(due) else { continue };

@@ -1,5 +1,5 @@
-//! The user's options for clusters, and the data of a cluster before a run: plain data, so that the
-//! command line is the same in every build.
+//! The user's options for clusters, and the data of a cluster before a run. These types do not
+//! depend on features, so that the command line is the same in every build.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::model::rules::Release;
 pub struct HostPort {
     /// A host name or an IP address.
     pub host: String,
-    /// The port; 0: any free one.
+    /// The port; 0 means any free port.
     pub port: u16,
 }
 
@@ -49,7 +49,7 @@ impl FromStr for HostPort {
             return Err(wrong());
         }
         if host.parse::<IpAddr>().is_ok_and(|it| it.is_unspecified() || it.is_multicast()) {
-            return Err(format!("{host} is not the address of a machine"));
+            return Err(format!("{host} is not a host name or an IP address"));
         }
         Ok(HostPort { host: host.to_owned(), port })
     }
@@ -58,16 +58,16 @@ impl FromStr for HostPort {
 /// An existing cluster, named by the context of a kubeconfig, and the permitted changes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExistingCluster {
-    /// The kubeconfig [default: what `KUBECONFIG` names, else `~/.kube/config`].
+    /// The kubeconfig. Default: the files that `KUBECONFIG` names, else `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
     /// The name of the context.
     pub context: String,
-    /// The address at which the API server reaches the metrics APIs; by default it is guessed.
+    /// The address at which the API server reaches the metrics APIs. Default: the first that works.
     pub metrics_address: Option<HostPort>,
-    /// Whether metrics APIs that the cluster has may be replaced during the run.
+    /// Whether existing metrics APIs may be replaced during the run.
     pub replaces: bool,
-    /// The command that removes leftovers of dead runs, as `cluster clean` does. It runs when this
-    /// process is killed; if the file is empty, cleaning up is left to the next run.
+    /// The command that removes leftovers of dead runs, like `cluster clean`. It runs when this
+    /// process is killed. If it is empty, the next run removes the leftovers.
     pub cleans: Vec<OsString>,
 }
 
@@ -86,13 +86,13 @@ pub struct ClusterInfo {
     pub server: String,
     /// Its version, for instance `v1.37.0`.
     pub version: String,
-    /// The release whose rules it follows.
+    /// Its Kubernetes release.
     pub release: Release,
-    /// The APIServices of metrics APIs that it has, each with the service behind it.
+    /// Its APIServices of metrics APIs, each with its Service.
     pub metrics_apis: Vec<(String, String)>,
     /// The number of its HPAs.
     pub hpas: usize,
-    /// Leftovers of dead runs that were removed just now.
+    /// The leftovers of dead runs that were removed by the inspection.
     pub cleaned: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ pub fn command_line(command: &[OsString]) -> String {
     once("kube-lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The text as one word of a shell's command line.
+/// The text as one word of a shell command.
 #[must_use]
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);

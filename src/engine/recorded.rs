@@ -1,6 +1,6 @@
 //! Upstream's recorded traces as an engine.
 //!
-//! The traces of a scenario are in one folder. Releases that behave alike share a trace, whose
+//! The traces of a scenario are in one folder. Releases with the same behavior share a trace, whose
 //! header names them; on other releases, the scenario is not recorded.
 //!
 //! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
@@ -30,7 +30,7 @@ const EXTENSION: &str = "trace";
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/suites/recorded");
 
-/// The source of recorded traces.
+/// The location of recorded traces.
 #[derive(Clone, Debug)]
 pub enum Traces {
     /// The traces inside this binary.
@@ -52,7 +52,7 @@ impl Recording {
     /// Reads the header of a recorded trace.
     ///
     /// # Errors
-    /// If the text has none.
+    /// If the text has no valid header.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Result<Recording, String> {
         let text = text.into();
         let header = text::read_header(&text).map_err(|error| error.to_string())?;
@@ -88,7 +88,7 @@ impl Traces {
     /// All recorded traces of a scenario, oldest release first.
     ///
     /// # Errors
-    /// If one can't be read.
+    /// If a trace can't be read.
     pub fn read(&self, id: &str) -> Result<Vec<Recording>, String> {
         let files = match self {
             Traces::Embedded => embedded(id),
@@ -147,7 +147,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The engine of a release.
+    /// Creates the engine of a release.
     #[must_use]
     pub fn new(release: Release, traces: Traces) -> Recorded {
         Recorded { release, traces }
@@ -163,7 +163,7 @@ impl Engine for Recorded {
         self.release
     }
 
-    /// A scenario that is recorded, but not on this release.
+    /// Reports a scenario that is recorded, but not on this release.
     fn lacks(&self, scenario: &Scenario) -> Option<String> {
         // `open` reports traces that can't be read.
         let recordings = self.traces.read(&scenario.id).ok()?;
@@ -212,8 +212,8 @@ struct RecordedSession {
 }
 
 impl Session for RecordedSession {
-    /// Plays the ticks back up to the step's end, but not beyond the next answer of the API server:
-    /// the ticks behind it belong to the step that asks for it.
+    /// Replays the ticks up to the step's end, but not beyond the next answer of the API server:
+    /// the later ticks belong to the step that requests this answer.
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
         for change in &step.apply {

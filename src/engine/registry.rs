@@ -1,30 +1,29 @@
-//! The engines by name: the one place that lists them. `run::virtual_time` and
-//! `run::wall_clock` start them.
+//! The list of all engines, by name. `run::virtual_time` and `run::wall_clock` start them.
 //!
-//! The list is the same in every build. An engine whose cargo feature is missing is refused by name
-//! when a run asks for it.
+//! The list is the same in every build. A run that requests an engine whose cargo feature is
+//! missing fails with an error that names the feature.
 
 use super::{EngineError, model, recorded, upstream};
 
-/// How an engine measures time.
+/// The clock of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {
     /// The engine advances the clock from event to event.
     Virtual,
-    /// The wall clock: a cluster.
+    /// The engine is a cluster, which uses the wall clock.
     Wall,
 }
 
-/// Which engine to run scenarios on.
+/// The engine to run scenarios on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum EngineChoice {
-    /// Upstream if it can run here, else its recorded traces.
+    /// Upstream if it can run on this machine, else its recorded traces.
     #[default]
     Best,
     /// Upstream's controller in virtual time.
     Upstream,
-    /// The reference model itself.
+    /// The reference model.
     Model,
     /// Upstream's recorded traces.
     Recorded,
@@ -50,9 +49,9 @@ pub struct EngineInfo {
     pub name: &'static str,
     /// A line of help.
     pub about: &'static str,
-    /// How it measures time.
+    /// The clock that it uses.
     pub clock: Clock,
-    /// The cargo feature that it requires beyond `engines`.
+    /// The cargo feature that it requires in addition to `engines`.
     pub feature: Option<&'static str>,
 }
 
@@ -119,7 +118,7 @@ pub const ENGINES: [EngineInfo; 8] = [
 
 /// The name of the control plane of child processes.
 pub const EMBEDDED: &str = "embedded";
-/// The name of the control plane in an image of its own.
+/// The name of the control plane in its own image.
 pub const IMAGE: &str = "image";
 /// The name of k3s.
 pub const K3S: &str = "k3s";
@@ -128,14 +127,14 @@ pub const KIND: &str = "kind";
 /// The name of an existing cluster.
 pub const KUBECONFIG: &str = "kubeconfig";
 
-/// The cargo feature with everything that talks to a cluster.
+/// The cargo feature that contains all code for clusters.
 pub const CLUSTERS: &str = "clusters";
 
 /// Whether this build has the feature [`CLUSTERS`].
 pub const HAS_CLUSTERS: bool = cfg!(feature = "clusters");
 
 impl EngineChoice {
-    /// The engine's row in the registry; for [`EngineChoice::Best`] that of upstream.
+    /// The engine's row in the registry; for [`EngineChoice::Best`], upstream's row.
     #[must_use]
     pub fn info(self) -> &'static EngineInfo {
         let [upstream, ..] = &ENGINES;
@@ -156,10 +155,10 @@ impl EngineInfo {
         self.feature.filter(|_| !HAS_CLUSTERS)
     }
 
-    /// Refuses an engine that this build lacks.
+    /// Checks that this build contains the engine.
     ///
     /// # Errors
-    /// With the feature to build with.
+    /// If the build lacks a feature. The error names it.
     pub fn require(&self) -> Result<(), EngineError> {
         let Some(feature) = self.missing_feature() else { return Ok(()) };
         Err(EngineError::Unavailable {
@@ -170,7 +169,7 @@ impl EngineInfo {
     }
 }
 
-/// How to get a build with a cargo feature.
+/// The hint for a build with a cargo feature.
 #[must_use]
 pub fn feature_hint(feature: &str) -> String {
     format!("run `cargo run --features {feature} -- …`")

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// all starts the programs of a file together, for a container that has no other way to start them.
-// The file is a list of command lines for this program. When one of them ends, or on a signal, all
-// end. With a second file, it first waits for that file, which `hold` creates.
+// all starts several programs, for a container that has no other way to start them.
+// The file is a list of command lines for this program. When a program ends, or on a signal, all
+// programs end. With a second file, it first waits for that file, which `hold` creates.
 func all(args []string) {
 	if len(args) != 1 && len(args) != 2 {
 		fail("usage: controlplane all FILE [HELD]")
@@ -55,8 +55,8 @@ func all(args []string) {
 	}
 }
 
-// waitFor fails after half a minute: the process that started this one has ended before it held the
-// container.
+// waitFor waits for the file of `hold`. It fails after half a minute: the process that started the
+// container has then ended.
 func waitFor(held string) {
 	for range 600 {
 		if _, err := os.Stat(held); err == nil {
@@ -67,8 +67,9 @@ func waitFor(held string) {
 	fail("timed out waiting for `controlplane hold`: the process that started this container has ended")
 }
 
-// hold lets a container start, and ends it with all its processes when the standard input ends. The
-// first process of the container has no standard input that ends with the process that started it.
+// hold lets a container start, and stops it when the standard input ends. The first process of the
+// container can't detect the end of the process that started the container: its own standard input
+// does not end then.
 func hold(args []string) {
 	if len(args) != 1 {
 		fail("usage: controlplane hold HELD")

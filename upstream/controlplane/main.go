@@ -3,8 +3,8 @@
 // --secure-port=…`. It runs upstream's own commands with unchanged flags; the caller chooses the
 // flags and the order of the starts.
 //
-// Each program lives as long as its standard input: the caller holds the other end of a pipe, so
-// that no program is left running when the caller ends in any way.
+// Each program exits when its standard input ends: the caller holds the other end of a pipe, so that
+// no program keeps running after the caller, however the caller ends.
 package main
 
 import (

@@ -58,7 +58,7 @@ func newHPAAPI(namespace string) *hpaAPI {
 	}
 }
 
-// context is the context of a request in the given version.
+// context is the context of a request in a version.
 func (a *hpaAPI) context(version, subresource string) context.Context {
 	ctx := genericapirequest.WithNamespace(context.Background(), a.namespace)
 	return genericapirequest.WithRequestInfo(ctx, &genericapirequest.RequestInfo{
@@ -181,7 +181,7 @@ func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 	return a.store(hpa)
 }
 
-// store writes the object. As in the API server, a write without a change is dropped.
+// store writes the object. Like the API server, it drops a write without a change.
 func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, error) {
 	hpa.ResourceVersion = ""
 	converted := &storageHPA{}
@@ -199,8 +199,8 @@ func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, er
 		current, _ := a.table.get(hpa.Name)
 		return current, nil
 	}
-	// Readers of the storage see the defaults of the storage version, which an object that was
-	// created in another version still lacks here.
+	// Readers of the storage see the defaults of the storage version. An object that was created in
+	// another version does not have them yet.
 	apiScheme.Default(stored)
 	internal := &autoscaling.HorizontalPodAutoscaler{}
 	if err := apiScheme.Convert(stored, internal, nil); err != nil {
@@ -223,8 +223,8 @@ func (a *hpaAPI) delete(name string) error {
 	return nil
 }
 
-// overTheWire is the object as API clients receive it: times are in whole seconds, quantities are
-// parsed from their canonical text.
+// overTheWire is the object as API clients receive it: times are in whole seconds, and quantities
+// are parsed from their canonical text.
 func overTheWire[T any, P wired[T]](hpa P) (P, []byte, error) {
 	wire, err := hpa.Marshal()
 	if err != nil {

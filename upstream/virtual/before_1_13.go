@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// quiet discards the controller's log. It can't be switched off, and would otherwise be written to
-// files.
+// quiet discards the controller's log, which can't be disabled and would be written to files.
 func quiet() {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// AddEventHandlerWithResyncPeriod requests resyncs that are slightly late.
+// AddEventHandlerWithResyncPeriod requests slightly late resyncs; see lateResync.
 func (i hpaInformer) AddEventHandlerWithResyncPeriod(
 	handler cache.ResourceEventHandler, period time.Duration,
 ) {

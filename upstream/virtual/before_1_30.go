@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// listen is the context of a controller whose events are recorded.
+// listen returns the context of a controller whose events are recorded.
 func listen(*observed) context.Context { return context.Background() }
 
 // recordEvents replaces the controller's recorder: events are recorded before client-go's correlator

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// recordErrors replaces upstream's error handlers, one of which sleeps since the start of the wall
+// recordErrors replaces upstream's error handlers, because one of them sleeps relative to the wall
 // clock.
 func recordErrors() {
 	utilruntime.ErrorHandlers = []func(error){func(err error) { recordError(err.Error()) }}

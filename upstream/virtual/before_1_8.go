@@ -28,12 +28,12 @@ type (
 	serviceInterface = coreclient.ServiceInterface
 )
 
-// eventsGetter creates the client for the controller's events, which belongs to another module.
+// eventsGetter creates the client for the controller's events, whose type is in another module.
 type eventsGetter struct{ stopped <-chan struct{} }
 
 func (e eventsGetter) Events(string) eventInterface { return events{stopped: e.stopped} }
 
-// The API types. They have a module of their own only since Kubernetes 1.8; the event recorder uses
+// The API types. They have been in a separate module since Kubernetes 1.8. The event recorder uses
 // another copy of them.
 type (
 	ConditionStatus = corev1.ConditionStatus

@@ -24,8 +24,8 @@ var unwrittenScales = unreadScales
 // scaleGroup is the API group of scales.
 const scaleGroup = "extensions"
 
-// scales serves the scale subresources of the kinds in the API group extensions: up to Kubernetes
-// 1.8 the controller requests no others, whatever the group of the target.
+// scales serves the scale subresources of the kinds in the API group extensions. Up to Kubernetes
+// 1.8, the controller requests only these, regardless of the group of the target.
 type scales struct{ cluster *cluster }
 
 func (s scales) Scales(string) scaleInterface { return extensionsScales{cluster: s.cluster} }
@@ -78,7 +78,7 @@ func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRo
 	return nil, errMissing
 }
 
-// matchLabels are the labels of a selector that consists of equalities only. The API server also
+// matchLabels are the labels of a selector that has only equality requirements. The API server also
 // returns such a selector as a map.
 func matchLabels(text string) map[string]string {
 	selector, err := labels.Parse(text)
@@ -101,6 +101,6 @@ func matchLabels(text string) map[string]string {
 // The types of the API server and their serializers.
 var apiScheme, apiCodecs = api.Scheme, api.Codecs
 
-// newMapper is empty: up to Kubernetes 1.8 the controller requests the scale of a kind, whatever
-// its group.
+// newMapper is empty: up to Kubernetes 1.8, the controller requests the scale of a kind regardless
+// of its group.
 func newMapper([]target) meta.RESTMapper { return nil }

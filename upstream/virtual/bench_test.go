@@ -147,8 +147,8 @@ func BenchmarkOpenClose(b *testing.B) {
 	}
 }
 
-// BenchmarkProtocol is BenchmarkBare over the protocol and two pipes: a child process is sent one
-// step after another, as many ahead as the name says.
+// BenchmarkProtocol is BenchmarkBare over the protocol and two pipes: a child process receives one
+// step after another. The name contains the number of steps that are sent ahead.
 func BenchmarkProtocol(b *testing.B) {
 	for _, ahead := range []int{1, 2, 16} {
 		b.Run(fmt.Sprintf("pods=10/ahead=%d", ahead), func(b *testing.B) { protocolTicks(b, ahead) })

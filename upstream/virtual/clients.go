@@ -109,9 +109,9 @@ func (p pods) list(text string) (*PodList, error) {
 	return list, nil
 }
 
-// events is an API that never answers. The controller's events are recorded before they get here,
-// see eventLogger. This saves the broadcaster the comparison of each event with the previous ones,
-// by which it merges and limits events. Its goroutine ends with the controller.
+// events is an API that never answers. The controller's events are recorded earlier, by eventLogger.
+// The broadcaster then never compares an event with the previous ones, which it would do to merge
+// and limit events. Its goroutine ends with the controller.
 type events struct {
 	eventInterface
 	stopped <-chan struct{}
@@ -158,8 +158,8 @@ func noSuchPath() error {
 // errMissing means that no object has the name.
 var errMissing = errors.New("missing")
 
-// missingScale is the API server's error for an absent scale. Some kinds have a name of their own
-// in it.
+// missingScale is the API server's error for an absent scale. The error uses another name for some
+// kinds.
 func missingScale(
 	named map[string]schema.GroupResource, resource schema.GroupResource, name string,
 ) error {

@@ -56,7 +56,7 @@ func newCluster(namespace string, o *observed) *cluster {
 	}
 }
 
-// apply makes a change that concerns neither an HPA nor the controller.
+// apply applies a change that concerns neither an HPA nor the controller.
 func (c *cluster) apply(change *change) error {
 	switch {
 	case change.podMetrics != nil:

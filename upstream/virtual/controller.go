@@ -21,14 +21,14 @@ type hpaInformer struct{ cache.SharedIndexInformer }
 func (i hpaInformer) Informer() cache.SharedIndexInformer { return i }
 
 // lateResync is a nanosecond longer than the requested period. Otherwise a reconcile that a resync
-// has queued would be due exactly at the next resync, in random order. Real timers are late as
-// well: each one is set when the previous one has fired.
+// has queued would be due exactly at the next resync, and their order would be random. Real timers
+// are also late: each timer is set when the previous timer has fired.
 func lateResync(period time.Duration) time.Duration {
 	return max(period, shortestResync) + time.Nanosecond
 }
 
 // startController starts a controller with its own informers. The returned function stops them and
-// waits for their end. Reconciles are serialized if turns is not nil.
+// waits until they end. Reconciles are serialized if turns is not nil.
 func startController(
 	ctx context.Context, c *cluster, f flags, mapper meta.RESTMapper, t *turns,
 ) (stop func()) {

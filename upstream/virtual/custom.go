@@ -84,8 +84,8 @@ func (a *podsAnswer) list(pods, series labels.Selector) ([]customValue, error) {
 	return items, nil
 }
 
-// onTheWire is a selector as the server reads it. Upstream converts an absent selector to one that
-// matches nothing, but its text is empty and hence matches everything.
+// onTheWire is a selector as the server reads it. Upstream converts an absent selector to a selector
+// that matches nothing, but whose text is empty, so that the server matches everything.
 func onTheWire(selector labels.Selector) (labels.Selector, error) {
 	read, err := labels.Parse(selector.String())
 	if err != nil {

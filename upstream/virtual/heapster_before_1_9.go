@@ -79,7 +79,7 @@ func (q heapsterQuery) DoRaw() ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// readHeapsterModel is the response of Heapster's model for a metric of some pods since a time: an
+// readHeapsterModel is the response of Heapster's model API for a metric of pods since a time: an
 // item for each pod, in the order of the query. Items of unknown pods are empty.
 func (c *cluster) readHeapsterModel(
 	pods, metric, start string,
@@ -116,7 +116,7 @@ func (c *cluster) readHeapsterModel(
 	return list, nil
 }
 
-// metricPoint is a value in Heapster's form: a whole number if it is a non-negative one, else a
+// metricPoint is a value in Heapster's form: an integer if it is whole and not negative, else a
 // floating-point number.
 func metricPoint(v *customValue) heapster.MetricPoint {
 	point := heapster.MetricPoint{Timestamp: v.Timestamp.Time}
@@ -129,7 +129,7 @@ func metricPoint(v *customValue) heapster.MetricPoint {
 			return point
 		}
 	}
-	// Every quantity is in the range of such numbers.
+	// Every quantity is in the range of a float64.
 	value, _ := strconv.ParseFloat(text, 64)
 	point.FloatValue = &value
 	return point

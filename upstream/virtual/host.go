@@ -82,8 +82,8 @@ func (h *host) line() ([]byte, error) {
 }
 
 // watch handles answers that take long, because the bubble may hang or spin. It flushes finished
-// answers, and ends the program if the other end is closed. Otherwise, all requests before the end
-// of the input are answered.
+// answers, and ends the program if the other end is closed. If no answer takes long, all requests
+// before the end of the input are answered.
 func (h *host) watch(in *os.File) {
 	for before := int64(-1); ; time.Sleep(time.Second) {
 		answered := h.answered.Load()
@@ -118,7 +118,7 @@ func (h *host) scenario(t *testing.T, line []byte) (err error) {
 	}
 	closed, ended := false, false
 	defer func() {
-		// Goroutines that still wait afterwards do so in a bubble of their own.
+		// Goroutines that remain afterwards stay in their own bubble.
 		if p := recover(); p != nil && (!ended || !leavesGoroutines) {
 			_ = h.failed(fmt.Errorf("scenario %s: %v", q.open.scenario, p))
 			err = fmt.Errorf("%v", p)
@@ -189,7 +189,7 @@ func (h *host) failed(why error) error {
 	return h.answer()
 }
 
-// answer writes one answer. It may stay in the buffer while another request is pending.
+// answer writes one answer, which may remain in the buffer while another request is pending.
 func (h *host) answer() error {
 	h.answered.Add(1)
 	h.outMu.Lock()

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 		}
 		serving = true
 	}
-	// One thread for the tests as well: with several, the order at one time is random.
+	// The tests also use one thread: with several threads, the order at one time is random.
 	tune()
 	os.Exit(m.Run())
 }

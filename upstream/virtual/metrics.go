@@ -20,8 +20,8 @@ type metricsTable struct {
 	rows      []metricsRow
 	index     map[string]int
 	unsorted  bool // rows were added
-	// change increases with each change, until when answers are cached. The controller only reads
-	// them.
+	// change increases with each change, which invalidates the cached answers. The controller does
+	// not modify them.
 	change  int
 	answers map[string]*metricsAnswer
 }
@@ -41,7 +41,7 @@ func newMetricsTable() *metricsTable {
 	return &metricsTable{index: map[string]int{}, answers: map[string]*metricsAnswer{}}
 }
 
-// list returns the pods whose labels match, by name, as metrics-server sorts them.
+// list returns the pods whose labels match, sorted by name, as by metrics-server.
 func (t *metricsTable) list(text string) (*PodMetricsList, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +184,7 @@ func parseQuantity(text string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
-// time is a time in the precision of the API, whole seconds.
+// time is a time with the precision of the API: whole seconds.
 func (c *cluster) time(sinceStart time.Duration) metav1.Time {
 	return metav1.Time{Time: c.observed.epoch.Add(floorSecond(sinceStart))}
 }

@@ -13,12 +13,12 @@ import (
 type metricsCase struct {
 	metric string // of the HPA's spec
 	spec   string // of the pods
-	apply  string // what the metrics APIs answer, as changes
+	apply  string // the responses of the metrics APIs, as changes
 }
 
 type loggedEntry map[string]map[string]any
 
-// firstReconcile runs a case in an engine, and returns what was logged at t=0.
+// firstReconcile runs a case in an engine, and returns the log at t=0.
 func firstReconcile(t *testing.T, c metricsCase) []loggedEntry {
 	t.Helper()
 	first := strings.Replace(firstStepLine(3), `"metrics":[{"type":"Resource","resource":{"name":`+

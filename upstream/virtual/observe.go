@@ -64,9 +64,9 @@ func (o *observed) record(e entry) {
 }
 
 // settled is called when all goroutines are blocked. Scheduling decides randomly whether an event
-// precedes the write that follows it, so the events of one time are moved behind everything else of
-// it. Where workers are serialized, an event is recorded before the next reconcile begins, and
-// names its HPA.
+// precedes the write that follows it, so the events of one time are moved behind all other entries
+// of that time. If workers are serialized, an event is recorded before the next reconcile begins,
+// and names its HPA.
 func (o *observed) settled(from int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -65,7 +65,7 @@ func TestMistakesAreAnsweredAndSurvived(t *testing.T) {
 	}
 }
 
-// The clock stands still between requests, whatever the wall clock does.
+// The clock stands still between requests, regardless of the wall clock.
 func TestTimeStandsStillBetweenRequests(t *testing.T) {
 	engine := exec.Command(os.Args[0])
 	in, err := engine.StdinPipe()
@@ -92,7 +92,7 @@ func TestTimeStandsStillBetweenRequests(t *testing.T) {
 	}
 }
 
-// An endless step ends when the other end is closed.
+// An endless step ends when the other end of the pipe is closed.
 func TestAnEndlessStepEndsWithTheInput(t *testing.T) {
 	engine := exec.Command(os.Args[0])
 	engine.Stdin = strings.NewReader(strings.Join([]string{openLine, firstStepLine(2),
@@ -100,7 +100,7 @@ func TestAnEndlessStepEndsWithTheInput(t *testing.T) {
 	began := time.Now()
 	out, err := engine.Output()
 	took := time.Since(began)
-	// Old releases reject this HPA, and have nothing to do in the step.
+	// Old releases reject this HPA, so that the step has no reconciles.
 	refused := bytes.Contains(out, []byte("is registered for version"))
 	begun := refused || bytes.Contains(out, []byte("listPodMetrics"))
 	if err == nil || !begun || took > 10*time.Second {

@@ -276,7 +276,7 @@ func (r *reader) change() change {
 	return c
 }
 
-// fields is object with a table, for places where speed does not matter.
+// fields is object with a table, for code whose speed does not matter.
 func (r *reader) fields(members map[string]func()) {
 	r.object(func(key string) {
 		if member, ok := members[key]; ok {

@@ -46,7 +46,7 @@ func (c *cluster) readObjectMetric(
 	}
 	items, err := answer.list(metricSelector)
 	if err == nil && len(items) != 1 {
-		// The text of the client that the controller uses otherwise.
+		// The text of the real client's error.
 		err = fmt.Errorf("the custom metrics API server returned %d results when we asked for "+
 			"exactly one", len(items))
 	}

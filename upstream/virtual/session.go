@@ -27,7 +27,7 @@ type session struct {
 
 // openSession starts the controller and lets time pass until t=0, a whole minute.
 //
-// The informers resync every sync period from the controller's start on. The start is chosen so
+// The informers resync once per sync period after the controller's start. The start is chosen so
 // that resyncs are halfway between the reconciles of an HPA that is created at t=0, because the
 // order of two actions at the same time would be random.
 func openSession(q *openRequest) (*session, error) {
@@ -83,7 +83,7 @@ func (s *session) wait() {
 	}
 }
 
-// pass lets time pass. Waiting workers proceed meanwhile, each at its time.
+// pass lets time pass. Meanwhile, each waiting worker proceeds at its time.
 func (s *session) pass(span time.Duration) {
 	if s.turns == nil {
 		time.Sleep(span)
@@ -102,9 +102,9 @@ func (s *session) pass(span time.Duration) {
 
 // step applies changes, lets time pass, and returns the observations until the next step.
 //
-// Each write of an HPA and each restart is applied while all goroutines are blocked, and has its
-// whole effect before the next change. So a reconcile that it causes sees the changes before it in
-// the list, and none after it.
+// Each write of an HPA and each restart is applied while all goroutines are blocked, and takes full
+// effect before the next change. A reconcile that it causes therefore sees the earlier changes of
+// the list, and none of the later ones.
 func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err error) {
 	s.observed.reset()
 	settled := 0
@@ -144,7 +144,7 @@ func (c *change) podsChange() bool { return c.setPods != nil || c.deletePods != 
 
 func (s *session) now() time.Duration { return time.Since(s.observed.epoch) }
 
-// close ends the controller, and gives goroutines that wait for a timer the time to end: up to
+// close stops the controller, and gives goroutines that wait for a timer the time to end: up to
 // Kubernetes 1.33, stopping does not wait for a worker in the middle of a reconcile.
 func (s *session) close() {
 	s.stop()

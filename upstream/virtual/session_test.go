@@ -85,7 +85,7 @@ func TestAnEditIsReconciledAtOnce(t *testing.T) {
 func TestARestartForgets(t *testing.T) {
 	scenario(t, 4, "500m", func(s *session) {
 		mustStep(t, s, 300*second, usages(4, 0, "100m"))
-		// A second before the older controller would scale down.
+		// One second before the first controller would scale down.
 		_, log := mustStep(t, s, 330*second, change{restart: true})
 		expectTimes(t, log, updateScale)
 		expectTimes(t, log, getScale, 300*second+100*time.Millisecond,

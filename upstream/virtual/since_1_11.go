@@ -21,7 +21,7 @@ func setFeatureGates(gates map[string]bool) (back func(), err error) {
 	}
 	before, changes := map[string]bool{}, map[string]bool{}
 	for gate, on := range gates {
-		// Upstream logs a warning for each gate that is set, even to its present value.
+		// Upstream logs a warning for each gate that is set, even if the value does not change.
 		if was := gateIsOn(gate); was != on {
 			before[gate], changes[gate] = was, on
 		}

@@ -49,9 +49,9 @@ func (i podInformer) Lister() corelisters.PodLister {
 	return podLister{corelisters.NewPodLister(i.GetIndexer())}
 }
 
-// podLister lists pods by name. Upstream's cache lists them in the random order of a map, and the
-// controller's error names the first pod without a request. The order by name is one of the
-// possible ones.
+// podLister lists pods sorted by name. Upstream's cache lists them in the random order of a map, and
+// the controller's error names the first pod without a request. The order by name is one of the
+// possible orders.
 type podLister struct{ corelisters.PodLister }
 
 type podNamespaceLister struct{ corelisters.PodNamespaceLister }

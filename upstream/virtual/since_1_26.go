@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 )
 
-// AddEventHandlerWithResyncPeriod requests resyncs that are slightly late.
+// AddEventHandlerWithResyncPeriod requests slightly late resyncs; see lateResync.
 func (i hpaInformer) AddEventHandlerWithResyncPeriod(
 	handler cache.ResourceEventHandler, period time.Duration,
 ) (cache.ResourceEventHandlerRegistration, error) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 )
 
-// listen is the context of a controller whose events are recorded.
+// listen returns the context of a controller whose events are recorded.
 func listen(o *observed) context.Context {
 	return klog.NewContext(context.Background(), logr.New(eventLogger{o}))
 }

@@ -56,11 +56,11 @@ type (
 // retryDuration is the wait between attempts to update the scale.
 var retryDuration = retry.DefaultRetry.Duration
 
-// Upstream adds up to a tenth of random jitter to the waits between attempts to update the scale. A
-// fixed wait, which is one of the possible ones, makes times predictable.
+// Upstream adds up to 10% random jitter to the waits between attempts to update the scale. A fixed
+// wait, which is one of the possible waits, makes times predictable.
 func init() { retry.DefaultRetry.Jitter = 0 }
 
-// retryWait selects where the wait between attempts takes place: in upstream's code, or, so that
+// retryWait selects where the wait between attempts takes place: in upstream's code; or, so that
 // other reconciles can proceed meanwhile, in the client when it is called again.
 func retryWait(byTurns bool) {
 	retry.DefaultRetry.Duration = retryDuration

@@ -77,7 +77,7 @@ func newMapper(targets []target) meta.RESTMapper {
 		plural := version.WithResource(t.resource)
 		mapper.AddSpecific(version.WithKind(t.kind), plural, plural, meta.RESTScopeNamespace)
 	}
-	// As the discovery mapper of the kube-controller-manager: errors for unknown kinds differ from
-	// other mappers.
+	// Like the discovery mapper of the kube-controller-manager, whose errors for unknown kinds differ
+	// from other mappers.
 	return meta.MultiRESTMapper{mapper}
 }

@@ -52,7 +52,7 @@ func (t *table[T]) put(o T) {
 	t.tell(watch.Event{Type: kind, Object: o})
 }
 
-// delete removes an object. The watchers see its last state with the version of the deletion.
+// delete removes an object. The watchers receive its last state with the version of the deletion.
 func (t *table[T]) delete(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *table[T]) delete(name string) bool {
 	return true
 }
 
-// list returns all objects by name, and the version at which they were read.
+// list returns all objects sorted by name, and the version at which they were read.
 func (t *table[T]) list() ([]T, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,8 +80,8 @@ func (t *table[T]) list() ([]T, string) {
 	return list, strconv.FormatInt(t.version, 10)
 }
 
-// watch sends every write from now on. The cluster does not change between a controller's list and
-// its watch, so no earlier version is needed.
+// watch sends every later write. The cluster does not change between a controller's list and its
+// watch, so no earlier version is required.
 func (t *table[T]) watch() watch.Interface {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,17 +12,16 @@ import (
 )
 
 // turns is the controller's work queue for scenarios in which several reconciles may be due, or in
-// progress, at the same time. Upstream leaves the order of its workers at one time to chance. Here
-// they proceed one after another, in an order that upstream could have. A worker that has taken a
-// key waits until it is resumed, and the others wait meanwhile. The log names the HPA of each
-// reconcile.
+// progress, at the same time. In upstream, the order of workers at one time is random. Here the
+// workers proceed one after another, in an order that is possible upstream. A worker that has taken
+// a key waits until it is resumed, and the other workers wait meanwhile. The log names the HPA of
+// each reconcile.
 //
-// All calls are passed on to upstream's queue.
+// All calls are forwarded to upstream's queue.
 type turns struct {
 	rateLimitingQueue
 	observed *observed
-	// door is held by the worker that waits for a key, so that keys are known in the order of the
-	// queue.
+	// The worker that waits for a key holds door, so that keys are known in the order of the queue.
 	door   chan struct{}
 	wanted chan struct{} // a worker waits to be resumed
 
@@ -130,7 +129,7 @@ func (t *turns) begin(hpa string, conflict bool) {
 	t.observed.record(entry{kind: reconcile, name: hpa})
 }
 
-// sleep resume time pass in the middle of a reconcile. Other reconciles proceed meanwhile.
+// sleep lets time pass in the middle of a reconcile. Other reconciles proceed meanwhile.
 func (t *turns) sleep(span time.Duration) {
 	hpa, conflict := t.hpa, t.conflict
 	t.setActive(false)
@@ -139,7 +138,7 @@ func (t *turns) sleep(span time.Duration) {
 	t.begin(hpa, conflict)
 }
 
-// awaitRetry waits before another attempt to update the scale, if this is one.
+// awaitRetry waits if the previous attempt to update the scale met a conflict.
 func (t *turns) awaitRetry() {
 	if t != nil && t.conflict {
 		t.conflict = false
@@ -171,7 +170,8 @@ func (t *turns) Done(key queueKey) {
 	t.rateLimitingQueue.Done(key)
 }
 
-// ask waits in line. When the controller is stopped, it returns at once.
+// ask adds a waiting worker. It returns the channel that resumes the worker, which is already closed
+// if the controller is stopped.
 func (t *turns) ask(hpa string, resumes bool) (resume chan struct{}) {
 	resume = make(chan struct{})
 	t.mu.Lock()

@@ -1,4 +1,4 @@
-//! A cluster on which scenarios are played, several at a time.
+//! A cluster that runs several scenarios at a time.
 
 use crate::engine::cluster::access::custom_resources;
 use crate::engine::cluster::metrics_api::groups::GROUPS;
@@ -47,31 +47,31 @@ use crate::engine::options::{ExistingCluster, HostPort};
 use crate::model::time::Span;
 use crate::scenario::Scenario;
 
-/// How many scenarios have their objects made at a time.
-const OPENING: usize = 3;
+/// The number of scenarios that are set up at a time.
+const CONCURRENT_SETUPS: usize = 3;
 
-/// A cluster on which scenarios are played, several at a time.
+/// A cluster that runs several scenarios at a time.
 pub(crate) struct Cluster {
     context: Arc<ClusterContext>,
-    // Ended by `stop`; when it is only dropped, each part still ends.
+    // `stop` ends the tasks; a drop also ends them, but does not wait.
     tasks: Mutex<JoinSet<()>>,
     server: Server,
-    /// The user's own controller, if there is one.
-    own: Mutex<Option<custom_controller::Running>>,
+    /// The custom controller, if there is one.
+    custom: Mutex<Option<custom_controller::Running>>,
     control_plane_kind: Mutex<ControlPlaneKind>,
     opened: AtomicUsize,
-    /// The settings that it was started with; `None` if they cannot be changed.
+    /// The settings that it was started with; `None` if they can't be changed.
     settings: Option<Settings>,
-    /// Whose metrics it serves.
+    /// The groups whose metrics it serves.
     groups: Vec<&'static str>,
-    /// Removes what was made on somebody's cluster if this process is killed.
+    /// Removes the objects from an existing cluster if this process is killed.
     guard: Option<Guard>,
 }
 
 /// The component that provides the cluster.
 enum ControlPlaneKind {
     Embedded(Box<ControlPlane>),
-    Given(Client),
+    Existing(Client),
     Image(ImageControlPlane),
     K3s(K3s),
     Kind(Kind),
@@ -81,48 +81,48 @@ impl ControlPlaneKind {
     fn check(&mut self) -> Result<(), EngineError> {
         match self {
             ControlPlaneKind::Embedded(control_plane) => control_plane.check(),
-            // A failure shows when it does not answer.
-            ControlPlaneKind::Given(_) | ControlPlaneKind::Kind(_) => Ok(()),
-            ControlPlaneKind::Image(boxed) => boxed.check(),
+            // A failure is noticed when the API server does not respond.
+            ControlPlaneKind::Existing(_) | ControlPlaneKind::Kind(_) => Ok(()),
+            ControlPlaneKind::Image(control_plane) => control_plane.check(),
             ControlPlaneKind::K3s(k3s) => k3s.container().check(),
         }
     }
 
-    /// The last lines of what its parts wrote, where they can be read.
+    /// The last log lines of its components, if they can be read.
     fn tail(&self) -> String {
         match self {
             ControlPlaneKind::Embedded(control_plane) => control_plane.tail(),
-            ControlPlaneKind::Image(boxed) => boxed.tail(),
+            ControlPlaneKind::Image(control_plane) => control_plane.tail(),
             ControlPlaneKind::K3s(k3s) => k3s.container().tail(),
-            ControlPlaneKind::Given(_) | ControlPlaneKind::Kind(_) => String::new(),
+            ControlPlaneKind::Existing(_) | ControlPlaneKind::Kind(_) => String::new(),
         }
     }
 
     async fn stop(self) {
         match self {
             ControlPlaneKind::Embedded(control_plane) => control_plane.stop().await,
-            ControlPlaneKind::Given(client) => drop(existing::clean_up(&client).await),
-            ControlPlaneKind::Image(boxed) => boxed.stop().await,
+            ControlPlaneKind::Existing(client) => drop(existing::clean_up(&client).await),
+            ControlPlaneKind::Image(control_plane) => control_plane.stop().await,
             ControlPlaneKind::K3s(k3s) => k3s.stop().await,
             ControlPlaneKind::Kind(kind) => kind.stop().await,
         }
     }
 }
 
-/// How a cluster is reached, and what it tells of its controller.
+/// The access to a cluster, and the sources of observations of its controller.
 struct Access {
     client: Client,
-    /// The API server's audit log. Without it, watches tell less.
+    /// The API server's audit log. Without it, watches are used, which observe less.
     log: Option<Pin<Box<dyn AsyncRead + Send>>>,
-    /// The controller manager, where it can be asked whether it is well.
+    /// A client of the kube-controller-manager, if its health endpoint can be reached.
     controllers: Option<Client>,
-    /// How much later than on this machine something may seem to be there.
-    late: Span,
-    /// How the metrics APIs are found.
+    /// The uncertainty of observed times, due to the difference between the clocks.
+    uncertainty: Span,
+    /// The addresses and groups of the metrics APIs.
     exposure: Exposure,
-    /// A controller of the user's own that is to be started there.
-    own: Option<CustomController>,
-    /// The cluster does not outlive the run.
+    /// The custom controller to start.
+    custom: Option<CustomController>,
+    /// Whether the cluster is removed after the run.
     is_disposable: bool,
 }
 
@@ -130,7 +130,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// There is nothing left that a guard would have to remove.
+/// Ends a guard, because the objects that it would remove are already removed.
 async fn disarm(guard: Option<Guard>) {
     if let Some(guard) = guard {
         guard.disarm().await;
@@ -157,41 +157,41 @@ fn observe(
 }
 
 impl Access {
-    /// To a cluster in a container.
+    /// The access to a cluster in a container.
     fn to_container(
         container: &Container,
         client: Client,
         log: impl AsyncRead + Send + 'static,
     ) -> Access {
-        // Where containers are in a machine of their own, its gateway is not of this one; what
-        // such an engine calls this machine leads to its loopback.
-        let own = container.gateway().filter(|gateway| is_own(*gateway));
-        let way = match own {
+        // If containers run in a virtual machine, their gateway is not an address of this machine.
+        // Docker's name for this machine then leads to its loopback address.
+        let gateway = container.gateway().filter(|gateway| is_own(*gateway));
+        let listen = match gateway {
             Some(gateway) => ListenRoute::to(&HostPort { host: gateway.to_string(), port: 0 }),
             None => ListenRoute {
                 routes: ServiceRoute::to("host.docker.internal"),
                 ..ListenRoute::loopback()
             },
         };
-        let exposure = Exposure::all(way);
+        let exposure = Exposure::all(listen);
         let log = Some(Box::pin(log) as Pin<Box<_>>);
         Access {
             client,
             log,
             controllers: None,
-            late: Span::ZERO,
+            uncertainty: Span::ZERO,
             exposure,
-            own: None,
+            custom: None,
             is_disposable: true,
         }
     }
 }
 
 impl Cluster {
-    /// An embedded control plane, with the metrics APIs served.
+    /// Starts an embedded control plane, and serves the metrics APIs.
     ///
     /// # Errors
-    /// If a part of it can't be started.
+    /// If a component can't be started.
     pub(crate) async fn embedded(
         name: &Arc<str>,
         program: &Path,
@@ -207,47 +207,48 @@ impl Cluster {
         let client = client::of_text(&kubeconfig).await.map_err(broken)?;
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
-        let own = CustomController::prepare(&control_plane, &settings).await.map_err(broken)?;
+        let custom = CustomController::prepare(&control_plane, &settings).await.map_err(broken)?;
         let (exposure, control_plane_kind) = (
             Exposure::all(ListenRoute::loopback()),
             ControlPlaneKind::Embedded(Box::new(control_plane)),
         );
-        let late = Span::ZERO;
-        let access = Access { client, log, controllers, own, late, exposure, is_disposable: true };
-        let furnished = Cluster::prepare(name, access, control_plane_kind).await;
-        let cluster = furnished.map_err(|refusal| broken(refusal.to_string()))?;
+        let uncertainty = Span::ZERO;
+        let access =
+            Access { client, log, controllers, custom, uncertainty, exposure, is_disposable: true };
+        let prepared = Cluster::prepare(name, access, control_plane_kind).await;
+        let cluster = prepared.map_err(|refusal| broken(refusal.to_string()))?;
         Ok(Cluster { settings: Some(settings), ..cluster })
     }
 
     /// Returns true if [`Cluster::change`] can give it these settings.
     pub(crate) fn can_become(&self, settings: &Settings) -> bool {
-        self.settings.as_ref().is_some_and(|own| own.can_become(settings))
+        self.settings.as_ref().is_some_and(|current| current.can_become(settings))
     }
 
-    /// Gives its controllers other flags. Nobody may be playing on it.
+    /// Restarts its controllers with other flags. No scenario may be running on it.
     ///
     /// # Errors
-    /// If they don't start with these; it is broken then.
+    /// If the controllers don't start. The cluster is then broken.
     pub(crate) async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
         let control_plane_kind =
             self.control_plane_kind.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let (ControlPlaneKind::Embedded(control_plane), Some(own)) =
+        let (ControlPlaneKind::Embedded(control_plane), Some(current)) =
             (control_plane_kind, &mut self.settings)
         else {
-            return Err(self.context.broken("it takes no other flags"));
+            return Err(self.context.broken("its flags can't be changed"));
         };
-        own.flags = settings.flags;
-        control_plane.change(own).await?;
+        current.flags = settings.flags;
+        control_plane.change(current).await?;
         let is_gone = || self.check().is_err();
         let warm = warm_up::warm_up(&self.context, &is_gone).await;
         warm.map_err(|why| self.context.broken(why))
     }
 
-    /// Somebody's cluster, with the metrics APIs of these groups served, and the sync period of its
-    /// controller.
+    /// Connects to an existing cluster, and serves the metrics APIs of these groups. Also returns
+    /// the sync period of its controller.
     ///
     /// # Errors
-    /// If it can't be used; nothing is left there then.
+    /// If the cluster can't be used. No objects are left in it then.
     pub(crate) async fn given(
         name: &Arc<str>,
         given: &ExistingCluster,
@@ -259,31 +260,39 @@ impl Cluster {
             |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
         let reached = existing::reach(given).await.map_err(broken)?;
         let client = reached.client.clone();
-        // First the one who removes what is made.
+        // The guard first, so that all created objects are removed in any case.
         let guard = Guard::running(&given.cleans);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
-        let begun = async {
+        let started = async {
             tell("comparing the cluster's clock with this machine's");
             let skew = clock_skew::measure(&client).await.map_err(RegistrationError::Other)?;
-            let late = existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
-            let exposure = existing::ways(given, &reached, groups).await;
+            let uncertainty =
+                existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
+            let exposure = existing::exposure(given, &reached, groups).await;
             let exposure = exposure.map_err(RegistrationError::Other)?;
             tell("registering the metrics API");
             let client = client.clone();
-            let control_plane_kind = ControlPlaneKind::Given(client.clone());
-            let (log, controllers, own) = (None, None, None);
-            let access =
-                Access { client, log, controllers, own, late, exposure, is_disposable: false };
+            let control_plane_kind = ControlPlaneKind::Existing(client.clone());
+            let (log, controllers, custom) = (None, None, None);
+            let access = Access {
+                client,
+                log,
+                controllers,
+                custom,
+                uncertainty,
+                exposure,
+                is_disposable: false,
+            };
             let cluster = Cluster::prepare(name, access, control_plane_kind).await?;
-            tell("measuring the cluster's sync period, which takes three of them");
+            tell("measuring the cluster's sync period, which takes three sync periods");
             let period = warm_up::measure(&cluster.context, groups).await;
             Ok::<_, RegistrationError>((cluster, period.map_err(RegistrationError::Other)?))
         };
-        let begun = tokio::select! {
-            begun = begun => begun.map_err(|refusal| existing::explain(name, given, refusal)),
+        let started = tokio::select! {
+            started = started => started.map_err(|refusal| existing::explain(name, given, refusal)),
             () = stop.cancelled() => Err(broken("it was interrupted".to_owned())),
         };
-        match begun {
+        match started {
             Ok((cluster, period)) => Ok((Cluster { guard, ..cluster }, period)),
             Err(error) => {
                 let left = existing::clean_up(&client).await;
@@ -294,26 +303,26 @@ impl Cluster {
         }
     }
 
-    /// A control plane in a container of that image, with the metrics APIs served.
+    /// Starts a control plane in a container of an image, and serves the metrics APIs.
     ///
     /// # Errors
-    /// If a part of it can't be started.
+    /// If a component can't be started.
     pub(crate) async fn image(
         name: &Arc<str>,
         image: &str,
         mut settings: Settings,
     ) -> Result<Cluster, EngineError> {
         settings.observed = vec![UPSTREAM_USER.to_owned()];
-        let (boxed, client, log) = ImageControlPlane::start(name, image, &settings).await?;
+        let (control_plane, client, log) = ImageControlPlane::start(name, image, &settings).await?;
         let access = Access {
-            controllers: Some(boxed.controllers()),
-            ..Access::to_container(boxed.container(), client, log)
+            controllers: Some(control_plane.controllers()),
+            ..Access::to_container(control_plane.container(), client, log)
         };
-        let made = Cluster::prepare(name, access, ControlPlaneKind::Image(boxed)).await;
-        made.map_err(|refusal| broken(name, &refusal.to_string(), ""))
+        let prepared = Cluster::prepare(name, access, ControlPlaneKind::Image(control_plane)).await;
+        prepared.map_err(|refusal| broken(name, &refusal.to_string(), ""))
     }
 
-    /// k3s in a container of that image, with the metrics APIs served.
+    /// Starts k3s in a container of an image, and serves the metrics APIs.
     ///
     /// # Errors
     /// If it can't be started.
@@ -327,14 +336,14 @@ impl Cluster {
         let installed = custom_resources::install(&client, &settings.custom_kinds).await;
         installed.map_err(|why| broken(name, &why, ""))?;
         let access = Access::to_container(k3s.container(), client, log);
-        let made = Cluster::prepare(name, access, ControlPlaneKind::K3s(k3s)).await;
-        made.map_err(|refusal| broken(name, &refusal.to_string(), ""))
+        let prepared = Cluster::prepare(name, access, ControlPlaneKind::K3s(k3s)).await;
+        prepared.map_err(|refusal| broken(name, &refusal.to_string(), ""))
     }
 
-    /// A new cluster of kind's of that image, with the metrics APIs served.
+    /// Creates a kind cluster from a node image, and serves the metrics APIs.
     ///
     /// # Errors
-    /// If it can't be made.
+    /// If it can't be created.
     pub(crate) async fn kind(
         name: &Arc<str>,
         image: &str,
@@ -350,32 +359,40 @@ impl Cluster {
         };
         let reached = existing::reach(&given).await.map_err(broken)?;
         let groups = GROUPS.map(|(group, _)| group);
-        let exposure = existing::ways(&given, &reached, &groups).await.map_err(broken)?;
-        let (client, late) = (reached.client, Span::ZERO);
+        let exposure = existing::exposure(&given, &reached, &groups).await.map_err(broken)?;
+        let (client, uncertainty) = (reached.client, Span::ZERO);
         custom_resources::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
-        let access =
-            Access { client, log, controllers, late, exposure, own: None, is_disposable: true };
-        let made = Cluster::prepare(name, access, ControlPlaneKind::Kind(kind)).await;
-        made.map_err(|refusal| broken(refusal.to_string()))
+        let access = Access {
+            client,
+            log,
+            controllers,
+            uncertainty,
+            exposure,
+            custom: None,
+            is_disposable: true,
+        };
+        let prepared = Cluster::prepare(name, access, ControlPlaneKind::Kind(kind)).await;
+        prepared.map_err(|refusal| broken(refusal.to_string()))
     }
 
-    /// Gives a cluster what scenarios need.
+    /// Sets up a cluster for scenarios.
     async fn prepare(
         name: &Arc<str>,
         access: Access,
         control_plane_kind: ControlPlaneKind,
     ) -> Result<Cluster, RegistrationError> {
-        let Access { client, log, controllers, own, late, exposure, is_disposable } = access;
+        let Access { client, log, controllers, custom, uncertainty, exposure, is_disposable } =
+            access;
         let metrics = Arc::new(Metrics::of_cluster(is_disposable));
         let dispatcher = Arc::new(Dispatcher::default());
-        // Its registration goes with the cluster, or is removed with all else.
+        // The registration is removed with the cluster, or with all other objects.
         let (server, _) = exposure.serve(&client, &metrics).await?;
         let mut tasks = JoinSet::new();
         let mut observability = observe(&client, log, &dispatcher, &mut tasks);
-        observability.uncertainty = Span(observability.uncertainty.0 + late.0);
-        let seen = Arc::new(PodCache::default());
-        seen.watch(&client, &dispatcher, &mut tasks);
+        observability.uncertainty = Span(observability.uncertainty.0 + uncertainty.0);
+        let pod_cache = Arc::new(PodCache::default());
+        pod_cache.watch(&client, &dispatcher, &mut tasks);
         let probe = Arc::new(LatencyProbe::default());
         let (component, path) = ("the API server", register::PATH);
         probe.probe_endpoint(Endpoint { component, client: client.clone(), path }, &mut tasks);
@@ -390,25 +407,25 @@ impl Cluster {
             }
         }
         let name = name.clone();
-        let own = own.map(CustomController::start).transpose();
-        let own = own.map_err(|error| format!("the controller can't be started: {error}"));
-        let own = own.map_err(RegistrationError::Other)?;
-        let said = own.as_ref().map(|own| own.log().clone());
-        let setup_queue = SetupQueue::new(OPENING);
+        let custom = custom.map(CustomController::start).transpose();
+        let custom = custom.map_err(|error| format!("the controller can't be started: {error}"));
+        let custom = custom.map_err(RegistrationError::Other)?;
+        let controller_log = custom.as_ref().map(|it| it.log().clone());
+        let setup_queue = SetupQueue::new(CONCURRENT_SETUPS);
         let context = ClusterContext {
             name,
             client,
             metrics,
             dispatcher,
-            seen,
+            pod_cache,
             probe,
-            said,
+            controller_log,
             observability,
             setup_queue,
             sessions: Arc::default(),
             is_disposable,
         };
-        let (context, own, tasks) = (Arc::new(context), Mutex::new(own), Mutex::new(tasks));
+        let (context, custom, tasks) = (Arc::new(context), Mutex::new(custom), Mutex::new(tasks));
         let (control_plane_kind, opened) = (Mutex::new(control_plane_kind), AtomicUsize::new(0));
         let guard = None;
         let groups = exposure.groups;
@@ -417,7 +434,7 @@ impl Cluster {
             context,
             tasks,
             server,
-            own,
+            custom,
             control_plane_kind,
             opened,
             settings,
@@ -431,27 +448,27 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The error of a scenario that did not finish because the run was interrupted.
+    /// The error for a scenario that did not finish because the run was interrupted.
     pub(crate) fn interrupted(&self) -> EngineError {
         self.context.broken("it was interrupted")
     }
 
-    /// Opens a scenario when its turn has come. Nothing if it is to stop before that.
+    /// Waits for a setup permit, and opens a scenario. Returns `None` if `stop` is cancelled first.
     ///
     /// # Errors
-    /// If the API server refuses.
+    /// If the API server rejects a request.
     pub(crate) async fn open(
         &self,
         scenario: &Scenario,
         stop: &CancellationToken,
     ) -> Result<Option<ScenarioSession>, EngineError> {
-        let turn = tokio::select! {
-            turn = self.context.turn(scenario.until) => turn,
+        let permit = tokio::select! {
+            permit = self.context.setup_permit(scenario.until) => permit,
             () = stop.cancelled() => return Ok(None),
         };
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("kube-lockstep-{}-{number}", id());
-        ScenarioSession::open(&self.context, namespace, scenario, turn).await.map(Some)
+        ScenarioSession::open(&self.context, namespace, scenario, permit).await.map(Some)
     }
 
     /// The extent of observations of its controller.
@@ -459,25 +476,25 @@ impl Cluster {
         self.context.observability
     }
 
-    /// Returns true if all of it still runs.
+    /// Checks that all components are running, and that the observations are complete.
     ///
     /// # Errors
-    /// If not, with what the part said that does not.
+    /// If not. The error has the last log lines of a component that has exited.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let ended = lock(&self.tasks).try_join_next();
         if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())) {
             self.context
                 .dispatcher
-                .mark_incomplete("the harness panicked: it does not see all any more".into());
+                .mark_incomplete("the harness panicked: its observations are incomplete".into());
         }
         if let Some(why) = self.context.dispatcher.incomplete() {
             return Err(self.context.broken(why));
         }
         lock(&self.control_plane_kind).check()?;
-        lock(&self.own).as_mut().map_or(Ok(()), |own| own.check(&self.context.name))
+        lock(&self.custom).as_mut().map_or(Ok(()), |it| it.check(&self.context.name))
     }
 
-    /// The same, with the last lines of what its parts wrote where it has none.
+    /// Adds the last log lines of the components to an error without output.
     pub(crate) fn with_tail(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::Broken { engine, why, output } if output.is_empty() => {
@@ -487,8 +504,8 @@ impl Cluster {
         }
     }
 
-    /// Why its controller may have seen no metrics, where others have a say: an add-on manager may
-    /// put the cluster's own metrics API back at any time.
+    /// The error for a registration that another client has changed or removed. In an existing
+    /// cluster, an add-on manager may restore the original metrics API at any time.
     pub(crate) async fn registration_lost(&self) -> Option<EngineError> {
         let is_shared = !self.context.is_disposable;
         let why = match is_shared {
@@ -498,10 +515,10 @@ impl Cluster {
         Some(self.context.broken(why))
     }
 
-    /// Removes all that was made on somebody's cluster.
+    /// Removes all created objects from an existing cluster.
     ///
     /// # Errors
-    /// Removes what was created. The error names what is left, and how to remove it.
+    /// If objects remain. The error names them, and how to remove them.
     pub(crate) async fn leave(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         let left = existing::clean_up(&self.context.client).await;
@@ -510,11 +527,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Stops the cluster, and waits until everything is removed.
     pub(crate) async fn stop(mut self) {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
-        if let Some(own) = self.own.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            own.stop().await;
+        if let Some(custom) = self.custom.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            custom.stop().await;
         }
         drop(self.server);
         let control_plane_kind = self.control_plane_kind.into_inner();

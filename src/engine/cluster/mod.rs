@@ -1,16 +1,16 @@
-//! Scenarios on real clusters, where time is real, too.
+//! Scenarios on real clusters, in real time.
 //!
 //! An embedded control plane, or any other cluster, is driven from outside: the objects of a
-//! scenario are created in a namespace of their own, pods get the status that a kubelet would give
+//! scenario are created in a separate namespace, pods get the status that a kubelet would give
 //! them, and the metrics APIs are served from here. The requests and writes of the HPA controller
 //! are observed. Nothing here knows what the controller should do.
 //!
 //! | folder | subject |
 //! |---|---|
 //! | [`provision`] | starts clusters: control planes in processes and containers, k3s, kind; existing clusters |
-//! | [`access`] | clients, RBAC, ownership of namespaces, difference of clocks |
+//! | [`access`] | clients, RBAC, ownership of namespaces, clock skew |
 //! | [`metrics_api`] | the fake metrics API, its registration with the API server, its query log |
-//! | [`observe`] | what the controller did: audit log, watches, grouped into reconciles |
+//! | [`observe`] | the controller's actions (audit log, watches), grouped into reconciles |
 //! | [`session`] | one scenario on a cluster: its namespace, workload and pods |
 //! | [`load`] | how busy a cluster is, and how many scenarios are set up at a time |
 

@@ -30,14 +30,15 @@ pub(crate) struct Settings {
     pub(crate) observed: Vec<String>,
     /// Custom resources to define.
     pub(crate) custom_kinds: BTreeSet<CustomKind>,
-    /// Whether it only runs few scenarios, beside other clusters: it uses half of the cores.
+    /// Whether it runs only a few scenarios, in parallel with other clusters. It then uses half of
+    /// the cores.
     pub(crate) small: bool,
     /// The custom HPA controller to start.
     pub(crate) controller: Option<Controller>,
 }
 
 impl Settings {
-    /// Upstream's HPA controller with these flags.
+    /// The configuration with upstream's HPA controller and these flags.
     pub(crate) fn of(flags: Flags) -> Settings {
         Settings {
             flags,

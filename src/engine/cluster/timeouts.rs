@@ -4,66 +4,66 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// For a connection, or a request to the API server.
+/// The timeout for a connection, or a request to the API server.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two messages of a watch: the API server sends bookmarks once a minute.
+/// The timeout between two messages of a watch: the API server sends bookmarks once a minute.
 pub(crate) const WATCH_TIMEOUT: Duration = Duration::from_secs(60);
-/// For the first answer of the Docker engine.
+/// The timeout for the first response of the Docker engine.
 pub(crate) const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Until a control plane is ready, as processes or in a container.
+/// The timeout until a control plane is ready, in processes or in a container.
 pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Until k3s is ready.
+/// The timeout until k3s is ready.
 pub(crate) const K3S_READY_TIMEOUT: Duration = Duration::from_secs(180);
-/// Until the node of a kind cluster is ready, as kind's `--wait`.
+/// The timeout until the node of a kind cluster is ready, for kind's `--wait`.
 pub(crate) const KIND_READY_TIMEOUT: &str = "3m";
-/// Until the API server serves a new kind of custom resource.
+/// The timeout until the API server serves a new kind of custom resource.
 pub(crate) const CUSTOM_RESOURCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Until the HPA controller has used all metrics APIs after its start. A controller with a long
-/// sync period may need longer; its first reconciles are then a little late.
+/// The timeout until the HPA controller has used all metrics APIs after its start. A controller
+/// with a long sync period may need longer; its first reconciles are then slightly late.
 pub(crate) const WARM_UP_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same for a custom controller, which may first have to be compiled.
+/// The warm-up timeout for a custom controller, which may have to be compiled first.
 pub(crate) const CUSTOM_WARM_UP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest sync period that is measured.
 pub(crate) const LONGEST_SYNC_PERIOD: Duration = Duration::from_secs(150);
-/// After this time without queries of upstream's controller, a different one may be measured.
+/// After this time without queries of upstream's controller, another controller is measured.
 pub(crate) const OTHER_CONTROLLER_AFTER: Duration = Duration::from_secs(35);
 /// Queries that are closer together belong to one reconcile.
 pub(crate) const SAME_RECONCILE: Duration = Duration::from_millis(150);
 
 /// The largest accepted difference between the clocks of the cluster and this machine.
 pub(crate) const LONGEST_CLOCK_SKEW: SignedDuration = SignedDuration::from_millis(500);
-/// Between two readings of the API server's clock.
+/// The interval between two readings of the API server's clock.
 pub(crate) const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// From the creation of a scenario's objects to t=0. It is doubled if it is too short.
+/// The time from the creation of a scenario's objects to t=0. It is doubled if it is too short.
 pub(crate) const LEAD: SignedDuration = SignedDuration::from_secs(2);
-/// The longest such time.
+/// The maximum of this time.
 pub(crate) const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
-/// Until the cluster matches the simulated world.
+/// The timeout until the cluster matches the simulated world.
 pub(crate) const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The delay with which the caches of controllers see a change.
 pub(crate) const CACHE_LAG: Duration = Duration::from_millis(40);
 /// The longest delay of a new scenario on a busy cluster.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// For a component or a guard to exit after it was asked to.
+/// The timeout for a component or a guard to exit after it was stopped.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// For the removal of a container.
+/// The timeout for the removal of a container.
 pub(crate) const REMOVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// For the deletion of an HPA on a cluster that is about to be removed.
+/// The timeout for the deletion of an HPA on a cluster that is about to be removed.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// For the deletion of namespaces, which namespace controllers delay.
+/// The timeout for the deletion of namespaces, which namespace controllers delay.
 pub(crate) const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Objects of a process on another machine that are younger may belong to a run that is starting.
+/// Younger objects of a process on another machine may belong to a run that is starting.
 pub(crate) const STARTING: SignedDuration = SignedDuration::from_secs(60);
 
-/// Between two reads of a target's selector, which can't be watched for every kind.
+/// The interval between two reads of a target's selector, which can't be watched for every kind.
 pub(crate) const SELECTOR_POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Health endpoints, containers and files are polled, because they have no notifications.
+/// The poll interval of health endpoints, containers and files, which have no notifications.
 pub(crate) const HEALTH_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// Between two checks of whether namespaces are gone.
+/// The interval between two checks whether namespaces are deleted.
 pub(crate) const NAMESPACE_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two checks of whether the controller is running, and of the state of the cluster in case
-/// a watch is late.
+/// The interval between two checks whether the controller is running, and between two checks of the
+/// cluster's state, because a watch may be late.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);

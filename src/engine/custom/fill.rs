@@ -68,7 +68,7 @@ fn values(flags: &Flags, gates: &BTreeMap<String, bool>) -> Vec<(&'static str, S
     PLACEHOLDERS.into_iter().zip(values).collect()
 }
 
-/// The quote of `sh` that is open at the end of a text.
+/// The quotation mark of `sh` that is still open at the end of a text.
 fn open_quote(text: &str) -> Option<char> {
     let (mut open, mut escaped) = (None, false);
     for c in text.chars() {

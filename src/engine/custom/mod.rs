@@ -1,6 +1,6 @@
 //! Custom controllers: the command, its arguments and environment, and its permissions.
 //!
-//! `cluster` starts and watches it. Deliberately no knowledge of its decisions.
+//! `cluster` starts and observes it. This module deliberately knows nothing about its decisions.
 
 #[cfg(feature = "clusters")]
 mod fill;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// The user of the controller's requests.
+/// The user name of the controller's requests.
 pub const USER: &str = "kube-lockstep:controller";
 
 /// The placeholder of the kubeconfig, which is also in the environment.
@@ -99,13 +99,13 @@ impl Controller {
         &self.name
     }
 
-    /// The command as it was given.
+    /// The command as the user wrote it.
     #[must_use]
     pub fn command(&self) -> &str {
         &self.command
     }
 
-    /// Its permissions beside those of every controller.
+    /// Its permissions in addition to the permissions that every controller has.
     #[must_use]
     pub fn rules(&self) -> &[Value] {
         &self.rules
@@ -135,7 +135,7 @@ fn parts(command: &str) -> Vec<Part<'_>> {
         } else if let Some(inner) = after.strip_prefix('{')
             && let Some((word, after_both)) = word_before(inner, "}}")
         {
-            // With one brace of the two on each side.
+            // Keeps one of the two braces on each side.
             parts.push(Part::Text(&after[..word.len() + 2]));
             rest = after_both;
         } else {
@@ -176,10 +176,10 @@ mod tests {
         assert!(error.hint.starts_with("did you mean {sync-period}?"), "{error:?}");
         assert!(Controller::new("  ").is_err());
         assert!(Controller::new(r#"mine --json '{"a": {}}'"#).is_ok());
-        let own = || Controller::new("mine").unwrap();
+        let controller = || Controller::new("mine").unwrap();
         let role = "kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [x], verbs: [get]}]";
-        assert_eq!(own().with_role(role).unwrap().rules().len(), 1);
-        assert_eq!(own().with_role("kind: ClusterRole"), Err("it has no rules".to_owned()));
-        assert_eq!(own().with_role("kind: Pod"), Err("it is not a ClusterRole".to_owned()));
+        assert_eq!(controller().with_role(role).unwrap().rules().len(), 1);
+        assert_eq!(controller().with_role("kind: ClusterRole"), Err("it has no rules".to_owned()));
+        assert_eq!(controller().with_role("kind: Pod"), Err("it is not a ClusterRole".to_owned()));
     }
 }

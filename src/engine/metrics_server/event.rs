@@ -34,7 +34,7 @@ pub enum ServerEvent {
         address: String,
         /// The route of the API server, if it is registered.
         route: Option<String>,
-        /// The time of t=0.
+        /// The instant of t=0.
         since: Timestamp,
     },
     /// A query.
@@ -50,7 +50,7 @@ pub struct ServerError {
     pub what: String,
     /// A hint.
     pub hint: Option<String>,
-    /// Whether the error is in the command line.
+    /// Whether the command line is wrong.
     pub of_usage: bool,
 }
 
@@ -59,7 +59,7 @@ impl ServerError {
         ServerError { what: what.into(), hint: None, of_usage: false }
     }
 
-    /// Also of a port that it was to listen at.
+    /// The error of the HTTP server, with a hint if its port is in use.
     pub(super) fn of_server(what: String) -> ServerError {
         ServerError { hint: port_hint(&what).map(str::to_owned), ..ServerError::new(what) }
     }

@@ -1,7 +1,7 @@
 //! The metrics server: serves the metrics of scenarios for a cluster's own pods.
 //!
-//! It creates APIServices and one namespace in the cluster, and touches nothing else. All objects
-//! are removed at the end; those of a killed process are removed by its guard, or by the next
+//! It creates APIServices and one namespace in the cluster, and changes nothing else. All objects
+//! are removed at the end. The objects of a killed process are removed by its guard, or by the next
 //! start.
 
 mod event;
@@ -60,20 +60,20 @@ pub struct Part {
 /// The configuration of the server.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Where.
+    /// The cluster.
     pub selection: ClusterSelection,
-    /// Each namespace once.
+    /// The scenarios, each with a different namespace.
     pub parts: Vec<Part>,
-    /// The speed.
+    /// The speed of the scenarios' clocks.
     pub speed: NonZero<u32>,
-    /// The address for the API server. Default: found by trying.
+    /// The address for the API server. Default: the first address that works.
     pub place: Option<HostPort>,
     /// Whether existing metrics APIs may be replaced.
     pub replaces: bool,
-    /// Whether it is registered in the cluster.
+    /// Whether the server is registered in the cluster.
     pub registers: bool,
-    /// A command that removes what dead processes have left there, as [`remove`] does. It is run
-    /// when this one is killed; none: that is left to the next one.
+    /// A command that removes the leftovers of dead processes, like [`remove`]. It runs when this
+    /// process is killed. If it is empty, the next process removes the leftovers.
     pub cleans: Vec<OsString>,
 }
 
@@ -96,9 +96,9 @@ pub fn serve(
         guard.map_err(|error| ServerError::new(format!("no guard can be started: {error}")))?;
     let mut is_served = false;
     let run = AssertUnwindSafe(|| {
-        let mut tell = |told: ServerEvent| {
-            is_served |= matches!(told, ServerEvent::Serving { .. });
-            tell(told);
+        let mut tell = |event: ServerEvent| {
+            is_served |= matches!(event, ServerEvent::Serving { .. });
+            tell(event);
         };
         runtime.block_on(async {
             tokio::select! {
@@ -140,7 +140,7 @@ fn not_removed<E>(
     why: String,
 ) -> ServerError {
     let first = match ended {
-        Ok(Err(trouble)) => format!("{trouble}; "),
+        Ok(Err(error)) => format!("{error}; "),
         _ => String::new(),
     };
     ServerError {
@@ -187,7 +187,7 @@ async fn serving(
     if wanted.registers {
         plan(wanted, cluster, &groups, tell).await?;
     }
-    let (queries, asked) = unbounded_channel();
+    let (queries, query_log) = unbounded_channel();
     let metrics = Arc::new(Metrics::with_query_log(queries));
     let (notes, noted) = unbounded_channel();
     let mut watching = JoinSet::new();
@@ -220,9 +220,9 @@ async fn serving(
                 "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
             )));
         }
-        let called = &part.scenario.namespace;
-        metrics.open_mirror(&part.namespace, called, mirror, |epoch| pods.pods(epoch));
-        // One may have come meanwhile.
+        let name = &part.scenario.namespace;
+        metrics.open_mirror(&part.namespace, name, mirror, |epoch| pods.pods(epoch));
+        // A pod may have been created meanwhile.
         metrics.see(&part.namespace, |epoch| pods.pods(epoch));
     }
     tell(ServerEvent::Serving {
@@ -231,7 +231,7 @@ async fn serving(
         route: registered.map(|it| it.route.to_string()),
         since,
     });
-    hand_on(asked, noted, tell).await;
+    report(query_log, noted, tell).await;
     drop(server);
     Ok(())
 }
@@ -276,7 +276,7 @@ async fn plan(
         let one = |it: &ForeignApiService| format!("APIService {} of {}", it.name, it.service);
         tell(ServerEvent::Replaces(foreign.iter().map(one).collect()));
         tell(ServerEvent::Note(
-            "meanwhile, only the served namespaces have these metrics: HPAs in other namespaces \
+            "until the end, only the served namespaces have these metrics: HPAs in other namespaces \
              keep their replicas"
                 .to_owned(),
         ));
@@ -307,15 +307,15 @@ async fn start(
     Ok((server, Some(registered)))
 }
 
-/// Reports queries and notes. Never returns.
-async fn hand_on(
-    mut asked: UnboundedReceiver<Query>,
+/// Reports queries and notes until the future is dropped.
+async fn report(
+    mut query_log: UnboundedReceiver<Query>,
     mut noted: UnboundedReceiver<String>,
     tell: &mut dyn FnMut(ServerEvent),
 ) {
     loop {
         tokio::select! {
-            Some(query) = asked.recv() => tell(ServerEvent::Query(query)),
+            Some(query) = query_log.recv() => tell(ServerEvent::Query(query)),
             Some(note) = noted.recv() => tell(ServerEvent::Note(note)),
             else => std::future::pending::<()>().await,
         }

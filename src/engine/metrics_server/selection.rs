@@ -12,7 +12,7 @@ use crate::engine::metrics_server::event::{ServerError, ServerEvent};
 pub struct ClusterSelection {
     /// The kubeconfig. Default: `KUBECONFIG`, or kubectl's default.
     pub kubeconfig: Option<PathBuf>,
-    /// The context. It is optional if a kubeconfig with a current context is named.
+    /// The context. It is optional if the kubeconfig is set and has a current context.
     pub context: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl ClusterSelection {
         };
         match &self.context {
             None if self.kubeconfig.is_none() => {
-                let what = "no cluster is named: set --context";
+                let what = "no cluster is selected: set --context";
                 return Err(ServerError::usage(what, hint));
             }
             None if config.current_context.is_none() => {

@@ -1,4 +1,4 @@
-//! The programs that are built from upstream's code, and the Go sources that they are built from.
+//! The programs that are built from upstream's code, and their Go sources.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::model::rules::Release;
 /// The engine's name.
 pub const NAME: &str = "upstream";
 
-/// The Go sources of the hosts of upstream's code.
+/// The Go sources of the programs that host upstream's code.
 pub(super) static SOURCES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/upstream");
 
 /// The package of the virtual-time host.

@@ -46,7 +46,7 @@ fn cores() -> usize {
 /// The program of a release, if it is already built.
 ///
 /// # Errors
-/// As [`cache_folder`]; and as [`find_go`] if it was not.
+/// As [`cache_folder`]; and as [`find_go`] if the program is not built.
 pub fn built(artifact: Artifact, release: Release) -> Result<Option<PathBuf>, EngineError> {
     let cache = cache_folder()?;
     match find_go() {
@@ -89,7 +89,7 @@ pub fn contents() -> Result<Vec<Entry>, EngineError> {
             (name(artifact, release), exact.and_then(file))
         })
         .collect();
-    // An engine built with another Go is used as long as this Go has built none.
+    // An engine that another version of Go built is used until this version has built one.
     let is_current = |file: &str| {
         names.iter().any(|(name, exact)| match exact {
             Some(exact) => file == exact,
@@ -148,7 +148,7 @@ pub fn ensure(
 }
 
 fn program(cache: &Path, artifact: Artifact, release: Release, go: &Go) -> PathBuf {
-    // The version of an unreleased Go has spaces.
+    // The version of an unreleased Go contains spaces.
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let go: String = go.version.chars().map(plain).collect();
     cache.join(ENGINES).join(format!("{}-{go}", name(artifact, release)))
@@ -190,7 +190,7 @@ fn build(
     let failed = |problem: &str, error: &io::Error| not_usable(cache, problem, error);
     let engines = cache.join(ENGINES);
     fs::create_dir_all(&engines).map_err(|error| failed("no folder for engines", &error))?;
-    // No engine is built twice at a time, and no more engines than the machine has cores for.
+    // Locks prevent concurrent builds of one engine, and more parallel builds than the cores allow.
     let file = program.file_name().unwrap_or_default().to_string_lossy();
     let lock = engines.join(format!(".{file}.lock"));
     let lock = cache::lock(&lock, stop, progress).map_err(|error| failed("no lock", &error))?;
@@ -224,8 +224,7 @@ fn build(
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
     }
-    fs::rename(output, program)
-        .map_err(|error| failed("the engine can't be put into place", &error))
+    fs::rename(output, program).map_err(|error| failed("the engine can't be installed", &error))
 }
 
 const OUTPUT: &str = "engine";

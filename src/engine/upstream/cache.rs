@@ -73,11 +73,11 @@ pub(super) fn hold(program: &Path) -> bool {
     // A file system without locks must not prevent runs.
     let _ = file.lock_shared();
     // It may have been removed before it was locked.
-    let there = program.is_file();
-    if there && let Ok(mut held) = HELD.lock() {
+    let exists = program.is_file();
+    if exists && let Ok(mut held) = HELD.lock() {
         held.push(file);
     }
-    there
+    exists
 }
 
 /// The folder of a build. It is removed after the build, even if the build fails; the next build
@@ -89,10 +89,10 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(cache: &Path) -> io::Result<Scratch> {
-        // Held only briefly: no process may take a folder that is not locked yet for a leftover.
+        // Held briefly, so that no process mistakes a folder that is not locked yet for a leftover.
         let all = File::create(cache.join(".lock"))?;
         all.lock()?;
-        for left in left_by_builds(cache) {
+        for left in leftover_builds(cache) {
             // Best effort: a folder that can't be removed does not prevent a build.
             let _ = fs::remove_dir_all(left);
         }
@@ -108,9 +108,9 @@ impl Scratch {
 }
 
 /// Leftover folders of builds.
-fn left_by_builds(cache: &Path) -> Vec<PathBuf> {
+fn leftover_builds(cache: &Path) -> Vec<PathBuf> {
     let free = |lock: PathBuf| File::open(lock).map_or(true, |lock| lock.try_lock().is_ok());
-    let is_left = |path: &PathBuf| {
+    let is_leftover = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(BUILDING) {
             free(path.join(".lock"))
@@ -118,7 +118,7 @@ fn left_by_builds(cache: &Path) -> Vec<PathBuf> {
             name.starts_with(OLD_BUILDING) && free(cache.join(OLD_LOCK))
         }
     };
-    entries(cache).into_iter().filter(is_left).collect()
+    entries(cache).into_iter().filter(is_leftover).collect()
 }
 
 /// The entries of a folder, sorted; empty if it can't be read.
@@ -201,24 +201,24 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
             let stale =
                 (!is_current(&name)).then_some("from another version of kube-lockstep or Go");
             add(path, stale);
-        } else if is_left_lock(&path, &name, is_current) {
+        } else if is_leftover_lock(&path, &name, is_current) {
             add(path, Some("the lock of a missing engine"));
         }
     }
-    let left = left_by_builds(cache);
+    let left = leftover_builds(cache);
     let is_build = |path: &PathBuf| starts_with(path, BUILDING) && !left.contains(path);
     // A running build may use a link at any time.
     if !entries(cache).iter().any(is_build) {
         let links = entries(&cache.join(STAGING)).into_iter().filter(|path| path.is_symlink());
         for path in links {
-            let gone = !path.exists();
-            add(path, gone.then_some("a dead link to Go's module cache"));
+            let is_dead = !path.exists();
+            add(path, is_dead.then_some("a dead link to Go's module cache"));
         }
     }
     for path in entries(&cache.join(CHECKOUTS)).into_iter().filter(|path| path.is_dir()) {
         let origin = fs::read_to_string(path.join(ORIGIN)).unwrap_or_default();
-        let there = !origin.is_empty() && Path::new(&origin).is_dir();
-        add(path, (!there).then_some("from a deleted checkout"));
+        let exists = !origin.is_empty() && Path::new(&origin).is_dir();
+        add(path, (!exists).then_some("from a deleted checkout"));
     }
     for path in left {
         add(path, Some("left behind by a killed build"));
@@ -232,7 +232,7 @@ fn starts_with(path: &Path, begin: &str) -> bool {
 
 /// Returns true if it is the unused lock of an engine that is missing and would not be built again.
 /// The locks of build slots are few, and always the same.
-fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> bool {
+fn is_leftover_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> bool {
     let engine = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"));
     let Some(engine) = engine.filter(|engine| !engine.starts_with("place-")) else { return false };
     let free = || File::open(path).is_ok_and(|file| file.try_lock().is_ok());
@@ -241,7 +241,7 @@ fn is_left_lock(path: &Path, name: &str, is_current: &dyn Fn(&str) -> bool) -> b
 
 /// Removes an entry from the cache folder. Returns false if it is in use.
 pub(super) fn remove(entry: &Entry) -> io::Result<bool> {
-    // Removes a link, never its target.
+    // Removes the link, not its target.
     if entry.path.is_symlink() {
         return fs::remove_file(&entry.path).map(|()| true);
     }
@@ -274,7 +274,7 @@ pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => {
             fs::remove_file(path)?;
-            // Also removes its lock, unless it is being rebuilt.
+            // Also removes the engine's lock, unless the engine is being rebuilt.
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let lock = path.with_file_name(format!(".{name}.lock"));
             if File::open(&lock).is_ok_and(|file| file.try_lock().is_ok()) {
@@ -327,7 +327,7 @@ mod tests {
             assert!(third.join().expect("no panic").expect("a lock").is_some());
         });
         stop.cancel();
-        assert!(take(&mut |_, _| {}).expect("no error").is_none(), "it stops waiting");
+        assert!(take(&mut |_, _| {}).expect("no error").is_none(), "the wait was cancelled");
     }
 
     #[test]
@@ -358,22 +358,23 @@ mod tests {
             assert!(names.contains(&(stale.to_owned(), true)), "{stale}: {names:?}");
         }
         assert_eq!(names.len(), 4, "the running build is not listed: {names:?}");
-        // As another process would hold them.
+        // Locks the files, as another process would.
         let held = [engines.join("old"), checkout.join("engine-0")].map(|path| {
             let file = File::open(path).expect("a file");
             file.lock_shared().expect("a lock");
             file
         });
         let remove = |name: &str| {
-            let entry = found.iter().find(|entry| entry.path.ends_with(name)).expect("it is there");
-            remove(entry).expect("it can be removed")
+            let entry =
+                found.iter().find(|entry| entry.path.ends_with(name)).expect("the entry exists");
+            remove(entry).expect("the entry can be removed")
         };
         assert!(!remove("old") && !remove("0"));
         drop(held);
         assert!(remove("old") && remove("0") && remove("building-left"));
         assert!(!checkout.exists() && !left.exists() && building.path().exists());
         assert!(hold(&engines.join("mine")));
-        assert!(!remove("mine"), "this process has it");
-        assert!(!hold(&engines.join("old")), "it is gone");
+        assert!(!remove("mine"), "this process holds the engine");
+        assert!(!hold(&engines.join("old")), "the engine was removed");
     }
 }

@@ -158,7 +158,7 @@ impl Checkout {
             target: HOST,
             stop,
         };
-        // Go adds further requirements to the mod file, and keeps to them from then on.
+        // Go adds further requirements to the mod file, and later builds use them.
         go::go(&build, &["list", "-deps", "-test"], &mut |line, _| {
             if let Some(module) = line.strip_prefix("go: downloading ") {
                 progress(&format!("{}: downloading {module}", build.name), None);
@@ -179,7 +179,7 @@ impl Checkout {
     /// inputs of the mod file, which are written there once Go has resolved it.
     fn write_sources(&self, own: &Path) -> io::Result<String> {
         fs::write(own.join(ORIGIN), self.folder.as_os_str().as_encoded_bytes())?;
-        // A file that was removed from the sources must not stay.
+        // Files that were removed from the sources must not remain.
         let sources = own.join("virtual");
         if sources.exists() {
             fs::remove_dir_all(&sources)?;
@@ -206,7 +206,7 @@ impl Checkout {
     fn mod_file(&self, theirs: &str, released: &str) -> String {
         let mut text =
             format!("module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {MODULE} v0.0.0\n");
-        // Modules that only the host requires: by default, Go would use the newest versions.
+        // Modules that only the host requires: without a version, Go would use the newest one.
         let known = |module: &str| requirements(theirs).any(|(known, _)| known == module);
         for (module, version) in requirements(released).filter(|(module, _)| !known(module)) {
             if !module.starts_with("k8s.io/") {
@@ -246,7 +246,7 @@ const SUM: &str = "checkout.sum";
 const INPUTS: &str = "made-of";
 
 /// Installs an engine under a name derived from its content, because other engines of the same
-/// checkout may be running. Removes those that are not.
+/// checkout may be running. Removes the engines that are not running.
 fn keep(own: &Path, output: &Path) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     io::copy(&mut File::open(output)?, &mut HashWriter(&mut hash))?;

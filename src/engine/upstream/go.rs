@@ -83,14 +83,14 @@ exit $status
 /// The interval at which a build checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A line of a child: of standard output (`true`) or of errors.
+/// An output line of a child process: standard output (`true`) or standard error (`false`).
 type Line = (String, bool);
 
 /// A build in progress.
 pub(super) struct Build<'a> {
     /// The engine's name, for messages.
     pub(super) name: &'a str,
-    /// Where the sources are.
+    /// The folder of the sources.
     pub(super) sources: &'a Path,
     /// The temporary folder of Go, which is removed after the build.
     pub(super) scratch: &'a Path,
@@ -122,7 +122,7 @@ pub(super) fn go(
         .arg(build.target)
         .current_dir(build.sources)
         .process_group(0)
-        // A workspace or flags of the user's own project must not leak in.
+        // The user's Go workspace and flags must not affect the build.
         .env("GOWORK", "off")
         .env("GOFLAGS", "")
         .env("GOTMPDIR", build.scratch)
@@ -149,7 +149,7 @@ pub(super) fn go(
                 if !out {
                     errors.push(text);
                 }
-                // The last lines contain the reason; there can be thousands.
+                // The last lines contain the reason. There can be thousands of lines.
                 if errors.len() > 40 {
                     errors.remove(0);
                 }
@@ -190,7 +190,7 @@ fn is_network_error(line: &str) -> bool {
 fn forward(pipe: impl io::Read + Send + 'static, out: bool, sender: mpsc::Sender<Line>) {
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            // The receiver is gone.
+            // The receiver was dropped.
             if sender.send((line, out)).is_err() {
                 return;
             }

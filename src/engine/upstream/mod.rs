@@ -1,9 +1,9 @@
 //! The real, unmodified upstream HPA controller of a release, in virtual time.
 //!
 //! A small Go program (`upstream/virtual`) hosts it and speaks the engine protocol. Its sources
-//! travel inside this binary; `build` compiles them once into the cache folder, `checkout` against
-//! a local working tree, and `process` runs the result. Deliberately no knowledge of what a
-//! controller should do.
+//! are embedded in this binary. `build` compiles them once into the cache folder, `checkout`
+//! compiles them against a local working tree, and `process` runs the result. This module
+//! deliberately knows nothing about the controller's decisions.
 
 mod artifact;
 pub mod build;
@@ -48,7 +48,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Creates the engine for a program that `build` made, or any program that speaks the protocol.
+    /// Creates the engine for a program of `build`, or any program that speaks the protocol.
     #[must_use]
     pub fn new(program: PathBuf, release: Release) -> Upstream {
         Upstream {
@@ -122,7 +122,7 @@ struct Open<'a> {
     flags: Flags,
     feature_gates: &'a std::collections::BTreeMap<String, bool>,
     targets: Vec<ScalableKind<'a>>,
-    /// Kinds of the API server without a scale.
+    /// The kinds that the API server serves without a scale.
     without_scale: Vec<ScalableKind<'a>>,
     /// Whether several reconciles can be due or in progress at once.
     turns: bool,
@@ -237,13 +237,14 @@ impl UpstreamSession<'_> {
 impl Session for UpstreamSession<'_> {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         // Most steps contain no HPA and are sent unchanged.
-        let tells =
+        let has_hpa =
             |change: &Change| matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. });
-        let older = self.older.filter(|_| step.apply.iter().any(tells)).map(|older| match older {
-            Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
-            Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
-            Older::V2beta2 => as_v2beta2(step),
-        });
+        let older =
+            self.older.filter(|_| step.apply.iter().any(has_hpa)).map(|older| match older {
+                Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
+                Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
+                Older::V2beta2 => as_v2beta2(step),
+            });
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
 
@@ -293,7 +294,7 @@ impl Older {
     }
 }
 
-/// The step with HPAs of version v2 as v2beta2: both have the same fields.
+/// Converts HPAs from version v2 to v2beta2, which has the same fields.
 fn as_v2beta2(step: &Step) -> Step {
     let mut step = step.clone();
     for change in &mut step.apply {

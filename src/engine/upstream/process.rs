@@ -19,10 +19,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::engine::EngineError;
 use crate::trace::wire::Answer;
 
-/// The maximum size of error output kept for messages.
+/// The number of bytes of error output that messages show.
 const TAIL: u64 = 4096;
 
-/// The size of a read or write.
+/// The size of a read or write, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// A running engine program.
@@ -41,7 +41,7 @@ pub(super) struct Process {
     outgoing: Vec<u8>,
     /// Buffered output: complete lines, then an incomplete one.
     incoming: Vec<u8>,
-    /// The begin of the next line in `incoming`, and the end of the part without a line break.
+    /// The start of the next line in `incoming`, and the end of the part without a line break.
     taken: usize,
     searched: usize,
 }
@@ -151,7 +151,7 @@ impl Process {
                     sent = input.write(&outgoing[written..]), if written < outgoing.len() => {
                         match sent {
                             Ok(sent) => written += sent,
-                            // The program ended: its last output is more useful than the error of
+                            // The program exited: its last output is more useful than the error of
                             // the pipe.
                             Err(_) => written = outgoing.len(),
                         }
@@ -222,9 +222,9 @@ impl Drop for Process {
 async fn kill(child: &mut Child) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {
-        // It fails only if nothing of the group is left.
+        // Fails only if no process of the group is left.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
-    // It fails only if the program has already ended.
+    // Fails only if the program has already exited.
     let _ = child.kill().await;
 }

@@ -31,7 +31,7 @@ const OVERLAY: &str = "overlay.json";
 
 /// One or more modules that an overlay completes.
 struct Overlay {
-    /// Their name in a mod file; with a slash at the end, the prefix of several names.
+    /// The name of the module in a mod file; with a slash at the end, the prefix of several names.
     mark: String,
     folder: PathBuf,
     /// Files of the modules, each with its replacement.
@@ -104,7 +104,7 @@ fn all_files(folder: &Dir<'static>) -> Vec<&'static Path> {
     folder.files().map(|file| file.path()).chain(below).collect()
 }
 
-/// Lets Go download and check a module. Returns its folder.
+/// Downloads and checks a module with Go. Returns its folder.
 fn download(
     build: &Build<'_>,
     release: Release,
@@ -131,13 +131,13 @@ fn download(
     let folder = answer["Dir"].as_str().map(PathBuf::from);
     folder.ok_or_else(|| EngineError::Broken {
         engine: build.name.into(),
-        why: format!("`go mod download` does not say where {module} {version} is"),
+        why: format!("`go mod download` does not report the folder of {module} {version}"),
         output: json,
     })
 }
 
-/// Links to a folder from outside of Go's module cache, where Go allows no overlays. The link is
-/// the same for each build, because Go recompiles packages that have moved.
+/// Creates a link to a folder in Go's module cache, because Go allows no overlays in the cache
+/// itself. The link is the same for each build, because Go recompiles packages that have moved.
 fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     let links = cache.join(STAGING);
     fs::create_dir_all(&links)?;
@@ -215,7 +215,7 @@ mod tests {
             "/there/k8s.io/api/go.mod": api, "/i/go.mod": i, "/i/k/l.go": "/ours/l.go",
         });
         assert_eq!(overlay, json!({ "Replace": files }));
-        let written = written.map(|text| text.expect("it can be read"));
+        let written = written.map(|text| text.expect("the file can be read"));
         assert_eq!(written, ["module k8s.io/api\n", "module g.h/i\n"]);
     }
 

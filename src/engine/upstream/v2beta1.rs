@@ -1,5 +1,5 @@
-//! Releases before 1.12 know `autoscaling/v2beta1` and nothing newer: converts requests and
-//! responses to that version. The oldest of them call it `v2alpha1`.
+//! Converts requests and answers for releases before 1.12, whose newest API version is
+//! `autoscaling/v2beta1`. The oldest releases name it `v2alpha1`.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::model::hpa::{from_v2beta1, metric_to_v2beta1, status_from_v2beta1};
 use crate::trace::wire::Answer;
 use crate::world::Change;
 
-/// The step in the form of that version, which is called so.
+/// Converts a step to v2beta1, which is named `version`.
 pub(super) fn step(step: &Step, version: &str) -> Step {
     let mut step = step.clone();
     for change in &mut step.apply {
@@ -30,7 +30,7 @@ fn metrics(object: &mut Value) {
     }
 }
 
-/// An answer that is in the form of that version.
+/// Parses an answer in v2beta1.
 pub(super) fn answer(line: &[u8]) -> Result<Answer, String> {
     let mut answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     for stored in each(&mut answer, "/stepped/api", "/stored/spec") {
@@ -65,12 +65,12 @@ mod tests {
         } });
         let manifest = json!({ "apiVersion": "autoscaling/v2", "spec": { "metrics": [metric] } });
         let apply = vec![Change::CreateHpa(manifest)];
-        let told = step(&Step { apply, until: Time::ZERO }, "autoscaling/v2beta1");
-        let Change::CreateHpa(told) = &told.apply[0] else { panic!("{told:?}") };
-        assert_eq!(told["apiVersion"], "autoscaling/v2beta1");
+        let hpa = step(&Step { apply, until: Time::ZERO }, "autoscaling/v2beta1");
+        let Change::CreateHpa(hpa) = &hpa.apply[0] else { panic!("{hpa:?}") };
+        assert_eq!(hpa["apiVersion"], "autoscaling/v2beta1");
         let old = json!({ "name": "cpu", "targetAverageUtilization": 50 });
-        assert_eq!(told["spec"]["metrics"][0]["resource"], old);
-        let heard = json!({ "stepped": { "now": 0, "api": [{ "stored": {
+        assert_eq!(hpa["spec"]["metrics"][0]["resource"], old);
+        let received = json!({ "stepped": { "now": 0, "api": [{ "stored": {
             "name": "web", "generation": 1, "spec": {
                 "scaleTargetRef": { "kind": "Deployment", "name": "web" }, "maxReplicas": 3,
                 "metrics": [{ "type": "Resource", "resource": old }],
@@ -80,9 +80,9 @@ mod tests {
                 "metricName": "requests", "currentAverageValue": "1",
             } }],
         } } }] } });
-        let heard = answer(heard.to_string().as_bytes()).expect("it is understood");
-        let heard = format!("{heard:?}");
-        assert!(heard.contains("average_utilization: Some(50)"), "{heard}");
-        assert!(heard.contains("name: \"requests\""), "{heard}");
+        let received = answer(received.to_string().as_bytes()).expect("the answer is valid");
+        let received = format!("{received:?}");
+        assert!(received.contains("average_utilization: Some(50)"), "{received}");
+        assert!(received.contains("name: \"requests\""), "{received}");
     }
 }

@@ -13,12 +13,12 @@ use crate::engine::cluster::timeouts::{REQUEST_TIMEOUT, WATCH_TIMEOUT};
 /// The permissions that scenarios require; `docs/engines/kubeconfig.md` shows them.
 pub(crate) const ROLE: &str = include_str!("role.json");
 
-/// A client from the text of a kubeconfig.
+/// Creates a client from the text of a kubeconfig.
 pub(crate) async fn of_text(text: &str) -> Result<Client, String> {
     of_config(Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?).await
 }
 
-/// A client for the current context of a kubeconfig.
+/// Creates a client for the current context of a kubeconfig.
 pub(crate) async fn of_config(config: Kubeconfig) -> Result<Client, String> {
     of(config_of(config, None).await?)
 }
@@ -31,10 +31,10 @@ pub(crate) async fn config_of(config: Kubeconfig, context: Option<&str>) -> Resu
     config.map_err(|error| chain(&error))
 }
 
-/// A client with timeouts and without retries: the API server answers 503 for a metrics API that is
-/// missing, which must be reported.
+/// Creates a client with timeouts and without retries: the API server answers 503 for a missing
+/// metrics API, which must be reported.
 pub(crate) fn of(mut config: Config) -> Result<Client, String> {
-    // Fails if it is already installed.
+    // Fails if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     config.default_retry = false;
     config.connect_timeout = Some(REQUEST_TIMEOUT);
@@ -43,18 +43,18 @@ pub(crate) fn of(mut config: Config) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| error.to_string())
 }
 
-/// The answer to a GET request, as text.
+/// Returns the response to a GET request, as text.
 pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
     client.request_text(request).await
 }
 
-/// An API object from its JSON.
+/// Parses an API object.
 pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Deletion without a grace period.
+/// The parameters of a deletion without a grace period.
 pub(crate) fn at_once() -> DeleteParams {
     DeleteParams::default().grace_period(0)
 }

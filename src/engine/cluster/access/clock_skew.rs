@@ -1,7 +1,8 @@
 //! The difference between the clocks of a cluster and this machine.
 //!
-//! The API server dates its answers in whole seconds. When the second changes between two answers,
-//! its clock is known as precisely as the time between these answers.
+//! The `Date` header of the API server's responses has a precision of one second. When the second
+//! changes between two responses, the server's clock is known as precisely as the time between
+//! these responses.
 
 use axum::http::Request;
 use jiff::{SignedDuration, Timestamp};
@@ -11,10 +12,10 @@ use tokio::time::sleep;
 
 use crate::engine::cluster::timeouts::CLOCK_POLL_INTERVAL;
 
-/// The maximum number of answers: the second changes within them, even if answers are slow.
+/// The maximum number of responses, during which the second is certain to change.
 const MAX_ANSWERS: usize = 200;
 
-/// The times of an answer: request, arrival, and its date.
+/// The times of a response: the request, the arrival, and its `Date` header.
 #[derive(Clone, Copy)]
 struct Answer {
     sent: Timestamp,
@@ -55,7 +56,7 @@ fn between(before: Answer, after: Answer) -> Option<SignedDuration> {
     if before.date >= after.date {
         return None;
     }
-    // The API server's clock reached this second between the two.
+    // The API server's clock reached this second between the two responses.
     let then = after.date;
     let ahead = then.duration_since(before.sent).abs();
     let behind = then.duration_since(after.arrived).abs();

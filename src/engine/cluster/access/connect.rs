@@ -28,7 +28,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects to the cluster of a context, by default of the current context.
+    /// Connects to the cluster of a context; by default, of the current context.
     pub(crate) async fn by(
         config: Kubeconfig,
         context: Option<&str>,
@@ -47,7 +47,8 @@ impl Connection {
     pub(crate) async fn address(&self) -> Result<Option<IpAddr>, String> {
         let host = self.server.host().unwrap_or_default().trim_matches(['[', ']']);
         let found = lookup_host((host, self.server.port_u16().unwrap_or(443))).await;
-        let mut found = found.map_err(|error| format!("the host {host} is not found: {error}"))?;
+        let mut found =
+            found.map_err(|error| format!("the host {host} can't be resolved: {error}"))?;
         Ok(found.next().map(|it| it.ip()))
     }
 }

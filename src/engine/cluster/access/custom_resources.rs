@@ -13,7 +13,7 @@ use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::timeouts::{CUSTOM_RESOURCE_TIMEOUT, HEALTH_POLL_INTERVAL};
 use crate::engine::cluster::workload::CustomKind;
 
-/// Defines custom resources, and waits until the API server serves them: a controller that starts
+/// Defines custom resources, and waits until the API server serves them. A controller that starts
 /// later finds them with its first discovery.
 ///
 /// # Errors

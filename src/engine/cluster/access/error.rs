@@ -1,8 +1,8 @@
-//! The text of errors.
+//! Texts of errors.
 
 use kube::Error;
 
-/// An error with its causes.
+/// The text of an error and its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -16,7 +16,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The message of the API server, or the reason why there is none.
+/// The API server's message, or the reason why there is none.
 pub(crate) fn message(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),

@@ -1,4 +1,4 @@
-//! Writes kubeconfigs.
+//! Texts of kubeconfigs.
 
 use serde_json::{Value, json};
 

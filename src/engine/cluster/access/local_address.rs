@@ -7,8 +7,8 @@ pub(crate) fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// The address of this machine on the route to a server, or to anywhere. Sends nothing: the kernel
-/// chooses the address.
+/// The address of this machine on the route to a server, or on the default route. Sends no packets:
+/// the kernel chooses the address.
 pub(crate) fn own_address(server: Option<IpAddr>) -> Option<IpAddr> {
     // An address that is reserved for documentation.
     let anywhere = IpAddr::from(Ipv4Addr::new(192, 0, 2, 1));

@@ -1,4 +1,4 @@
-//! Access to a cluster: clients, rights, ownership of objects, and the difference of clocks.
+//! Access to a cluster: clients, permissions, ownership of objects, and clock skew.
 
 pub(crate) mod client;
 pub(crate) mod clock_skew;

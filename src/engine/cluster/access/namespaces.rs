@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::ownership::{Owner, age};
-use crate::engine::cluster::labels::{HOLD, OWNER, PLAYED, SCENARIO};
+use crate::engine::cluster::labels::{HOLD, OWNER, SCENARIO, SCENARIO_OBJECT};
 use crate::engine::cluster::timeouts::{NAMESPACE_POLL_INTERVAL, NAMESPACE_TIMEOUT, STARTING};
 
-/// A namespace of this process.
+/// The manifest of a namespace that belongs to this process.
 pub(crate) fn namespace(name: &str) -> Result<Namespace, String> {
     object(json!({
         "metadata": {
@@ -45,42 +45,42 @@ async fn list(client: &Client) -> Result<Vec<OwnedNamespace>, String> {
     Ok(owned.collect())
 }
 
-/// The namespaces of dead processes. A process of another machine counts as alive if `serves` says
+/// The namespaces of dead processes. A process on another machine counts as alive if `serves` says
 /// that its metrics API is available, or if the namespace is new.
-pub(crate) async fn left(
+pub(crate) async fn of_dead_processes(
     client: &Client,
     serves: impl Fn(&Owner) -> bool,
 ) -> Result<Vec<String>, String> {
-    let lives = |it: &OwnedNamespace| match &it.owner {
-        Some(owner) => owner.lives().unwrap_or_else(|| serves(owner) || it.age < STARTING),
+    let is_alive = |it: &OwnedNamespace| match &it.owner {
+        Some(owner) => owner.is_alive().unwrap_or_else(|| serves(owner) || it.age < STARTING),
         None => false,
     };
-    let left = list(client).await?.into_iter().filter(|it| !lives(it));
-    Ok(left.map(|it| it.name).collect())
+    let dead = list(client).await?.into_iter().filter(|it| !is_alive(it));
+    Ok(dead.map(|it| it.name).collect())
 }
 
 /// The namespaces of this process.
-pub(crate) async fn own(client: &Client) -> Result<Vec<String>, String> {
+pub(crate) async fn of_this_process(client: &Client) -> Result<Vec<String>, String> {
     let here = Owner::here();
     let all = list(client).await?;
     let own = all.into_iter().filter(|it| it.owner.as_ref() == Some(&here));
     Ok(own.map(|it| it.name).collect())
 }
 
-/// Removes namespaces, and waits until they are gone.
+/// Removes namespaces, and waits until they are deleted.
 ///
 /// # Errors
 /// If the API server rejects a request, or namespaces remain after the timeout.
 pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     // Whether the deletion was requested.
-    let mut left: BTreeMap<&String, bool> = names.iter().map(|name| (name, false)).collect();
+    let mut remaining: BTreeMap<&String, bool> = names.iter().map(|name| (name, false)).collect();
     let limit = Instant::now() + NAMESPACE_TIMEOUT;
     loop {
-        for (name, is_requested) in &mut left {
+        for (name, is_requested) in &mut remaining {
             if !*is_requested {
                 match namespaces.delete(name, &at_once()).await {
-                    // It is gone, or already terminating.
+                    // The namespace is deleted or already terminating.
                     Err(Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                     Err(error) => return Err(format!("namespace {name}: {error}")),
                     Ok(_) => {}
@@ -90,17 +90,17 @@ pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), Stri
             release(client, name).await?;
         }
         // Copies the names, because the loop removes entries.
-        for name in left.keys().copied().collect::<Vec<_>>() {
-            let there = namespaces.get_opt(name).await;
-            if there.map_err(|error| format!("namespace {name}: {error}"))?.is_none() {
-                left.remove(name);
+        for name in remaining.keys().copied().collect::<Vec<_>>() {
+            let existing = namespaces.get_opt(name).await;
+            if existing.map_err(|error| format!("namespace {name}: {error}"))?.is_none() {
+                remaining.remove(name);
             }
         }
-        if left.is_empty() {
+        if remaining.is_empty() {
             return Ok(());
         }
         if Instant::now() > limit {
-            let names: Vec<&str> = left.into_keys().map(String::as_str).collect();
+            let names: Vec<&str> = remaining.into_keys().map(String::as_str).collect();
             let after = NAMESPACE_TIMEOUT.as_secs();
             return Err(format!("still being deleted after {after} s: {}", names.join(", ")));
         }
@@ -111,7 +111,7 @@ pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), Stri
 /// Removes the finalizer from the pods of a namespace.
 async fn release(client: &Client, namespace: &str) -> Result<(), String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let list = pods.list(&ListParams::default().labels(PLAYED)).await;
+    let list = pods.list(&ListParams::default().labels(SCENARIO_OBJECT)).await;
     let list = list.map_err(|error| format!("pods of {namespace}: {error}"))?;
     let held = list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD));
     for pod in held {

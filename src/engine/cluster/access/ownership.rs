@@ -9,27 +9,27 @@ use rustix::process::{Pid, test_kill_process};
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
 
-/// The id of the current boot of this machine.
+/// The file with the ID of the current boot of this machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The namespace of process ids.
+/// The link to the PID namespace of this process.
 const PIDS: &str = "/proc/self/ns/pid";
 
 /// A process on a machine.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// The host name, which is not unique: containers and other machines may have the same.
+    /// The host name, which is not unique: containers and other machines may have the same name.
     pub(crate) host: String,
-    /// The boot id. Like `pids`, it is empty if the kernel has none, and in annotations of older
+    /// The boot ID. Like `pids`, it is empty if the kernel has none, and in annotations of older
     /// versions.
     #[serde(default)]
     pub(crate) boot: String,
-    /// The namespace of process ids, which is different for each container.
+    /// The PID namespace, which is different for each container.
     #[serde(default)]
     pub(crate) pids: String,
-    /// The process id.
+    /// The process ID.
     pub(crate) pid: u32,
-    /// The start time, because process ids are reused. Empty if the kernel does not provide it.
+    /// The start time, because process IDs are reused. Empty if the kernel does not provide it.
     pub(crate) started: String,
 }
 
@@ -54,8 +54,8 @@ impl Owner {
         serde_json::from_str(text).ok()
     }
 
-    /// Returns true if it is alive; `None` if that is unknown, because it has other process ids.
-    pub(crate) fn lives(&self) -> Option<bool> {
+    /// Returns true if the process is alive; `None` if unknown, as in another PID namespace.
+    pub(crate) fn is_alive(&self) -> Option<bool> {
         let here = Owner::here();
         if *self == here {
             return Some(true);
@@ -84,12 +84,12 @@ struct Process {
     started: String,
 }
 
-/// The kernel's entry of a process, unless it is a zombie.
+/// Reads the state of a process. `None`: the process has exited, or is a zombie.
 fn process(pid: u32) -> Option<Process> {
     of_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Fields 3 (state) and 22 (start time) of proc(5). Field 2, the name of the program, may contain
+/// Reads fields 3 (state) and 22 (start time) of proc(5). Field 2, the program's name, may contain
 /// any character, but ends with the last parenthesis.
 fn of_stat(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
@@ -112,20 +112,20 @@ mod tests {
     fn running_and_ended_owners_are_distinguished() {
         let here = Owner::here();
         assert_eq!(Owner::of_text(&here.text()), Some(here.clone()));
-        assert_eq!(here.lives(), Some(true));
+        assert_eq!(here.is_alive(), Some(true));
         let elsewhere = Owner { host: format!("{}-not", here.host), ..here.clone() };
-        assert_eq!(elsewhere.lives(), None);
+        assert_eq!(elsewhere.is_alive(), None);
         let started_again = Owner { boot: "before".to_owned(), ..here.clone() };
         assert_eq!(
-            started_again.lives(),
+            started_again.is_alive(),
             None,
             "another machine with that name, or an earlier boot"
         );
         let contained = Owner { pids: "pid:[1]".to_owned(), pid: 1, ..here.clone() };
-        assert_eq!(contained.lives(), None, "a container with that name");
+        assert_eq!(contained.is_alive(), None, "a container with that name");
         if !here.started.is_empty() {
             let before = Owner { started: "1".to_owned(), ..here };
-            assert_eq!(before.lives(), Some(false), "another process with the same id");
+            assert_eq!(before.is_alive(), Some(false), "another process with the same id");
         }
     }
 
@@ -133,9 +133,9 @@ mod tests {
     fn an_owner_without_a_host_is_unknown() {
         let Owner { host, boot, .. } = Owner::here();
         let text = format!(r#"{{"host":"{host}","pid":1,"started":"1"}}"#);
-        let older = Owner::of_text(&text).expect("it can be read");
+        let older = Owner::of_text(&text).expect("the text is valid");
         if !boot.is_empty() {
-            assert_eq!(older.lives(), None);
+            assert_eq!(older.is_alive(), None);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Certificates of a control plane that runs for minutes: its certificate authority, which exists
-//! as long as the cluster, and the certificates that it signs.
+//! Certificates of a short-lived control plane: its certificate authority, which exists as long as
+//! the cluster, and the certificates that it signs.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, Error, ExtendedKeyUsagePurpose,
@@ -7,7 +7,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// The validity of certificates: the tolerated clock difference, and the longest life of a cluster.
+/// The validity of certificates: the tolerated clock skew, and the longest lifetime of a cluster.
 const BEFORE: Duration = Duration::HOUR;
 const AFTER: Duration = Duration::days(30);
 

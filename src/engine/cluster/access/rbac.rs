@@ -45,7 +45,7 @@ pub(crate) async fn grant(
     Api::all(client.clone()).create(&post, &binding).await.map(|_| ()).map_err(rejected)
 }
 
-/// Revokes the permissions of anonymous users. Other users have the same permissions by other
+/// Revokes the permissions of anonymous users. Other users have the same permissions through other
 /// bindings.
 pub(crate) async fn revoke_anonymous(client: &Client) -> Result<(), kube::Error> {
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());

@@ -1,9 +1,9 @@
-//! Measures whether a cluster keeps up: the latency of its components, again and again. Where the
-//! controller manager's own endpoint is not reachable, a Deployment is edited instead, and another
-//! controller in the same process has to observe the edit.
+//! Repeatedly measures the latency of a cluster's components. If the controller manager's own
+//! endpoint is not reachable, a Deployment is edited instead, and another controller in the same
+//! process has to observe the edit.
 //!
-//! A missing reconcile may be the controller's decision, or the machine was too busy for it. The
-//! latencies at that time, and how late this process itself was, distinguish the two.
+//! If a reconcile is missing, either the controller decided so, or the machine was too busy. The
+//! latencies at that time, and the delay of this process itself, distinguish the two.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,10 +31,10 @@ const EDIT_INTERVAL: Duration = Duration::from_millis(300);
 /// The interval between two checks whether an edit was observed.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The name of that Deployment, and of its namespace.
+/// The name of the edited Deployment, and of its namespace.
 pub(crate) const PROBE_OBJECT: &str = "kube-lockstep-pulse";
 
-/// Shorter response times are no stalls.
+/// Shorter response times do not count as stalls.
 const SHORTEST_STALL: Duration = Duration::from_millis(50);
 
 /// Slack added to three times the fastest response before a component counts as busy.
@@ -48,19 +48,19 @@ const IDLE_FOR: Duration = Duration::from_millis(250);
 pub(crate) struct Stall {
     pub(crate) component: &'static str,
     begin: Timestamp,
-    /// None: the stall lasts.
+    /// `None`: the stall has not ended.
     end: Option<Timestamp>,
 }
 
 impl Stall {
-    /// Its length so far.
+    /// The length of the stall so far.
     pub(crate) fn length(&self, now: Timestamp) -> Duration {
         let length = self.end.unwrap_or(now).duration_since(self.begin);
         Duration::try_from(length).unwrap_or_default()
     }
 }
 
-/// A path of a component's HTTP server that is requested again and again.
+/// A path of a component's HTTP server that is requested repeatedly.
 pub(crate) struct Endpoint {
     pub(crate) component: &'static str,
     pub(crate) client: Client,
@@ -93,11 +93,11 @@ impl LatencyProbe {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to probe an endpoint. Ends with the set.
+    /// Starts to probe an endpoint. The probe ends with the set.
     pub(crate) fn probe_endpoint(self: &Arc<Self>, endpoint: Endpoint, tasks: &mut JoinSet<()>) {
         let Endpoint { component, client, path } = endpoint;
         let request = async move || {
-            // A refusal is a response, too.
+            // An error status is also a response.
             while matches!(client::get(&client, path).await, Err(error) if !is_response(&error)) {
                 sleep(INTERVAL).await;
             }
@@ -106,10 +106,10 @@ impl LatencyProbe {
     }
 
     /// Starts to probe the Deployment controller: edits a Deployment, and waits until the
-    /// controller has observed the edit. Ends with the set.
+    /// controller has observed the edit. The probe ends with the set.
     ///
     /// # Errors
-    /// If the API server refuses.
+    /// If the API server rejects a request.
     pub(crate) async fn probe_controllers(
         self: &Arc<Self>,
         client: &Client,
@@ -129,7 +129,7 @@ impl LatencyProbe {
             loop {
                 match deployments.get(PROBE_OBJECT).await {
                     Ok(deployment) if is_observed(&deployment) => break,
-                    // The Deployment is gone: the edit will never be observed.
+                    // The Deployment was deleted: the edit will never be observed.
                     Err(error) if is_response(&error) => break,
                     _ => sleep(POLL_INTERVAL).await,
                 }
@@ -149,7 +149,7 @@ impl LatencyProbe {
         loop {
             let asleep = Instant::now();
             sleep(interval).await;
-            // A delay of this process counts as well.
+            // A delay of this process also counts.
             let late = asleep.elapsed().saturating_sub(interval);
             self.begin(component, Timestamp::now() - late);
             request().await;
@@ -187,7 +187,7 @@ impl LatencyProbe {
             && !open.any(|stall| history.is_busy(stall.component, stall.length(now)))
     }
 
-    /// The longest stall that ended after `since`, or that lasts.
+    /// The longest stall that ended after `since`, or has not ended.
     pub(crate) fn longest(&self, since: Timestamp, now: Timestamp) -> Option<Stall> {
         let history = self.lock();
         let recent = history.stalls.iter().filter(|stall| stall.end.is_none_or(|end| end >= since));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_that_lasts_counts_until_now_and_a_short_one_does_not() {
+    fn an_open_stall_counts_until_now_and_a_short_stall_does_not() {
         let probe = LatencyProbe::default();
         probe.begin("kube-apiserver", at(0));
         probe.end("kube-apiserver", at(20));
@@ -250,7 +250,7 @@ mod tests {
         };
         assert_eq!(longest(0, 200), Some(("kube-controller-manager", 200)));
         assert_eq!(longest(0, 400), Some(("kube-apiserver", 300)));
-        // A stall that ended before does not count; one that lasts does.
+        // A stall that has not ended counts; a stall that ended earlier does not.
         assert_eq!(longest(350, 400), Some(("kube-apiserver", 300)));
         probe.end("kube-apiserver", at(500));
         assert_eq!(longest(501, 600), None);

@@ -1,5 +1,4 @@
-//! Whose objects are made next: only so many scenarios are set up at a time, and of those that
-//! wait, what takes longest is the first.
+//! Limits how many scenarios are set up at a time. The longest waiting scenario is set up first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,58 +8,58 @@ use tokio::sync::oneshot::{Receiver, Sender, channel};
 
 use crate::model::time::Time;
 
-/// Turns that are given to those who wait, and come back.
+/// A priority queue for a limited number of permits. Dropped permits are handed out again.
 #[derive(Clone, Debug)]
 pub(crate) struct SetupQueue(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// How many have ever waited.
-    came: usize,
-    /// By how long they take, and when they came.
+    /// The number of requests so far.
+    arrivals: usize,
+    /// The waiting requests, by length (longest first) and order of arrival.
     waiting: BTreeMap<(Reverse<Time>, usize), Sender<SetupPermit>>,
 }
 
-/// A turn: until it is dropped.
+/// The permission to set up a scenario. It is returned to the queue when it is dropped.
 #[derive(Debug)]
 pub(crate) struct SetupPermit(Option<SetupQueue>);
 
 impl SetupQueue {
-    /// So many at a time.
+    /// Creates a queue with this number of permits.
     pub(crate) fn new(free: usize) -> SetupQueue {
-        SetupQueue(Arc::new(Mutex::new(State { free, came: 0, waiting: BTreeMap::new() })))
+        SetupQueue(Arc::new(Mutex::new(State { free, arrivals: 0, waiting: BTreeMap::new() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn for what takes that long, when it is the next one.
+    /// Waits for a permit for a scenario of this length.
     pub(crate) async fn acquire(&self, length: Time) -> Option<SetupPermit> {
-        let turn = self.ask(length);
-        // Whoever has one gives it to those who wait before all is gone.
-        turn.await.ok()
+        let permit = self.enqueue(length);
+        // Always a permit: a permit that is dropped goes to the next waiting request.
+        permit.await.ok()
     }
 
-    fn ask(&self, length: Time) -> Receiver<SetupPermit> {
+    fn enqueue(&self, length: Time) -> Receiver<SetupPermit> {
         let (sender, receiver) = channel();
         let mut state = self.lock();
-        let came = state.came;
-        state.came += 1;
-        state.waiting.insert((Reverse(length), came), sender);
-        self.hand_out(&mut state);
+        let arrival = state.arrivals;
+        state.arrivals += 1;
+        state.waiting.insert((Reverse(length), arrival), sender);
+        self.admit(&mut state);
         receiver
     }
 
-    /// Gives what is free to those who still wait.
-    fn hand_out(&self, state: &mut State) {
+    /// Hands out the free permits to waiting requests.
+    fn admit(&self, state: &mut State) {
         while state.free > 0
             && let Some((_, sender)) = state.waiting.pop_first()
         {
             match sender.send(SetupPermit(Some(self.clone()))) {
                 Ok(()) => state.free -= 1,
-                // It does not wait any more, and what it would have had must not come back.
+                // The request was abandoned, and its permit is still counted as free.
                 Err(mut unwanted) => unwanted.0 = None,
             }
         }
@@ -69,10 +68,10 @@ impl SetupQueue {
 
 impl Drop for SetupPermit {
     fn drop(&mut self) {
-        if let Some(openings) = self.0.take() {
-            let mut state = openings.lock();
+        if let Some(queue) = self.0.take() {
+            let mut state = queue.lock();
             state.free += 1;
-            openings.hand_out(&mut state);
+            queue.admit(&mut state);
         }
     }
 }
@@ -83,16 +82,16 @@ mod tests {
 
     #[test]
     fn the_longest_setup_is_admitted_first() {
-        let openings = SetupQueue::new(1);
-        let asked = [3, 5, 9, 5].map(|seconds| openings.ask(Time::from_secs(seconds)));
-        let [mut first, mut second, mut third, mut fourth] = asked;
-        let first = first.try_recv().expect("it came first");
-        assert!(third.try_recv().is_err(), "one at a time");
+        let queue = SetupQueue::new(1);
+        let requests = [3, 5, 9, 5].map(|seconds| queue.enqueue(Time::from_secs(seconds)));
+        let [mut first, mut second, mut third, mut fourth] = requests;
+        let first = first.try_recv().expect("the first request is admitted at once");
+        assert!(third.try_recv().is_err(), "one permit");
         drop(first);
-        let longest = third.try_recv().expect("it takes longest");
+        let longest = third.try_recv().expect("the longest setup is next");
         assert!(second.try_recv().is_err());
         drop(longest);
-        let early = second.try_recv().expect("it came before the other one");
+        let early = second.try_recv().expect("the earlier of two equal requests is next");
         assert!(fourth.try_recv().is_err());
         drop(early);
         assert!(fourth.try_recv().is_ok());
@@ -100,14 +99,17 @@ mod tests {
 
     #[test]
     fn abandoned_requests_are_not_admitted() {
-        let openings = SetupQueue::new(1);
-        let first = openings.ask(Time::ZERO);
-        let gone = openings.ask(Time::from_secs(9));
-        let mut waits = openings.ask(Time::from_secs(1));
+        let queue = SetupQueue::new(1);
+        let first = queue.enqueue(Time::ZERO);
+        let gone = queue.enqueue(Time::from_secs(9));
+        let mut waiting = queue.enqueue(Time::from_secs(1));
         drop(gone);
-        assert!(waits.try_recv().is_err());
+        assert!(waiting.try_recv().is_err());
         drop(first);
-        assert!(waits.try_recv().is_ok(), "a turn that nobody took comes back, too");
-        assert_eq!(openings.lock().free, 1);
+        assert!(
+            waiting.try_recv().is_ok(),
+            "the permit of an abandoned request is handed out again"
+        );
+        assert_eq!(queue.lock().free, 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The descriptions that the fake metrics API gives of itself: groups, resources and OpenAPI.
+//! Discovery of the fake metrics API: groups, resources and OpenAPI.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub(crate) fn routes(router: Router<Arc<Metrics>>) -> Router<Arc<Metrics>> {
     router
 }
 
-/// All groups. The aggregated form is not served: a client that accepts no other is told so.
+/// Lists all groups. The aggregated form is not served: a client that only accepts this form gets
+/// an error.
 async fn groups(headers: HeaderMap) -> Response {
     let accept = headers.get("accept").and_then(|it| it.to_str().ok()).unwrap_or_default();
     if accept.split(',').all(|it| it.contains("as=APIGroupDiscoveryList")) {
@@ -75,7 +76,7 @@ fn resource_list(of: GroupVersion, resources: Vec<APIResource>) -> APIResourceLi
     APIResourceList { group_version: of.api_version(), resources }
 }
 
-/// The resources of a group: those with fixed names, or the metrics of all scenarios.
+/// The resources of a group: the fixed resources, or the metrics of all scenarios.
 fn resources(metrics: &Metrics, group: &str) -> Vec<APIResource> {
     let resource = |name: &str, namespaced, kind: &str, verbs: &[&str]| APIResource {
         name: name.to_owned(),

@@ -33,13 +33,13 @@ impl ListenRoute {
         ListenRoute::at(Ipv4Addr::LOCALHOST.into(), 0, "localhost")
     }
 
-    /// For an API server that reaches this machine at an address.
+    /// For an API server that reaches this machine at this address.
     pub(crate) fn to(HostPort { host, port }: &HostPort) -> ListenRoute {
         let address = match host.as_str() {
             "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
             host => host.parse::<IpAddr>().ok(),
         };
-        // The address may be that of a router: then it is not an address of this machine.
+        // The address may belong to a router: then it is not an address of this machine.
         let listens = address.filter(|it| is_own(*it));
         let any = match address {
             Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
@@ -50,7 +50,7 @@ impl ListenRoute {
     }
 
     /// All addresses for an API server at `server`, in the order in which they are tried. An API
-    /// server at loopback may be a process of this machine, or in a container whose port is
+    /// server at loopback may be a process of this machine, or run in a container whose port is
     /// forwarded.
     pub(crate) fn all(
         place: Option<&HostPort>,
@@ -66,7 +66,7 @@ impl ListenRoute {
     }
 }
 
-/// How the metrics APIs are served, and registered with an API server.
+/// The addresses and groups of the metrics APIs, and the options of their registration.
 pub(crate) struct Exposure {
     /// The first address that works is used.
     pub(crate) addresses: Vec<ListenRoute>,
@@ -102,7 +102,7 @@ impl Exposure {
             }
         }
         Err(RegistrationError::Unreachable(match tried.is_empty() {
-            true => "this machine has no address but loopback".to_owned(),
+            true => "this machine has only loopback addresses".to_owned(),
             false => tried.join("; "),
         }))
     }
@@ -116,23 +116,23 @@ mod tests {
     fn a_server_at_loopback_may_also_be_in_a_container() {
         let near = IpAddr::from(Ipv4Addr::LOCALHOST);
         let (own, far) = (IpAddr::from([10, 0, 0, 7]), IpAddr::from([10, 0, 0, 1]));
-        let ways = |server: IpAddr| ListenRoute::all(None, Some(server), |_| Some(own));
+        let addresses = |server: IpAddr| ListenRoute::all(None, Some(server), |_| Some(own));
         let of_own =
             ListenRoute { listen: "10.0.0.7:0".to_owned(), routes: ServiceRoute::to("10.0.0.7") };
         let of_loopback = ListenRoute {
             listen: "127.0.0.1:0".to_owned(),
             routes: vec![ServiceRoute::Name("localhost".into())],
         };
-        assert_eq!(ways(near), [of_loopback.clone(), of_own.clone()]);
-        assert_eq!(ways(far), [of_own]);
+        assert_eq!(addresses(near), [of_loopback.clone(), of_own.clone()]);
+        assert_eq!(addresses(far), [of_own]);
         assert_eq!(ListenRoute::all(None, Some(near), |_| None), [of_loopback]);
         assert_eq!(ListenRoute::all(None, Some(far), |_| None), []);
     }
 
     #[test]
-    fn the_address_of_another_machine_is_served_at_all_addresses() {
+    fn for_an_address_of_another_machine_the_server_listens_at_all_addresses() {
         let address = |host: &str| ListenRoute::to(&HostPort { host: host.to_owned(), port: 4443 });
-        // An address for documentation.
+        // An address that is reserved for documentation.
         let elsewhere = ListenRoute {
             listen: "0.0.0.0:4443".to_owned(),
             routes: ServiceRoute::to("192.0.2.7"),

@@ -2,13 +2,13 @@
 
 use crate::scenario::resolved::usual_plural;
 
-/// The namespace of the Service by which the API server knows it.
+/// The namespace of the Service that the API server proxies to.
 pub(crate) const NAMESPACE: &str = "kube-lockstep-metrics";
 
 /// The name of that Service.
 pub(crate) const SERVICE: &str = "metrics";
 
-/// A group without resources, with which it is tried how an API server reaches the server.
+/// A group without resources, for testing which routes work.
 pub(crate) const PROBE: GroupVersion =
     GroupVersion { group: "probe.kube-lockstep.dev", version: "v1", priority: 1 };
 
@@ -70,7 +70,7 @@ pub(crate) enum Endpoint {
     NamespaceMetric,
     ObjectMetric,
     ExternalMetric,
-    /// A path that no metrics API has.
+    /// A path that does not exist in any metrics API.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! The answers of the fake metrics API to queries, from the world of each namespace.
+//! Answers queries of the fake metrics API from the world of each namespace.
 //!
 //! Each query is reported to the scenario that runs in the namespace: that is how a reconcile is
 //! observed.
@@ -50,7 +50,7 @@ pub(crate) fn routes(mut router: Router<Arc<Metrics>>) -> Router<Arc<Metrics>> {
     router.route("/apis/{group}/{version}/{*path}", get(unknown))
 }
 
-/// A path that no metrics API has.
+/// A path that does not exist in any metrics API.
 async fn unknown(
     State(metrics): Shared,
     Path(segments): Segments,
@@ -66,7 +66,7 @@ async fn unknown(
     serve(&metrics, Request { group, ..request }).await
 }
 
-/// Answers a query after the delay that the scenario demands, and records it.
+/// Answers a query after the delay that the scenario specifies, and records it.
 async fn serve(metrics: &Metrics, request: Request) -> Response {
     let answer = if let Some(resource) = request.watched_resource() {
         let why = format!("watch is not supported on resources of kind \"{resource}\"");
@@ -82,7 +82,7 @@ async fn serve(metrics: &Metrics, request: Request) -> Response {
     answer.response
 }
 
-/// Answers a query, and reports it to the scenarios that it concerns.
+/// Answers a query, and reports it to the scenarios of the queried namespaces.
 fn answer(metrics: &Metrics, request: &Request) -> Answer {
     let mut namespaces = metrics.lock();
     let mut answer = match request.query.endpoint {
@@ -92,8 +92,8 @@ fn answer(metrics: &Metrics, request: &Request) -> Answer {
             answer_in_namespace(served.map(ServedNamespace::now), request)
         }
     };
-    // Upstream's controller makes none of these queries. Other clients of a cluster that is not
-    // private do, and so may a custom controller.
+    // Upstream's controller never sends these queries. A custom controller may, and in a cluster
+    // that is not private, other clients do.
     let is_unusual =
         matches!(request.query.endpoint, Endpoint::PodsOfAllNamespaces | Endpoint::Pod);
     if is_unusual && !metrics.is_private() {
@@ -120,7 +120,7 @@ fn answer_in_namespace(served: Option<&ServedNamespace>, request: &Request) -> A
         Endpoint::ObjectMetric if resource == "pods" => pods_metric(served, request),
         Endpoint::ObjectMetric => object_metric(served, request, resource, name),
         Endpoint::ExternalMetric => external_metric(served, request),
-        // Clients should not wait until there are metrics of nodes.
+        // An error, so that clients do not wait for the metrics of nodes.
         Endpoint::Nodes => Answer::failed(&not_found(
             "kube-lockstep serves the metrics of scenarios, which have pods and no nodes; \
              `kubectl top pods` works",
@@ -131,7 +131,7 @@ fn answer_in_namespace(served: Option<&ServedNamespace>, request: &Request) -> A
     }
 }
 
-/// The number of items that were found, as an observation has it.
+/// The answer for an observation: the number of items that were found.
 fn items<T>(found: &Result<Vec<T>, ApiError>) -> observation::Answer<Items> {
     match found {
         Ok(found) => Ok(Items { items: u32::try_from(found.len()).unwrap_or(u32::MAX) }),
@@ -154,10 +154,10 @@ fn pods_of_all_namespaces(
         let served = served.now();
         let found = match served.cluster.pod_metrics() {
             Ok(_) => selected_pods(served, namespace, request),
-            // The list leaves out namespaces with an error.
+            // The list omits namespaces with an error.
             Err(_) => Ok(Vec::new()),
         };
-        // The reconcile may be that of any of the namespaces.
+        // The reconcile may belong to any of the namespaces.
         let action = list_pod_metrics(request.parameter("labelSelector"), &found);
         actions.push((namespace.clone(), action));
         match found {
@@ -254,7 +254,7 @@ fn sample(served: &ServedNamespace, namespace: &str, pod: &PodMetrics) -> PodSam
 struct FieldSelector {
     /// Names, and whether the pod's name must be equal.
     names: Vec<(String, bool)>,
-    /// It selects another namespace.
+    /// Whether it selects another namespace.
     selects_nothing: bool,
 }
 
@@ -286,7 +286,7 @@ impl FieldSelector {
     }
 }
 
-/// A custom metric of pods: of those that are selected, or of one by its name.
+/// A custom metric of the selected pods, or of one pod by its name.
 fn pods_metric(served: Option<&ServedNamespace>, request: &Request) -> Answer {
     let (namespace, metric) = (request.segment("namespace"), request.segment("metric"));
     let Some(served) = served else { return Answer::failed(&missing(metric, Some("pods"))) };
@@ -358,7 +358,7 @@ fn object_metric(
     let (namespace, metric) = (request.segment("namespace"), request.segment("metric"));
     let missing = || missing(metric, Some(&format!("{resource} {name}")));
     let Some(served) = served else { return Answer::failed(&missing()) };
-    // A query names a namespace as the cluster does.
+    // A query contains the name of a namespace in the cluster.
     let wanted = if resource == "namespaces" { &*served.scenario_name } else { name };
     let mut objects = served.cluster.custom_metrics().objects.iter();
     let known = objects.find(|((of, kind, name), _)| {

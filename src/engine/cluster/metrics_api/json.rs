@@ -74,13 +74,13 @@ fn sum<'a>(
     milli.into_iter().map(quantity).collect()
 }
 
-/// The usage of all pods, for people to read.
+/// The usage of all pods, as text.
 pub(crate) fn total(pods: &[PodSample]) -> String {
     let usages: Vec<_> = pods.iter().map(PodSample::usage).collect();
     let total = sum(usages.iter().flatten());
     let total: Vec<String> =
         total.iter().map(|(resource, quantity)| format!("{resource} {quantity}")).collect();
-    if total.is_empty() { "without usage".to_owned() } else { total.join(", ") }
+    if total.is_empty() { "no usage".to_owned() } else { total.join(", ") }
 }
 
 /// Pods as the table that kubectl prints.
@@ -166,7 +166,7 @@ impl MetricValue {
         }
     }
 
-    /// The same, sampled over a window.
+    /// Sets the window over which the value was sampled.
     pub(crate) fn over(mut self, window: Option<Span>) -> MetricValue {
         let seconds = window.map(|window| window.0 / 1_000_000_000);
         match self.metric_name {
@@ -230,7 +230,7 @@ mod tests {
         let other: &[_] = &[("cpu", "600m"), ("memory", "1023Ki")];
         let pods = [pod("a", &[one, other]), pod("b", &[one])];
         assert_eq!(total(&pods), "cpu 3600m, memory 3071Ki");
-        assert_eq!(total(&[pod("a", &[&[]])]), "without usage");
+        assert_eq!(total(&[pod("a", &[&[]])]), "no usage");
     }
 
     #[test]

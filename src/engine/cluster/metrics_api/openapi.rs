@@ -1,5 +1,5 @@
-//! The descriptions of the metrics APIs as OpenAPI 2 and 3, for an API server that merges such
-//! descriptions into its own, and for `kubectl explain`. The schemas are in `openapi.json`.
+//! The OpenAPI 2 and 3 documents of the metrics APIs, which an API server merges into its own, and
+//! which `kubectl explain` uses. The schemas are in `openapi.json`.
 //!
 //! Upstream: k8s.io/metrics, pkg/apis; kube-openapi, pkg/handler3
 
@@ -15,12 +15,12 @@ const TITLE: &str = "kube-lockstep metrics";
 /// The kinds, one for each version of a group.
 const KINDS_JSON: &str = include_str!("openapi.json");
 
-/// The kind of the objects of a version. Lists of it are served.
+/// The kind of the objects in an API version. Lists of them are also served.
 #[derive(Deserialize)]
 struct Kind {
     group: String,
     version: String,
-    /// The prefix of the full name, after the names of Go's packages.
+    /// The prefix of the full name, derived from the name of the Go package.
     package: String,
     kind: String,
     description: String,
@@ -29,10 +29,10 @@ struct Kind {
 
 /// The differences between OpenAPI 2 and 3.
 struct Dialect {
-    /// The place of the schemas.
+    /// The path of the schemas in the document.
     schemas: &'static str,
     parameter: fn(&str) -> Value,
-    /// The response with a schema.
+    /// The response that has a schema.
     response: fn(Value) -> Value,
 }
 
@@ -119,7 +119,7 @@ impl Kind {
     }
 }
 
-/// The paths and the schemas of some versions.
+/// The paths and the schemas of these versions.
 fn describe(
     versions: impl Iterator<Item = GroupVersion>,
     dialect: &Dialect,
@@ -152,7 +152,7 @@ pub(crate) fn v2() -> Value {
 pub(crate) fn v3() -> Value {
     let document = |of: GroupVersion| {
         let path = of.path();
-        // The document never changes while the program runs.
+        // A document only changes with the version of this program.
         let url = format!("/openapi/v3{path}?hash={}", env!("CARGO_PKG_VERSION"));
         (path.trim_start_matches('/').to_owned(), json!({ "serverRelativeURL": url }))
     };

@@ -1,4 +1,4 @@
-//! Queries of the metrics APIs: as they arrive, and as records for people to read.
+//! Queries of the metrics APIs, and their records in the query log.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::model::selector::Selector;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Query {
-    /// When the query arrived.
+    /// The time when the query arrived.
     pub at: Timestamp,
-    /// The client, as it names itself.
+    /// The `User-Agent` of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// The user, if an API server named it.
+    /// The user, if the API server provides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The group: `metrics.k8s.io`.
+    /// The API group, for example `metrics.k8s.io`.
     pub group: String,
-    /// The namespace; none: all of them, or nodes.
+    /// The namespace. `None`: all namespaces, or nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The path below the namespace: `pods`, `pods/*/jobs`, `queue_length`.
+    /// The path below the namespace, for example `pods`, `pods/*/jobs` or `queue_length`.
     pub what: String,
     /// Selectors and other parameters, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,12 +51,12 @@ pub(crate) struct Request {
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) user_agent: Option<String>,
     pub(crate) user: Option<String>,
-    /// The client prefers a table, as `kubectl get` does.
+    /// Whether the client prefers a table, as `kubectl get` does.
     pub(crate) wants_table: bool,
 }
 
 impl Request {
-    /// The query that arrives now.
+    /// Creates a query that arrives now.
     pub(crate) fn new(
         query: QueryPath,
         version: &str,
@@ -118,9 +118,9 @@ impl Request {
         self.place().0
     }
 
-    /// The resource that a client wants to watch, if it does: metrics can only be listed. A client
-    /// that prefers the first events of a watch over a list, as the kube-controller-manager of 1.32
-    /// does, then asks for the list.
+    /// The resource that the client tries to watch, if any: metrics can only be listed. A client
+    /// that prefers a watch over a list, such as the kube-controller-manager of 1.32, then requests
+    /// the list.
     ///
     /// Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource
     pub(crate) fn watched_resource(&self) -> Option<String> {
@@ -137,7 +137,7 @@ impl Request {
     pub(crate) fn record(self, code: u16, answer: String) -> Query {
         let (namespace, what) = self.place();
         let Request { received: at, user_agent, user, group, mut parameters, .. } = self;
-        // How clients fetch a list does not matter to readers.
+        // These parameters are not shown: they do not select objects.
         let fetching = ["limit", "resourceVersion", "timeout"];
         parameters.retain(|(name, value)| !value.is_empty() && !fetching.contains(&name.as_str()));
         Query { at, user_agent, user, group, namespace, what, parameters, code, answer }

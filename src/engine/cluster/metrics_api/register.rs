@@ -1,9 +1,9 @@
 //! Registers the fake metrics API with an API server, and removes the registration.
 //!
-//! The API server proxies to a Service. Which kind of Service works is tried with a group of our
-//! own before an APIService that others use is touched (`route`). Every object names its owner, so
-//! that a later process can remove the objects of a dead one. The original spec of a foreign
-//! APIService is kept in an annotation, and restored.
+//! The API server proxies to a Service. A group for tests shows which kind of Service works, before
+//! any foreign APIService is replaced (`route`). Every object names its owner, so that a later
+//! process can remove the objects of a dead process. The original spec of a foreign APIService is
+//! kept in an annotation, and restored.
 
 use std::time::Duration;
 
@@ -32,29 +32,29 @@ use crate::engine::cluster::timeouts::STARTING;
 /// The path of an object that the API server has to read from etcd.
 pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
 
-/// How long the API server may take to reach the server.
+/// The timeout until the API server reaches the server.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How long one of several routes is tried.
+/// The timeout of a test of a route.
 const PROBE_LIMIT: Duration = Duration::from_secs(12);
 
-/// How long to wait for the deletion of the namespace. While any aggregated API of a cluster does
+/// The timeout for the deletion of the namespace. While any aggregated API of a cluster does
 /// not respond, the cluster deletes no namespace.
 const DELETION_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long the API server may report that it does not reach the server: its first attempt may have
-/// been too early.
+/// The time for which the API server may report that it can't reach the server: its first attempt
+/// may have been too early.
 const FAILURE_LIMIT: Duration = Duration::from_secs(3);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often a change is retried after a conflict with the API server's own changes.
+/// The number of retries of a change after conflicts with the API server's own changes.
 const RETRIES: usize = 20;
 
-/// The groups to register, and how.
+/// The options of a registration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Options {
-    /// Routes by which the API server may reach the server. The first one that works is used.
+    /// Routes by which the API server may reach the server. The first route that works is used.
     pub(crate) routes: Vec<ServiceRoute>,
     /// Some of the groups of [`GROUPS`](crate::engine::cluster::metrics_api::groups::GROUPS).
     pub(crate) groups: Vec<&'static str>,
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     pub(crate) replace: bool,
 }
 
-/// Why the metrics API could not be registered. No objects are left then.
+/// The reason why the metrics API could not be registered. No objects are left then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum RegistrationError {
     /// The cluster has its own metrics API.
@@ -71,7 +71,7 @@ pub(crate) enum RegistrationError {
     /// Another kube-lockstep serves it.
     #[error("{0} is served by another kube-lockstep: {owner}", owner = .1.describe())]
     OtherInstance(String, Owner),
-    /// The API server reaches it by none of the routes.
+    /// The API server can't reach the metrics API by any route.
     #[error("the API server does not reach the metrics API: {0}")]
     Unreachable(String),
     /// Another error, mostly of the API server.
@@ -121,10 +121,10 @@ impl Registration {
     }
 }
 
-/// The APIServices of the groups that are not ours.
+/// The foreign APIServices of the groups.
 ///
 /// # Errors
-/// If another kube-lockstep serves one of the groups, or the API server refuses.
+/// If another kube-lockstep serves one of the groups, or the API server rejects a request.
 pub(crate) async fn foreign(
     client: &Client,
     groups: &[&str],
@@ -132,9 +132,9 @@ pub(crate) async fn foreign(
     let apis: Api<APIService> = Api::all(client.clone());
     let mut found = Vec::new();
     for name in versions_of(groups).iter().map(GroupVersion::api_service) {
-        let there = apis.get_opt(&name).await;
-        let there = there.map_err(|error| refused(&format!("APIService {name}"), &error))?;
-        let Some(api) = there else { continue };
+        let existing = apis.get_opt(&name).await;
+        let existing = existing.map_err(|error| refused(&format!("APIService {name}"), &error))?;
+        let Some(api) = existing else { continue };
         if let Some(owner) = owner(&api.metadata) {
             return Err(RegistrationError::OtherInstance(format!("APIService {name}"), owner));
         }
@@ -151,13 +151,13 @@ fn service(api: APIService) -> String {
     )
 }
 
-/// The removal or change of one of our APIServices by another client, if there was one.
+/// A description of the removal or change of one of our APIServices by another client, if any.
 pub(crate) async fn registration_lost(client: &Client, groups: &[&str]) -> Option<String> {
     let apis: Api<APIService> = Api::all(client.clone());
     for name in versions_of(groups).iter().map(GroupVersion::api_service) {
         // An API server that does not respond is reported elsewhere.
-        let there = apis.get_opt(&name).await.ok()?;
-        let Some(api) = there else {
+        let existing = apis.get_opt(&name).await.ok()?;
+        let Some(api) = existing else {
             return Some(format!("APIService {name} was removed during the run"));
         };
         let service = service(api);
@@ -176,7 +176,7 @@ fn owner(metadata: &ObjectMeta) -> Option<Owner> {
     Owner::of_text(metadata.annotations.as_ref()?.get(OWNER)?)
 }
 
-/// The metadata of an object of ours.
+/// The metadata of an object that this process creates.
 fn metadata(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
@@ -186,7 +186,7 @@ fn metadata(name: &str) -> ObjectMeta {
     }
 }
 
-/// A registration that is being made.
+/// A registration in progress.
 struct Registering<'a> {
     client: &'a Client,
     server: &'a Server,
@@ -231,13 +231,15 @@ impl Registering<'_> {
                 Err(Error::Api(status)) if status.code == 409 => {}
                 Err(error) => return Err(refused(&what, &error)),
             }
-            let there = namespaces.get_opt(NAMESPACE).await;
-            let there = there.map_err(|error| refused(&what, &error))?;
-            // One that is being deleted was removed a moment ago.
-            if let Some(there) = there.filter(|it| it.metadata.deletion_timestamp.is_none()) {
-                return Err(match owner(&there.metadata) {
+            let existing = namespaces.get_opt(NAMESPACE).await;
+            let existing = existing.map_err(|error| refused(&what, &error))?;
+            // A namespace that is being deleted was removed a moment ago.
+            if let Some(existing) = existing.filter(|it| it.metadata.deletion_timestamp.is_none()) {
+                return Err(match owner(&existing.metadata) {
                     Some(owner) => RegistrationError::OtherInstance(what, owner),
-                    None => RegistrationError::Other(format!("{what} exists, and is not ours")),
+                    None => RegistrationError::Other(format!(
+                        "{what} exists, and kube-lockstep did not create it"
+                    )),
                 });
             }
             if Instant::now() > limit {
@@ -248,7 +250,7 @@ impl Registering<'_> {
     }
 
     /// The first route that works, and its number. A single route is tried with the groups
-    /// themselves, if no foreign APIService is at stake.
+    /// themselves, if no foreign APIService has to be replaced.
     async fn route(&self, at_stake: bool) -> Result<(usize, ServiceRoute), RegistrationError> {
         let routes = &self.options.routes;
         let mut tried = Vec::new();
@@ -265,12 +267,12 @@ impl Registering<'_> {
             }
         }
         Err(RegistrationError::Unreachable(match tried.is_empty() {
-            true => "no route to it is known".to_owned(),
+            true => "no route to this machine is known".to_owned(),
             false => tried.join("; "),
         }))
     }
 
-    /// Why a route does not work, if it does not.
+    /// Tests a route. Returns the reason if it does not work.
     async fn probe(&self, number: usize) -> Result<Option<String>, RegistrationError> {
         let name = PROBE.api_service();
         self.create(&self.api_service(PROBE, &route::service_name(number))).await?;
@@ -321,7 +323,7 @@ impl Registering<'_> {
     }
 
     /// Waits until the API server reports an APIService as available, and proxies to this server.
-    /// The report on a replaced APIService may still be the old one.
+    /// The status of a replaced APIService may be outdated.
     async fn reach(&self, of: GroupVersion, limit: Instant) -> Result<(), String> {
         let apis: Api<APIService> = Api::all(self.client.clone());
         let mut failing: Option<Instant> = None;
@@ -335,7 +337,7 @@ impl Registering<'_> {
                         return Ok(());
                     }
                     failing = None;
-                    "another server answers in its place".to_owned()
+                    "another server responds instead".to_owned()
                 }
                 Some(it) => {
                     let why = it.message.unwrap_or_default();
@@ -351,7 +353,7 @@ impl Registering<'_> {
                     }
                     why
                 }
-                None => "the API server gives no reason".to_owned(),
+                None => "the API server reports no reason".to_owned(),
             };
             if Instant::now() > limit {
                 return Err(why);
@@ -360,7 +362,7 @@ impl Registering<'_> {
         }
     }
 
-    /// Returns true if this server answers.
+    /// Returns true if the response comes from this server.
     async fn answers(&self, of: GroupVersion) -> bool {
         let request = Request::get(of.path()).body(Body::empty());
         let Ok(request) = request else { return false };
@@ -379,10 +381,10 @@ async fn update(
     let apis: Api<APIService> = Api::all(client.clone());
     let mut attempts = 0;
     loop {
-        let there = apis.get_opt(name).await;
-        let there = there.map_err(|error| format!("APIService {name}: {error}"))?;
-        // It was deleted meanwhile.
-        let Some(mut api) = there else { return Ok(()) };
+        let existing = apis.get_opt(name).await;
+        let existing = existing.map_err(|error| format!("APIService {name}: {error}"))?;
+        // The APIService was deleted meanwhile.
+        let Some(mut api) = existing else { return Ok(()) };
         change(&mut api);
         match apis.replace(name, &PostParams::default(), &api).await {
             Ok(_) => return Ok(()),
@@ -412,16 +414,16 @@ fn restore(api: &mut APIService) {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Leftovers {
     pub(crate) owner: Owner,
-    /// Whether the process is alive, as far as is known here.
-    pub(crate) lives: bool,
+    /// Whether the process is alive, as far as this process can determine.
+    pub(crate) is_alive: bool,
     /// The names of the objects.
     pub(crate) what: Vec<String>,
 }
 
-/// All objects that were created by kube-lockstep, by owner.
+/// All objects that kube-lockstep processes created, by owner.
 ///
 /// # Errors
-/// If the API server refuses.
+/// If the API server rejects a request.
 pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String> {
     let apis: Api<APIService> = Api::all(client.clone());
     let list = apis.list(&ListParams::default().labels(METRICS_API)).await;
@@ -450,23 +452,25 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
                 left.what.push(name);
                 *alive |= seems_alive;
             }
-            None => left.push((Leftovers { owner, lives: false, what: vec![name] }, seems_alive)),
+            None => {
+                left.push((Leftovers { owner, is_alive: false, what: vec![name] }, seems_alive))
+            }
         }
     }
-    let told = left.into_iter().map(|(left, seems_alive)| {
-        let lives = left.owner.lives().unwrap_or(seems_alive);
-        Leftovers { lives, ..left }
+    let leftovers = left.into_iter().map(|(left, seems_alive)| {
+        let is_alive = left.owner.is_alive().unwrap_or(seems_alive);
+        Leftovers { is_alive, ..left }
     });
-    Ok(told.collect())
+    Ok(leftovers.collect())
 }
 
 /// Removes the objects of dead processes. Returns a report of each removal.
 ///
 /// # Errors
-/// If the API server refuses.
+/// If the API server rejects a request.
 pub(crate) async fn remove_leftovers(client: &Client) -> Result<Vec<String>, String> {
     let mut done = Vec::new();
-    for left in leftovers(client).await?.into_iter().filter(|left| !left.lives) {
+    for left in leftovers(client).await?.into_iter().filter(|left| !left.is_alive) {
         done.extend(remove_of(client, &left.owner).await?);
     }
     Ok(done)
@@ -476,7 +480,7 @@ pub(crate) async fn remove_leftovers(client: &Client) -> Result<Vec<String>, Str
 /// removal.
 ///
 /// # Errors
-/// If the API server refuses.
+/// If the API server rejects a request.
 pub(crate) async fn remove_own(client: &Client) -> Result<Vec<String>, String> {
     remove_of(client, &Owner::here()).await
 }
@@ -486,7 +490,7 @@ async fn remove_of(client: &Client, of: &Owner) -> Result<Vec<String>, String> {
     let apis: Api<APIService> = Api::all(client.clone());
     let list = apis.list(&ListParams::default().labels(METRICS_API)).await;
     let list = list.map_err(|error| format!("APIServices: {error}"))?;
-    // The APIServices first: to delete a namespace the API server lists its objects in every API.
+    // The APIServices first: to delete a namespace, the API server lists its objects in every API.
     for api in list.into_iter().filter(|api| owner(&api.metadata).as_ref() == Some(of)) {
         let name = api.name_any();
         if api.annotations().contains_key(REPLACED) {
@@ -507,8 +511,8 @@ async fn remove_of(client: &Client, of: &Owner) -> Result<Vec<String>, String> {
 async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>, String> {
     let failed = |error: Error| format!("namespace {NAMESPACE}: {error}");
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let there = namespaces.get_opt(NAMESPACE).await.map_err(failed)?;
-    if there.is_none_or(|there| owner(&there.metadata).as_ref() != Some(of)) {
+    let existing = namespaces.get_opt(NAMESPACE).await.map_err(failed)?;
+    if existing.is_none_or(|existing| owner(&existing.metadata).as_ref() != Some(of)) {
         return Ok(None);
     }
     match namespaces.delete(NAMESPACE, &at_once()).await {
@@ -517,9 +521,10 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
         Ok(_) => {}
     }
     let limit = Instant::now() + DELETION_LIMIT;
-    while let Some(there) = namespaces.get_opt(NAMESPACE).await.map_err(failed)? {
+    while let Some(existing) = namespaces.get_opt(NAMESPACE).await.map_err(failed)? {
         if Instant::now() > limit {
-            let conditions = there.status.and_then(|status| status.conditions).unwrap_or_default();
+            let conditions =
+                existing.status.and_then(|status| status.conditions).unwrap_or_default();
             let why = conditions.into_iter().find(|it| it.status == "True");
             let why = why.and_then(|it| it.message).map_or(String::new(), |why| format!(": {why}"));
             return Ok(Some(format!("namespace {NAMESPACE} is still being deleted{why}")));

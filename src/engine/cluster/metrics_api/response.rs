@@ -11,9 +11,9 @@ use crate::model::observation::ControllerAction;
 /// The answer to a query, and its records.
 pub(crate) struct Answer {
     pub(crate) response: Response,
-    /// For people to read.
+    /// The summary in the query log.
     pub(crate) summary: String,
-    /// The query as an action of the controller, by the namespaces that it concerns.
+    /// The query as an action of the controller, with each namespace that it concerns.
     pub(crate) actions: Vec<(String, ControllerAction)>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn not_found(message: &str) -> ApiError {
     error(404, "NotFound", message)
 }
 
-/// An error as the API server would answer it.
+/// The response of an API server for an error.
 pub(crate) fn failure(error: &ApiError) -> Response {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let status = Status {

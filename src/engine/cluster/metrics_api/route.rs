@@ -3,7 +3,7 @@
 //! An API server that routes by the addresses of Services (the default) proxies to a Service of
 //! type ExternalName by name, which requires neither endpoints nor traffic inside the cluster. An
 //! API server that routes to endpoints (`--enable-aggregator-routing`) refuses that type, and
-//! requires addresses that are not loopback. A cluster IP is never used: where nothing routes it,
+//! requires addresses that are not loopback. A cluster IP is never used: if nothing routes it,
 //! requests hang.
 
 use std::fmt;
@@ -103,7 +103,7 @@ fn service(name: &str, route: &ServiceRoute, port: u16) -> Service {
     };
     let (type_, external_name, cluster_ip) = match route {
         ServiceRoute::Name(to) => (Some("ExternalName".to_owned()), Some(to.clone()), None),
-        // Headless: an API server that would use the cluster IP reports that at once.
+        // Headless: an API server that routes to cluster IPs then reports an error at once.
         ServiceRoute::Endpoints(_) => (None, None, Some("None".to_owned())),
     };
     let ports = Some(vec![port]);

@@ -1,7 +1,7 @@
 //! The server of the fake metrics API: metrics.k8s.io, custom.metrics.k8s.io and
 //! external.metrics.k8s.io for many scenarios at once, each in its own namespace.
 //!
-//! `discovery` describes the groups, `handlers` answers queries, and `json` has the objects of the
+//! `discovery` lists the groups, `handlers` answers queries, and `json` contains the objects of the
 //! answers.
 
 use std::net::{SocketAddr, TcpListener};
@@ -25,7 +25,7 @@ use crate::engine::cluster::metrics_api::{discovery, handlers};
 pub(crate) struct Server {
     /// The address at which it listens.
     pub(crate) address: SocketAddr,
-    /// The certificate authority by which the API server trusts it, as PEM.
+    /// The certificate authority that the API server has to trust, as PEM.
     pub(crate) authority: String,
     /// Its name in [`SERVER_HEADER`].
     pub(crate) id: String,
@@ -39,10 +39,10 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Serves at an address. Port 0 stands for any free port.
+    /// Starts a server at an address. Port 0 means any free port.
     ///
     /// # Errors
-    /// If it can't listen there, or a certificate can't be created.
+    /// If it can't listen at the address, or a certificate can't be created.
     pub(crate) async fn start(metrics: Arc<Metrics>, address: &str) -> Result<Server, String> {
         let listener = TcpListener::bind(address)
             .map_err(|error| format!("the metrics API can't listen at {address}: {error}"))?;

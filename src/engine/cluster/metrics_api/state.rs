@@ -21,11 +21,11 @@ pub(crate) struct ServedNamespace {
     epoch: Timestamp,
     /// The names of the scenario's pods in the cluster.
     names: HashMap<Arc<str>, Arc<str>>,
-    /// The world of a namespace that changes by itself, with the cluster's own pods.
+    /// The world of a namespace in live mode, with the pods of the cluster.
     mirror: Option<Mirror>,
-    /// The scenario that queries are reported to.
+    /// The channel for reports of queries to the scenario.
     log: Option<UnboundedSender<ObservedAction>>,
-    /// Only queries of this user are reported; none: all queries.
+    /// Only queries of this user are reported. `None`: all queries.
     controller: Option<Arc<str>>,
 }
 
@@ -42,7 +42,7 @@ impl ServedNamespace {
         }
     }
 
-    /// Its present state.
+    /// Updates it to the present time.
     pub(crate) fn now(&mut self) -> &ServedNamespace {
         let now = self.time(Timestamp::now());
         let changes = self.mirror.as_mut().map(|mirror| mirror.advance(now));
@@ -70,13 +70,13 @@ impl ServedNamespace {
         self.names.get(pod).unwrap_or(pod)
     }
 
-    /// Reports a query to the scenario, unless it is another client's than the controller's.
+    /// Reports a query to the scenario, unless it comes from a client other than the controller.
     pub(crate) fn report(&self, action: ObservedAction) {
         if self.controller.as_ref().is_some_and(|it| **it != *action.user) {
             return;
         }
         if let Some(log) = &self.log {
-            // The receiver is gone when the scenario is over.
+            // The receiver is dropped when the scenario is over.
             let _ = log.send(action);
         }
     }
@@ -90,18 +90,18 @@ pub(crate) struct Metrics {
     controller: OnceLock<Arc<str>>,
     /// The receiver of the records of all queries.
     queries: Option<UnboundedSender<Query>>,
-    /// Only the controller queries the metrics, so that every query is reported, including those
-    /// that upstream's controller never makes.
+    /// Whether only the controller queries the metrics. Every query is then reported, including
+    /// queries that upstream's controller never sends.
     is_private: bool,
 }
 
 impl Metrics {
-    /// With a receiver of the records of all queries.
+    /// Sends the records of all queries to a receiver.
     pub(crate) fn with_query_log(queries: UnboundedSender<Query>) -> Metrics {
         Metrics { queries: Some(queries), ..Metrics::default() }
     }
 
-    /// For a cluster that only the controller queries, or other clients as well.
+    /// The metrics of a cluster that only the controller queries (`is_private`), or also other clients.
     pub(crate) fn of_cluster(is_private: bool) -> Metrics {
         Metrics { is_private, ..Metrics::default() }
     }
@@ -131,7 +131,7 @@ impl Metrics {
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// Starts to serve a namespace that changes by itself, with t=0 = now. `pods` returns the
+    /// Starts to serve a namespace in live mode, with t=0 at the present time. `pods` returns the
     /// existing pods in the order of their creation, for the instant of t=0.
     pub(crate) fn open_mirror(
         &self,
@@ -194,7 +194,7 @@ impl Metrics {
         }
     }
 
-    /// The present delay of queries in a namespace that changes by itself.
+    /// The present delay of queries in a namespace in live mode.
     pub(crate) fn slowness(&self, namespace: &str) -> Option<Span> {
         let mut namespaces = self.lock();
         let served = namespaces.get_mut(namespace).filter(|served| served.mirror.is_some())?;
@@ -204,7 +204,7 @@ impl Metrics {
     /// Passes on the record of a query, if there is a receiver.
     pub(crate) fn record(&self, query: impl FnOnce() -> Query) {
         if let Some(queries) = &self.queries {
-            // The receiver is gone when the server is about to end.
+            // The receiver is dropped when the server is about to end.
             let _ = queries.send(query());
         }
     }

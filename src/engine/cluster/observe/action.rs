@@ -10,16 +10,16 @@ use crate::model::observation::{ControllerAction, Event, EventType, ScaleWrite, 
 /// An action of the controller. Namespaces and pods have their names in the cluster.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ObservedAction {
-    /// When the request arrived.
+    /// The time when the request arrived.
     pub(crate) received: Timestamp,
-    /// When it was answered.
+    /// The time when the request was answered.
     pub(crate) answered: Timestamp,
     pub(crate) action: ControllerAction,
     /// The user that queried a metric, if the API server named it.
     pub(crate) user: String,
-    /// `spec.replicas` was written to the target itself, not to its scale subresource.
+    /// Whether `spec.replicas` was written to the target itself, not to its scale subresource.
     pub(crate) direct: bool,
-    /// Why the status that was written has no form in the model. `action` has an empty status then.
+    /// The reason why the model can't represent the written status. `action` then has an empty status.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl ObservedAction {
         ObservedAction { received, answered, action, user, direct: false, unreadable: None }
     }
 
-    /// A write of an HPA's status, as the API has it.
+    /// A write of an HPA's status, from the JSON of the API.
     pub(crate) fn status_write(
         received: Timestamp,
         answered: Timestamp,
@@ -47,7 +47,7 @@ impl ObservedAction {
         ObservedAction { unreadable, ..ObservedAction::new(received, answered, action) }
     }
 
-    /// The write of a scale that this is, if it is one.
+    /// The write of a scale, if the action is one.
     pub(crate) fn scale_write(&self) -> Option<&ScaleWrite> {
         match &self.action {
             ControllerAction::UpdateScale(write) => Some(write),
@@ -72,8 +72,8 @@ impl ObservedAction {
         self.action.error().is_none()
     }
 
-    /// Returns true if the request is a write of a scale that another client had changed since it
-    /// was read.
+    /// Returns true if the request is a write of a scale that another client had changed since the
+    /// controller read it.
     pub(crate) fn is_conflict(&self) -> bool {
         let error = self.scale_write().and_then(|write| write.error.as_ref());
         error.is_some_and(|error| error.contains("the object has been modified"))

@@ -15,8 +15,8 @@ use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite, StatusWrite};
 use crate::model::time::Span;
 
-/// The controller's error log is in no API. Events are written later: they are compared at the end
-/// of a scenario.
+/// The controller's error log can't be observed, because it is not in the API. Events are written
+/// later: they are compared at the end of a scenario.
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { events: false, errors: false, ..Scope::ALL },
     // The clocks of two processes on one machine, and the time from a reading of the clock to a
@@ -34,10 +34,10 @@ pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpi
         let event = match serde_json::from_str::<Event>(&line) {
             Ok(event) => event,
             Err(error) if line.starts_with('{') => {
-                // Without it one reconcile cannot be told from the next.
+                // Without this line, reconciles can't be distinguished.
                 let start: String = line.chars().take(200).collect();
                 dispatcher.mark_incomplete(format!(
-                    "a line of the API server's audit log cannot be read: {error}: {start}"
+                    "a line of the API server's audit log can't be parsed: {error}: {start}"
                 ));
                 continue;
             }
@@ -54,7 +54,7 @@ pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpi
     }
 }
 
-/// `audit.k8s.io/v1` Event, as far as it is read.
+/// An `audit.k8s.io/v1` Event, with the fields that are used.
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
 struct Event {
@@ -87,7 +87,7 @@ struct Status {
     message: Option<String>,
 }
 
-/// Resources that have `spec.replicas` besides their scale subresource.
+/// Resources that have `spec.replicas` in addition to their scale subresource.
 const SCALABLE: [&str; 4] =
     ["deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"];
 
@@ -105,7 +105,7 @@ impl Event {
         (*code >= 400).then(|| message.as_deref().or_else(of_body).unwrap_or_default().into())
     }
 
-    /// The controller's action, if the request is one.
+    /// The controller's action, if the request is relevant.
     fn action(self) -> Option<ObservedAction> {
         let error = self.error();
         let (received, answered) = (self.request_received_timestamp, self.stage_timestamp);
@@ -123,7 +123,7 @@ impl Event {
                 Some(observed(ControllerAction::GetScale { resource, name, answer }))
             }
             ("update" | "patch", _, "scale") => {
-                // A patch may have a form that is not read here: its result counts then.
+                // If the form of a patch is unknown, the result of the patch is used.
                 let written = written_replicas(&self.request_object);
                 let replicas =
                     written.unwrap_or_else(|| scale_replicas(&self.response_object).replicas);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_patched_status_the_stored_status_counts() {
+    fn a_patch_of_the_status_is_read_from_the_stored_status() {
         let send = |request: Value, response: Value, code| {
             let object = json!({
                 "resource": "horizontalpodautoscalers",
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_the_model_has_no_form_for_is_reported_with_the_reason() {
+    fn a_status_that_the_model_cannot_represent_is_reported_with_the_reason() {
         let conditions = json!([{ "type": "Paused", "status": "True" }]);
         let action = Request {
             verb: "update",

@@ -1,4 +1,4 @@
-//! Hands each action of the controller to the scenario in whose namespace it happened.
+//! Dispatches each action of the controller to the scenario of its namespace.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,10 @@ use crate::engine::cluster::observe::action::ObservedAction;
 #[derive(Debug, Default)]
 pub(crate) struct Dispatcher {
     by_namespace: Mutex<HashMap<String, UnboundedSender<ObservedAction>>>,
-    /// Why actions can no longer be observed completely.
+    /// The reason why actions can no longer be observed completely.
     incomplete: OnceLock<String>,
-    /// How often a watch had to list its objects anew: versions in between may be missing.
+    /// The number of times that a watch listed its objects again: versions in between may be
+    /// missing.
     gaps: AtomicUsize,
     /// Forbidden requests of the controller.
     forbidden: Mutex<BTreeSet<Forbidden>>,
@@ -23,12 +24,12 @@ pub(crate) struct Dispatcher {
 /// A request that the controller has no permission for.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Forbidden {
-    /// None: the request concerns the whole cluster.
+    /// `None`: the request concerns the whole cluster.
     namespace: Option<String>,
     message: String,
 }
 
-/// The limit of kept messages: a controller may repeat a forbidden request forever.
+/// The maximum number of stored messages: a controller may repeat a forbidden request forever.
 const MAX_FORBIDDEN: usize = 100;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -46,7 +47,7 @@ impl Dispatcher {
 
     pub(crate) fn dispatch(&self, namespace: &str, action: ObservedAction) {
         if let Some(to) = lock(&self.by_namespace).get(namespace) {
-            // The receiver is gone when the scenario is over.
+            // The receiver is dropped when the scenario is over.
             let _ = to.send(action);
         }
     }
@@ -59,13 +60,13 @@ impl Dispatcher {
         self.gaps.load(Ordering::Relaxed)
     }
 
-    /// Actions can no longer be observed completely.
+    /// Records that actions can no longer be observed completely.
     pub(crate) fn mark_incomplete(&self, why: String) {
-        // The first reason is the one that counts.
+        // Only the first reason is kept.
         let _ = self.incomplete.set(why);
     }
 
-    /// Why actions can no longer be observed completely, if that is so.
+    /// The reason why actions can no longer be observed completely, if any.
     pub(crate) fn incomplete(&self) -> Option<String> {
         self.incomplete.get().cloned()
     }

@@ -1,4 +1,4 @@
-//! How much of a controller can be observed, and how exactly.
+//! The observable fields of a controller, and the accuracy of the observations.
 
 use crate::compare::Scope;
 use crate::model::time::Span;
@@ -10,7 +10,7 @@ pub(crate) struct Observability {
     pub(crate) scope: Scope,
     /// The error of an observed time.
     pub(crate) uncertainty: Span,
-    /// How long after the last request of a reconcile another one may still be reported.
+    /// The maximum delay of the report of another request after the last request of a reconcile.
     pub(crate) linger: Span,
     /// How long an event may take to be reported: controllers write them in the background, one by
     /// one.

@@ -15,17 +15,17 @@ use crate::engine::cluster::observe::observability::Observability;
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite};
 use crate::model::time::{Span, Time};
 
-/// The time in which surplus events are awaited after the last expected one.
+/// The wait for surplus events after the last expected event.
 const SURPLUS_EVENTS: Duration = Duration::from_millis(200);
 
-/// A reconcile as it was observed.
+/// An observed reconcile.
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedReconcile {
-    /// When its first request arrived.
+    /// The time when its first request arrived.
     pub(crate) began: Time,
-    /// When its last request was answered.
+    /// The time when its last request was answered.
     pub(crate) ended: Time,
-    /// In the order in which the requests arrived.
+    /// The actions, in the order in which the requests arrived.
     pub(crate) actions: Vec<ObservedAction>,
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct RequestStream {
     requests: UnboundedReceiver<ObservedAction>,
     /// A reconcile without a request for this long counts as over.
     quiet: Duration,
-    /// Requests of one reconcile are closer than this, and requests of two reconciles are not.
+    /// The minimum time between requests of different reconciles.
     apart: Span,
-    /// Requests that arrived before their reconcile was looked for.
+    /// Requests that arrived before their reconcile was awaited.
     ahead: VecDeque<ObservedAction>,
     /// All events so far.
     events: Vec<ObservedAction>,
 }
 
 impl RequestStream {
-    /// The requests of a controller that reconciles once each `period`.
+    /// Groups the requests of a controller that reconciles once per `period`.
     pub(crate) fn new(
         requests: UnboundedReceiver<ObservedAction>,
         target: TargetName,
@@ -83,7 +83,7 @@ impl RequestStream {
         }
     }
 
-    /// The scenario starts at another instant.
+    /// Moves the start of the scenario.
     pub(crate) fn set_clock(&mut self, clock: ScenarioClock) {
         self.clock = clock;
     }
@@ -103,7 +103,7 @@ impl RequestStream {
         Some(ObservedReconcile { began, ended, actions: vec![next] })
     }
 
-    /// Waits until a time for a request of a reconcile. Returns whether there is one.
+    /// Waits until a time for a request of a reconcile. Returns true if a request arrived.
     pub(crate) async fn has_request_by(&mut self, until: Time) -> bool {
         if let Some(next) = self.next_by(until).await {
             self.ahead.push_front(next);
@@ -147,7 +147,7 @@ impl RequestStream {
         !self.ahead.is_empty()
     }
 
-    /// The replicas that the controller last wrote to the target after `since`, as far as they are
+    /// The replicas that the controller last wrote to the target after `since`, if they are
     /// known.
     pub(crate) fn replicas_since(&mut self, since: Time) -> Option<i32> {
         self.has_more();
@@ -155,10 +155,10 @@ impl RequestStream {
         last_replicas(later, &self.target)
     }
 
-    /// Waits for the other requests of a reconcile. `possible` has the numbers of requests that the
-    /// model allows; it is empty for a custom controller. Until `until`, waits for as many as the
-    /// least of them; then shortly for more; and then for silence. The last request of upstream's
-    /// controller is the write of the status.
+    /// Waits for the other requests of a reconcile. `possible` contains the numbers of requests
+    /// that the model allows; it is empty for a custom controller. Waits until `until` for the
+    /// smallest of these numbers, then briefly for more requests, and then for silence. The last
+    /// request of upstream's controller is the write of the status.
     pub(crate) async fn complete(
         &mut self,
         reconcile: &mut ObservedReconcile,
@@ -180,7 +180,7 @@ impl RequestStream {
                 _ if last && is_upstreams && linger == Span::ZERO => break,
                 // Another watch may still report a request.
                 _ if last && is_upstreams => self.clock.now() + linger,
-                // Without the write of the scale it would have as many requests.
+                // A reconcile without the write of the scale has the same number of requests.
                 _ if is_upstreams && owes_status(&reconcile.actions) => silent.max(until),
                 // No reconcile has this number of requests.
                 Some(next) if *next > has => silent.max(until),
@@ -210,7 +210,7 @@ impl RequestStream {
                 None => break,
             }
         }
-        // Two sources report requests when they are answered, independently of each other.
+        // Two independent sources report requests when they are answered.
         reconcile.actions.sort_by_key(|it| it.received);
         let began = reconcile.actions.iter().map(|it| self.clock.time(it.received)).min();
         let ended = reconcile.actions.iter().map(|it| self.clock.time(it.answered)).max();
@@ -223,9 +223,9 @@ impl RequestStream {
         self.stall(since).map_or(Span::ZERO, |(_, length)| length)
     }
 
-    /// Why the requests seem to belong to the previous reconcile, if they do: a reconcile of
-    /// upstream's controller begins with a read of the scale. `reads`: the model expects the next
-    /// reconcile to read anything.
+    /// The reason why the requests seem to belong to the previous reconcile, if any: a reconcile of
+    /// upstream's controller begins with a read of the scale. `reads` is true if the model expects
+    /// the next reconcile to read anything.
     pub(crate) fn is_rest(&self, reconcile: &ObservedReconcile, reads: bool) -> Option<String> {
         let first = reconcile.actions.first()?;
         let writes = first.scale_write().is_some() || reads && first.is_status_write();
@@ -238,8 +238,8 @@ impl RequestStream {
         })
     }
 
-    /// Why a reconcile of upstream's controller can't be compared, if it can't. At `settled` the
-    /// target's status had become `status_replicas`.
+    /// The reason why a reconcile of upstream's controller can't be compared, if any. At `settled`,
+    /// the target's status had `status_replicas`.
     pub(crate) fn is_torn(
         &self,
         reconcile: &ObservedReconcile,
@@ -256,8 +256,8 @@ impl RequestStream {
         Some(format!("another client changed the target while a reconcile scaled it at {at}"))
     }
 
-    /// The controller of the target may write its status once more after all pods are as they
-    /// should be, if pods were replaced at once.
+    /// Detects a late change of the target's status. If pods were replaced at once, the controller
+    /// of the target may write the status once more after all pods match the scenario.
     fn status_changed(&self, reconcile: &ObservedReconcile, before: i32) -> Option<String> {
         let (read, name, resource, answer) =
             reconcile.actions.iter().find_map(|it| match &it.action {
@@ -287,24 +287,24 @@ impl RequestStream {
             return apart > self.apart;
         }
         let refused = |it: &ObservedAction| it.scale_write().is_some() && !it.succeeded();
-        let goes_on = reconcile.actions.iter().any(|it| !it.is_scale_read())
+        let expects_no_read = reconcile.actions.iter().any(|it| !it.is_scale_read())
             && !reconcile.actions.last().is_some_and(refused);
-        next.is_scale_read() && (apart > self.apart || goes_on && apart > Span::ZERO)
+        next.is_scale_read() && (apart > self.apart || expects_no_read && apart > Span::ZERO)
     }
 
-    /// Waits until a time for this many events since t=0, and shortly for surplus ones. Returns all
-    /// events, in order.
-    pub(crate) async fn events(&mut self, many: usize, until: Time) -> &[ObservedAction] {
-        let mut goes_on = !self.ahead.is_empty();
+    /// Waits until a time for this number of events since t=0, and briefly for surplus events.
+    /// Returns all events, in order.
+    pub(crate) async fn events(&mut self, expected: usize, until: Time) -> &[ObservedAction] {
+        let mut has_next = !self.ahead.is_empty();
         loop {
-            let left = match self.events.len() < many {
+            let left = match self.events.len() < expected {
                 true => self.time_left(until),
                 // Events of a reconcile after the end do not belong to the scenario.
-                false if goes_on => break,
+                false if has_next => break,
                 false => SURPLUS_EVENTS,
             };
             match timeout(left, self.requests.recv()).await {
-                Ok(Some(next)) => goes_on |= self.unless_event(next).is_some(),
+                Ok(Some(next)) => has_next |= self.unless_event(next).is_some(),
                 Ok(None) | Err(_) => break,
             }
         }
@@ -334,7 +334,7 @@ fn owes_status(actions: &[ObservedAction]) -> bool {
 
 impl ObservedReconcile {
     /// Removes each write of the scale that met a conflict, and the read after it, if the retry
-    /// wrote the same: whether a conflict happens is chance, and it has no other effect.
+    /// wrote the same replicas: conflicts are random, and have no other effect.
     ///
     /// Upstream: pkg/controller/podautoscaler/horizontal.go, and client-go, util/retry
     pub(crate) fn forget_retries(&mut self) {
@@ -350,8 +350,8 @@ impl ObservedReconcile {
             }
             _ => false,
         };
-        while let Some(place) = self.actions.windows(3).position(is_retried) {
-            self.actions.drain(place..place + 2);
+        while let Some(index) = self.actions.windows(3).position(is_retried) {
+            self.actions.drain(index..index + 2);
         }
     }
 }
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_replicas_that_were_stored_for_the_target_count() {
+    fn the_last_replicas_are_those_that_were_stored_for_the_target() {
         let target = TargetName { name: "web".into(), resource: "deployments.apps".to_owned() };
         let last =
             |actions: Vec<ControllerAction>| last_replicas(observed(actions).iter(), &target);
@@ -402,9 +402,9 @@ mod tests {
 
     #[test]
     fn a_retried_write_is_removed() {
-        /// The number of actions that are left of a reconcile that writes these replicas, and meets
-        /// a conflict each time but the last.
-        fn left_of(replicas: &[i32]) -> usize {
+        /// The number of remaining actions of a reconcile that writes these replicas, and meets
+        /// a conflict each time except the last.
+        fn remaining(replicas: &[i32]) -> usize {
             let (last, conflicts) = replicas.split_last().unwrap();
             let retries =
                 conflicts.iter().flat_map(|it| [write("web", *it, Some(CONFLICT)), read()]);
@@ -415,9 +415,9 @@ mod tests {
             reconcile.forget_retries();
             reconcile.actions.len()
         }
-        assert_eq!(left_of(&[3]), 2);
-        assert_eq!(left_of(&[3, 3, 3]), 2);
-        assert_eq!(left_of(&[3, 4]), 4, "a different decision");
+        assert_eq!(remaining(&[3]), 2);
+        assert_eq!(remaining(&[3, 3, 3]), 2);
+        assert_eq!(remaining(&[3, 4]), 4, "a different decision");
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         assert!(owes(vec![read(), scaled()]));
         assert!(!owes(vec![read(), status()]));
         assert!(!owes(vec![read(), scaled(), status()]));
-        assert!(owes(vec![read(), status(), scaled()]), "of the previous reconcile");
+        assert!(owes(vec![read(), status(), scaled()]), "a status write before the scale write");
         assert!(!owes(vec![read(), write("web", 3, Some("not allowed"))]));
         assert!(owes(vec![read(), write("web", 3, Some(CONFLICT)), read()]));
     }

@@ -1,5 +1,5 @@
-//! Watches that are restarted after failures; one that the API server keeps refusing makes the
-//! observation incomplete.
+//! Watches that are restarted after failures. If the API server keeps refusing a watch, the
+//! observation is incomplete.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,13 +15,12 @@ use serde::de::DeserializeOwned;
 
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 
-/// The time before a failed watch is started again. It has to be short: kube's default backoff
-/// (0.8 s to 30 s) is longer than the time after which a missing status write counts as a
-/// divergence.
+/// The time before a failed watch is restarted. It has to be short: kube's default backoff (0.8 s
+/// to 30 s) is longer than the time after which a missing status write counts as a divergence.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A watch that was refused this often (for three seconds) stays refused. Permissions that were
-/// just granted take a moment to become effective.
+/// The number of refusals (three seconds) after which a watch counts as refused. Permissions that
+/// were just granted take a moment to become effective.
 const MAX_REFUSALS: u32 = 15;
 
 /// Retries forever at [`RETRY_INTERVAL`].

@@ -1,8 +1,8 @@
-//! Observation of a controller without an audit log: by the objects that it writes.
+//! Observation of a controller without an audit log, by the objects that it writes.
 //!
-//! Each write of an HPA's status, of a target's replicas and of an event makes a new version of an
-//! object, which a watch reports. Requests that make no version cannot be observed: reads of the
-//! scale, refused requests, and writes that change nothing (upstream's controller makes none).
+//! Each write of an HPA's status, of a target's replicas and of an event creates a new version of
+//! an object, which a watch reports. Other requests can't be observed: reads of the scale, rejected
+//! requests, and writes without a change (upstream's controller sends none).
 //! Queries of the metrics APIs are recorded by the server that answers them.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::compare::Scope;
-use crate::engine::cluster::labels::{PLAYED, WRITER};
+use crate::engine::cluster::labels::{SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
@@ -46,7 +46,7 @@ pub(crate) fn start(client: &Client, dispatcher: &Arc<Dispatcher>, tasks: &mut J
     };
     let any = watcher::Config::default();
     observe("autoscaling", "v2", "HorizontalPodAutoscaler", any.clone(), status_write as Read);
-    let targets = any.clone().labels(PLAYED);
+    let targets = any.clone().labels(SCENARIO_OBJECT);
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         observe("apps", "v1", kind, targets.clone(), scale_write);
     }
@@ -65,7 +65,7 @@ struct Versions<'a> {
 /// Reads the controller's action from a new version of an object.
 type Read = fn(&Versions<'_>) -> Option<ObservedAction>;
 
-/// Dispatches the actions that the versions of the objects of a kind show.
+/// Watches the objects of a kind, and dispatches the controller's actions.
 async fn follow(
     client: Client,
     kind: GroupVersionKind,
@@ -88,8 +88,8 @@ async fn follow(
                 }
             }
             Event::Delete(object) => history.forget(&object),
-            // All objects are listed at first, and when the API server no longer has the changes
-            // since the last version that was seen.
+            // All objects are listed at the start, and when the API server no longer has the
+            // changes since the last observed version.
             Event::Init if is_listed => dispatcher.add_gap(),
             Event::Init | Event::InitDone => is_listed = true,
         }
@@ -109,7 +109,7 @@ impl History {
     ) -> Option<ObservedAction> {
         let uid = object.uid().unwrap_or_default();
         let before = self.0.get(&uid);
-        // A new list repeats versions that are known.
+        // A new list repeats known versions.
         if before.is_some_and(|before| before.resource_version() == object.resource_version()) {
             return None;
         }
@@ -135,8 +135,8 @@ fn status_write(versions: &Versions<'_>) -> Option<ObservedAction> {
     Some(ObservedAction::status_write(at, at, now.as_ref(), write))
 }
 
-/// Replicas that were not written from here are the controller's, except those of the ReplicaSets
-/// of a Deployment.
+/// The controller wrote all replicas that the harness did not write, except the replicas of the
+/// ReplicaSets of a Deployment.
 fn scale_write(versions: &Versions<'_>) -> Option<ObservedAction> {
     let replicas = |object: &DynamicObject| {
         let replicas = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
@@ -151,7 +151,7 @@ fn scale_write(versions: &Versions<'_>) -> Option<ObservedAction> {
     Some(observed(ControllerAction::UpdateScale(write)))
 }
 
-/// Returns true if the replicas were last written from here.
+/// Returns true if the harness last wrote the replicas.
 fn is_ours(object: &DynamicObject) -> bool {
     object.managed_fields().iter().any(|entry| {
         let fields = entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0);
@@ -159,7 +159,7 @@ fn is_ours(object: &DynamicObject) -> bool {
     })
 }
 
-/// The controller writes a new version of an event when it records the event once more.
+/// The controller writes a new version of an event when it records the event again.
 fn event(versions: &Versions<'_>) -> Option<ObservedAction> {
     action::event(&versions.now.data).map(observed)
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_are_not_ours_are_the_controllers() {
+    fn replicas_that_the_harness_did_not_write_are_the_controllers() {
         let of = |version: u32, replicas: i32, manager: &str| {
             let managers = json!([
                 { "manager": "other", "fieldsV1": { "f:status": {} } },

@@ -10,8 +10,8 @@ use crate::engine::cluster::access::kubeconfig::kubeconfig;
 use crate::engine::cluster::access::pki::{Authority, signing_key};
 use crate::engine::cluster::settings::{Settings, WORKERS, flags, gates};
 
-/// The controllers beside the HPA controller: they create the pods of workloads, and remove the
-/// dependents of deleted objects.
+/// The controllers in addition to the HPA controller: they create the pods of workloads, and
+/// remove the dependents of deleted objects.
 const CONTROLLERS: [&str; 6] = [
     "deployment-controller",
     "replicaset-controller",
@@ -62,7 +62,7 @@ impl Files<'_> {
         for (name, text) in self.texts(settings)? {
             let path = self.folder.join(name);
             fs::write(&path, text)?;
-            // Like the folder, private keys are readable for this user only.
+            // Private keys, like the folder, are readable only by this user.
             fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         }
         Ok(())
@@ -175,9 +175,9 @@ pub(crate) fn controller_manager_args(
         format!("--controllers={}", controllers.join(",")),
         "--use-service-account-credentials=true".to_owned(),
         "--leader-elect=false".to_owned(),
-        // Its health endpoint requires authorization, too.
+        // The health endpoint also requires authorization.
         "--authorization-always-allow-paths=".to_owned(),
-        // Pods of many scenarios are created and deleted at a time.
+        // The pods of many scenarios are created and deleted at the same time.
         "--kube-api-qps=2000".to_owned(),
         "--kube-api-burst=4000".to_owned(),
         format!("--concurrent-deployment-syncs={WORKERS}"),

@@ -15,7 +15,7 @@ use crate::engine::cluster::workload::CustomKind;
 /// The number of log lines of each component that errors show if the cause is unknown.
 const LOG_LINES: usize = 5;
 
-/// The error of a start.
+/// The error of a failed start.
 pub(crate) struct StartError {
     pub(crate) error: EngineError,
     /// Another process has taken a port.
@@ -28,7 +28,7 @@ impl From<EngineError> for StartError {
     }
 }
 
-/// A control plane whose etcd and API server were started.
+/// A control plane whose etcd and API server have started.
 pub(crate) trait Bootstrap {
     /// The engine's name.
     fn name(&self) -> &Arc<str>;

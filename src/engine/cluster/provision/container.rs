@@ -1,4 +1,4 @@
-//! A container that runs as long as this process holds it.
+//! A container that runs until this process exits.
 //!
 //! Its first process waits for a command that this process executes in the container, and exits
 //! with it: when the connection ends, for whatever reason, Docker closes the input of that command.
@@ -31,14 +31,14 @@ use tokio::time::sleep;
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::provision::bootstrap::broken;
-use crate::engine::cluster::provision::docker::{chain, connect, said, split};
+use crate::engine::cluster::provision::docker::{chain, connect, docker_message, split};
 use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::timeouts::{HEALTH_POLL_INTERVAL, REMOVE_TIMEOUT};
 
 /// The label of the containers.
 pub(crate) const LABEL: &str = "dev.kube-lockstep";
 
-/// The file that tells the first process of a container that it is held.
+/// The file that shows the first process of a container that this process holds it.
 pub(crate) const HELD: &str = "/held";
 
 /// The number of bytes of a log that error messages show.
@@ -69,7 +69,7 @@ pub(crate) struct Container {
     name: Arc<str>,
     docker: Docker,
     inner: Option<ContainerAsync<GenericImage>>,
-    /// Required for the removal, wherever this is dropped.
+    /// The runtime that removes the container when it is dropped.
     runtime: Handle,
     hold: Option<Program>,
     output: Arc<Output>,
@@ -136,7 +136,7 @@ impl Program {
 }
 
 impl Container {
-    /// Starts a container. Returns also its standard output.
+    /// Starts a container. Also returns its standard output.
     ///
     /// # Errors
     /// If Docker can't be reached, lacks the image, or rejects the request.
@@ -151,7 +151,7 @@ impl Container {
         let guard = Guard::of_container(&unique_name);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let inner = request(spec, &unique_name).start().await;
-        let inner = inner.map_err(|error| broken(format!("Docker: {}", said(&error))))?;
+        let inner = inner.map_err(|error| broken(format!("Docker: {}", docker_message(&error))))?;
         let mut container = Container {
             name: name.clone(),
             docker,
@@ -186,7 +186,7 @@ impl Container {
             return Err(EngineError::Unavailable {
                 engine: self.name.clone(),
                 why: format!("the Docker engine is not on this machine, but at {host}"),
-                hint: "its containers can't reach the metrics APIs here; run this command there"
+                hint: "run this command on that host: its containers can't reach this machine"
                     .into(),
             });
         }
@@ -212,7 +212,7 @@ impl Container {
         Ok(log)
     }
 
-    /// Starts a program in it.
+    /// Starts a program in the container.
     ///
     /// # Errors
     /// If Docker rejects the request.
@@ -359,7 +359,7 @@ fn private(host: &mut HostConfig, ports: &[u16]) {
     host.port_bindings = Some(bindings.collect());
 }
 
-/// Reads the output of a program to its end.
+/// Reads the output of a program until it ends.
 async fn drain(
     mut from: Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>,
     mut to: DuplexStream,
@@ -367,7 +367,7 @@ async fn drain(
 ) {
     while let Some(Ok(output)) = from.next().await {
         match output {
-            // The reader may be gone.
+            // The reader may have been dropped.
             LogOutput::StdOut { message } => drop(to.write_all(&message).await),
             LogOutput::StdErr { message } => log.add(&message),
             LogOutput::StdIn { .. } | LogOutput::Console { .. } => {}

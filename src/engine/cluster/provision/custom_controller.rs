@@ -1,7 +1,7 @@
-//! A custom controller beside a control plane: its permissions and its process.
+//! A custom controller of a control plane: its permissions and its process.
 //!
 //! The controller is a foreign program, which does not exit with its input and may start other
-//! processes. Therefore a guard holds it in a process group of its own: when the guard's input
+//! processes. Therefore a guard holds it in a separate process group: when the guard's input
 //! ends, for whatever reason, it asks the controller to stop, and then kills the group.
 
 use std::fs::{self, OpenOptions};

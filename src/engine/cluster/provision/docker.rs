@@ -1,4 +1,4 @@
-//! The Docker engine of this machine, and images in it, by testcontainers.
+//! The Docker engine of this machine, and its images, through testcontainers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(crate) async fn ensure(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), EngineError> {
     let docker = connect(name).await?;
-    if has_image(&docker, image).await.is_ok_and(|there| there) {
+    if has_image(&docker, image).await.is_ok_and(|exists| exists) {
         return Ok(());
     }
     progress(&format!("pulling the image {image}"));
@@ -120,7 +120,7 @@ pub(crate) async fn ensure(
     let pulled = AsyncRunner::pull_image(GenericImage::new(repository, tag)).await;
     pulled.map(|_| ()).map_err(|error| EngineError::Unavailable {
         engine: name.clone(),
-        why: format!("the image {image} can't be pulled: {}", said(&error)),
+        why: format!("the image {image} can't be pulled: {}", docker_message(&error)),
         hint: "check it with `docker pull`, or set --image to another image".to_owned(),
     })
 }
@@ -135,7 +135,7 @@ pub(crate) fn split(image: &str) -> (&str, &str) {
 }
 
 /// The message of an error, preferably Docker's.
-pub(crate) fn said(error: &TestcontainersError) -> String {
+pub(crate) fn docker_message(error: &TestcontainersError) -> String {
     match error {
         TestcontainersError::Client(
             ClientError::PullImage { err, .. }

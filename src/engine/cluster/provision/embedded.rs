@@ -1,9 +1,9 @@
 //! The embedded control plane: etcd, kube-apiserver and kube-controller-manager of a release as
 //! child processes, with a temporary folder.
 //!
-//! It can only be reached by loopback and with certificates of its own: etcd listens on a socket in
-//! the folder, the API server rejects anonymous users, and each controller has the permissions of
-//! its service account.
+//! It can only be reached through loopback and with its own certificates: etcd listens on a socket
+//! in the folder, the API server rejects anonymous users, and each controller has the permissions
+//! of its service account.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -25,7 +25,7 @@ use crate::engine::cluster::provision::bootstrap::{Bootstrap, StartError, broken
 use crate::engine::cluster::provision::process::{Component, Folder, Launch};
 use crate::engine::cluster::settings::Settings;
 
-/// The number of attempts, because other processes may take the ports that were found free.
+/// The number of attempts, because other processes may take the free ports first.
 const ATTEMPTS: usize = 4;
 
 /// The maximum length of the path of a socket, in bytes (unix(7)); a little less on other systems.
@@ -34,7 +34,7 @@ const MAX_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 }
 /// A running control plane.
 pub(crate) struct ControlPlane {
     name: Arc<str>,
-    // Dropped in this order, and then the folder is removed.
+    // The components are dropped in this order; then the folder is removed.
     controller_manager: Option<Component>,
     api_server: Component,
     etcd: Component,
@@ -56,7 +56,7 @@ impl std::fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a control plane. Returns also the API server's audit log, if there are observed
+    /// Starts a control plane. Also returns the API server's audit log, if there are observed
     /// users.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl ControlPlane {
         Bootstrap::tail(self)
     }
 
-    /// The components in the order of their start: if one fails, so do those after it.
+    /// The components in the order of their start: if a component fails, so do the later ones.
     fn components(&mut self) -> impl DoubleEndedIterator<Item = &mut Component> {
         [&mut self.etcd, &mut self.api_server].into_iter().chain(&mut self.controller_manager)
     }
@@ -255,7 +255,7 @@ fn check_socket_paths(name: &Arc<str>, folder: &Path) -> Result<(), EngineError>
     })
 }
 
-/// A loopback address with a port that is free now.
+/// A loopback address with a port that is currently free.
 fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((LOOPBACK, 0))?.local_addr()
 }
@@ -271,7 +271,7 @@ mod tests {
             check_socket_paths(&"embedded".into(), Path::new(&folder))
         };
         assert_eq!(of(MAX_SOCKET_PATH - "/etcd.sock".len()), Ok(()));
-        let error = of(MAX_SOCKET_PATH - "/etcd.sock".len() + 1).expect_err("it is too long");
+        let error = of(MAX_SOCKET_PATH - "/etcd.sock".len() + 1).expect_err("the path is too long");
         assert!(matches!(&error, EngineError::Unavailable { hint, .. } if hint.contains("TMPDIR")));
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, Stri
     Ok(contexts.into_iter().map(|context| context.name).collect())
 }
 
-/// Connects to the cluster of a context.
+/// Connects to an existing cluster.
 pub(crate) async fn reach(given: &ExistingCluster) -> Result<Connection, String> {
     let config = connect::read(given.kubeconfig.as_ref())?;
     Connection::by(config, Some(&given.context)).await
@@ -83,15 +83,15 @@ pub(crate) fn beside_containers() -> Option<HostPort> {
     own_address(None).map(|address| HostPort { host: address.to_string(), port: 0 })
 }
 
-/// The ways to expose the metrics APIs to the API server.
-pub(crate) async fn ways(
+/// The addresses at which the API server may reach the metrics APIs.
+pub(crate) async fn exposure(
     given: &ExistingCluster,
     reached: &Connection,
     groups: &[&'static str],
 ) -> Result<Exposure, String> {
-    let ways =
+    let addresses =
         ListenRoute::all(given.metrics_address.as_ref(), reached.address().await?, own_address);
-    Ok(Exposure { addresses: ways, groups: groups.to_vec(), replace: given.replaces })
+    Ok(Exposure { addresses, groups: groups.to_vec(), replace: given.replaces })
 }
 
 /// The uncertainty of observed times: the difference between the clocks.
@@ -147,18 +147,18 @@ pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
 pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
     // First, because the registrations show which processes are alive.
     let served = register::leftovers(client).await?;
-    let serves = |owner: &Owner| served.iter().any(|it| it.lives && it.owner == *owner);
-    let left = namespaces::left(client, serves).await?;
+    let serves = |owner: &Owner| served.iter().any(|it| it.is_alive && it.owner == *owner);
+    let left = namespaces::of_dead_processes(client, serves).await?;
     let mut done = register::remove_leftovers(client).await?;
     namespaces::remove(client, &left).await?;
     done.extend(left.into_iter().map(|name| format!("namespace {name} is deleted")));
     Ok(done)
 }
 
-/// Removes all objects of this process, beginning with replaced APIServices, which others need.
+/// Removes all objects of this process. Restores APIServices first, because other clients use them.
 pub(crate) async fn clean_up(client: &Client) -> Result<(), String> {
     let restored = register::remove_own(client).await.map(|_| ());
-    let removed = match namespaces::own(client).await {
+    let removed = match namespaces::of_this_process(client).await {
         Ok(own) => namespaces::remove(client, &own).await,
         Err(why) => Err(why),
     };
@@ -205,7 +205,7 @@ mod tests {
         for version in ["v1.33.1-eks-1de2ab1", "v1.33.4+k3s1", "v1.33.0", "v1.33.2-gke.1240000"] {
             assert_eq!(release(version), Ok(Release { minor: 33 }), "{version}");
         }
-        let error = release("v1.99.0").expect_err("it is unknown");
+        let error = release("v1.99.0").expect_err("the release is unknown");
         assert!(error.contains("v1.99.0: the model does not know 1.99"), "{error}");
         assert!(release("v0.0.0-master").is_err());
     }

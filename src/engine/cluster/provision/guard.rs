@@ -116,13 +116,13 @@ impl Guard {
         let _ = timeout(STOP_TIMEOUT, self.child.wait()).await;
     }
 
-    /// Ends without cleaning up.
+    /// Ends the guard without cleaning up.
     pub(crate) async fn disarm(mut self) {
         let _ = self.child.kill().await;
     }
 }
 
-/// A shell in a process group of its own, which does not get Ctrl-C.
+/// A shell in a separate process group, which does not receive Ctrl-C.
 fn shell<A: AsRef<OsStr>>(script: &str, args: &[A]) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "guard"]).args(args).process_group(0);

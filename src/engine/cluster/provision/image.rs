@@ -20,7 +20,7 @@ use crate::engine::cluster::provision::args::{
 };
 use crate::engine::cluster::provision::bootstrap::{Bootstrap, StartError, broken, last_lines};
 use crate::engine::cluster::provision::container::{Container, HELD, Program, Spec};
-use crate::engine::cluster::provision::docker::{chain, connect, has_image, said, split};
+use crate::engine::cluster::provision::docker::{chain, connect, docker_message, has_image, split};
 use crate::engine::cluster::provision::process::GO_ENVIRONMENT;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::upstream::build::{self, Artifact};
@@ -39,7 +39,7 @@ const ANY_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const PORT: u16 = 6443;
 const HEALTH_PORT: u16 = 10257;
 
-/// The name of the image of a program, which is different for each program.
+/// The name of the image of a program. Each program has a different name.
 fn image_of(program: &Path, release: Release) -> String {
     let mut hash = Sha256::new();
     hash.update(program.file_name().unwrap_or_default().to_string_lossy().as_bytes());
@@ -68,8 +68,8 @@ pub(crate) async fn ensure(
     }
     let image = image_of(program, release);
     let docker = connect(name).await?;
-    let there = has_image(&docker, &image).await;
-    if there.map_err(|why| broken(name, &format!("the image {image}: {why}"), ""))? {
+    let exists = has_image(&docker, &image).await;
+    if exists.map_err(|why| broken(name, &format!("the image {image}: {why}"), ""))? {
         return Ok(image);
     }
     progress(&format!("building the image {image}"));
@@ -79,11 +79,11 @@ pub(crate) async fn ensure(
         .with_file(program, "controlplane")
         .build_image_with(BuildImageOptions::new().with_skip_if_exists(true))
         .await;
-    let why = |error| format!("the image {image} can't be built: {}", said(&error));
+    let why = |error| format!("the image {image} can't be built: {}", docker_message(&error));
     drop(built.map_err(|error| broken(name, &why(error), ""))?);
     // Docker may report success for a build that has failed.
-    let there = has_image(&docker, &image).await;
-    match there.map_err(|why| broken(name, &format!("the image {image}: {why}"), ""))? {
+    let exists = has_image(&docker, &image).await;
+    match exists.map_err(|why| broken(name, &format!("the image {image}: {why}"), ""))? {
         true => Ok(image),
         false => Err(broken(name, &format!("the image {image} is missing after its build"), "")),
     }
@@ -99,7 +99,7 @@ pub(crate) struct ImageControlPlane {
 }
 
 impl ImageControlPlane {
-    /// Starts a control plane. Returns also a client of the user that runs scenarios, and the API
+    /// Starts a control plane. Also returns a client of the user that runs scenarios, and the API
     /// server's audit log.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl Bootstrap for ImageControlPlane {
 }
 
 /// The container of etcd and the API server. The kube-controller-manager is started once the API
-/// server is ready, because it does not wait for long.
+/// server is ready, because it exits if it has to wait for long.
 fn spec(image: &str, files: &Files<'_>, settings: &Settings) -> std::io::Result<Spec> {
     let command = |name: &str, args: Vec<String>| {
         [name.to_owned()].into_iter().chain(args).collect::<Vec<String>>()
@@ -233,7 +233,7 @@ fn spec(image: &str, files: &Files<'_>, settings: &Settings) -> std::io::Result<
     })
 }
 
-/// The images that this program has built, with their sizes.
+/// The images that this program has built, with their sizes in bytes.
 ///
 /// # Errors
 /// If Docker can't be reached.

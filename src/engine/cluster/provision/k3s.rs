@@ -29,7 +29,7 @@ const KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 /// The audit policy.
 const POLICY: &str = "/etc/kube-lockstep/audit-policy.yaml";
 
-/// The first process: waits until it is held, and exits with k3s or on a signal.
+/// The first process: waits for the file [`HELD`], and exits with k3s or on a signal.
 const FIRST: &str = r#"
 trap 'exit 0' TERM
 n=0
@@ -42,7 +42,7 @@ k3s "$@" &
 wait "$!"
 "#;
 
-/// The command that holds the container.
+/// The command that keeps the container running until its input ends.
 const HOLD: &str = r#": >"$0"; cat >/dev/null; kill -TERM 1"#;
 
 /// The default image of a version.
@@ -50,8 +50,8 @@ pub(crate) fn default_image(version: &str) -> String {
     format!("rancher/k3s:{version}-k3s1")
 }
 
-/// The arguments of k3s. Its API server routes to endpoints if this machine has an address for
-/// them.
+/// The arguments of k3s. Its API server routes to endpoints if containers can reach an address of
+/// this machine (`routes`).
 fn args(settings: &Settings, routes: bool) -> Vec<String> {
     let mut args: Vec<String> = [
         "server",
@@ -65,7 +65,7 @@ fn args(settings: &Settings, routes: bool) -> Vec<String> {
         "--egress-selector-mode=disabled",
         "--flannel-backend=none",
         "--tls-san=127.0.0.1",
-        // No pod ever runs, so none requires a token.
+        // No pod ever runs, so tokens are not required.
         "--kube-apiserver-arg=disable-admission-plugins=ServiceAccount",
         "--kube-apiserver-arg=enable-priority-and-fairness=false",
         "--kube-apiserver-arg=max-requests-inflight=0",
@@ -107,7 +107,7 @@ pub(crate) struct K3s {
 }
 
 impl K3s {
-    /// Starts k3s. Returns also a client of its administrator, and the API server's audit log.
+    /// Starts k3s. Also returns a client of its administrator, and the API server's audit log.
     ///
     /// # Errors
     /// If it exits or is not ready in time, with the last lines of its log.
@@ -116,7 +116,7 @@ impl K3s {
         image: &str,
         settings: &Settings,
     ) -> Result<(K3s, Client, DuplexStream), EngineError> {
-        // Where containers run in a virtual machine, they only know this machine by a host name.
+        // In a virtual machine, containers can reach this machine only by a host name.
         let routes = docker::gateway(name).await?.is_some_and(is_own);
         let spec = spec(image, settings, routes);
         let (container, log) = Container::start(name, &spec).await?;
@@ -159,7 +159,7 @@ impl K3s {
     }
 }
 
-/// The same with the server elsewhere.
+/// The kubeconfig with another server URL.
 fn with_server(mut config: Kubeconfig, server: &str) -> Kubeconfig {
     for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         cluster.server = Some(server.to_owned());

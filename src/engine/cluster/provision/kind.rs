@@ -1,4 +1,4 @@
-//! A new cluster of the program `kind`, which is deleted with this process.
+//! A kind cluster that is deleted when this process exits.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -57,7 +57,7 @@ fn config(image: &str, settings: &Settings) -> String {
     format!("{config:#}\n")
 }
 
-/// A cluster that is deleted with this process.
+/// A kind cluster that is deleted when this process exits.
 #[derive(Debug)]
 pub(crate) struct Kind {
     name: Arc<str>,
@@ -91,7 +91,7 @@ async fn run(name: &Arc<str>, args: &[&str], input: &str) -> Result<(), EngineEr
     })?;
     let failed = |error: std::io::Error| unavailable(format!("{program}: {error}"), "");
     if let Some(mut stdin) = child.stdin.take() {
-        // If it exits without reading, its output says why.
+        // If kind exits without reading its input, its output has the reason.
         let _ = stdin.write_all(input.as_bytes()).await;
     }
     let Output { status, stderr, .. } = child.wait_with_output().await.map_err(failed)?;
@@ -128,7 +128,7 @@ impl Kind {
         let guard = Guard::of_kind_cluster(&program(), &cluster);
         let guard = guard.map_err(|error| failed("no guard", error))?;
         let kind = Kind { name: name.clone(), cluster, folder, guard };
-        // The user's kubeconfig stays as it is.
+        // The user's kubeconfig is not changed.
         let own = kind.kubeconfig().display().to_string();
         let args = ["create", "cluster", "--name", &kind.cluster, "--config", "-"];
         let args = [&args[..], &["--kubeconfig", &own, "--wait", KIND_READY_TIMEOUT]].concat();
@@ -152,7 +152,7 @@ impl Kind {
         format!("kind-{}", self.cluster)
     }
 
-    /// Deletes the cluster, and waits until it is gone.
+    /// Deletes the cluster, and waits until it is deleted.
     pub(crate) async fn stop(self) {
         let args = ["delete", "cluster", "--name", &self.cluster];
         match run(&self.name, &args, "").await {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_kind_is_shown_from_its_error_on() {
+    fn the_output_of_kind_is_shown_from_the_error_line() {
         let output = "Creating cluster ...\n \u{2022} Ensuring node image\nERROR: failed to create \
                     cluster: command failed\n\nCommand Output: denied\n";
         let why = "ERROR: failed to create cluster: command failed\nCommand Output: denied";

@@ -26,7 +26,7 @@ const TAIL: u64 = 4096;
 /// they would only collect garbage.
 pub(crate) const GO_ENVIRONMENT: [(&str, &str); 1] = [("GOGC", "200")];
 
-/// Limits a component with little work to half of the cores. On all cores, the Go schedulers of
+/// Limits a component with little work to half of the cores. With all cores, the Go schedulers of
 /// idle components use a sixth of the CPU time.
 fn gomaxprocs() -> (&'static str, String) {
     let half = available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
@@ -36,7 +36,7 @@ fn gomaxprocs() -> (&'static str, String) {
 /// A disk with less free space is full.
 const MIN_DISK_SPACE: u64 = 64 * 1024;
 
-/// A temporary folder that is removed with this process.
+/// A temporary folder that is removed when this process exits.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -75,7 +75,7 @@ impl Folder {
 pub(crate) struct Component {
     name: &'static str,
     child: Child,
-    /// When this is closed, for whatever reason, the component exits.
+    /// The standard input. When it is closed, for whatever reason, the component exits.
     input: Option<ChildStdin>,
     log: PathBuf,
 }
@@ -86,11 +86,11 @@ pub(crate) struct Launch<'a> {
     /// The first argument of the program.
     pub(crate) name: &'static str,
     pub(crate) args: Vec<String>,
-    /// The working folder. The log is `name.log` there.
+    /// The working folder, which also contains the log, `name.log`.
     pub(crate) folder: &'a Path,
-    /// Uses half of the cores.
+    /// Whether it uses half of the cores.
     pub(crate) few_cores: bool,
-    /// Returns the standard output.
+    /// Whether to return the standard output.
     pub(crate) pipes_output: bool,
 }
 
@@ -124,7 +124,7 @@ impl Component {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Says that it has exited. A full disk is named, because the component could not log it.
+    /// The message that it has exited. It mentions a full disk, which the component can't log.
     pub(crate) fn exit_message(&self, status: ExitStatus) -> String {
         let full =
             statvfs(&self.log).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < MIN_DISK_SPACE);
@@ -144,7 +144,7 @@ impl Component {
     pub(crate) async fn stop(&mut self) {
         drop(self.input.take());
         if timeout(STOP_TIMEOUT, self.child.wait()).await.is_err() {
-            // It is reaped when it is dropped, at the latest.
+            // The process is reaped on drop at the latest.
             let _ = self.child.kill().await;
         }
     }

@@ -17,8 +17,8 @@ use crate::engine::cluster::session::pod_cache::PodCache;
 use crate::engine::cluster::timeouts::{BUSY_TIMEOUT, HEALTH_POLL_INTERVAL};
 use crate::model::time::Time;
 
-/// With so many scenarios, a cluster is not busy.
-const FEW: usize = 8;
+/// With fewer scenarios, a cluster does not count as busy.
+const MANY_SESSIONS: usize = 8;
 
 /// The state that all scenarios of a cluster share.
 pub(crate) struct ClusterContext {
@@ -26,16 +26,16 @@ pub(crate) struct ClusterContext {
     pub(crate) client: Client,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) seen: Arc<PodCache>,
+    pub(crate) pod_cache: Arc<PodCache>,
     pub(crate) probe: Arc<LatencyProbe>,
     /// The log of a custom controller.
-    pub(crate) said: Option<ProcessLog>,
+    pub(crate) controller_log: Option<ProcessLog>,
     pub(crate) observability: Observability,
-    /// Whose objects are made: where all are made at once, none is done in time.
+    /// Limits the number of concurrent setups, because they would delay each other.
     pub(crate) setup_queue: SetupQueue,
-    /// Each that is there has one of it.
+    /// A reference count: each open session holds a reference.
     pub(crate) sessions: Arc<()>,
-    /// The cluster does not outlive the run.
+    /// Whether the cluster is removed after the run.
     pub(crate) is_disposable: bool,
 }
 
@@ -46,14 +46,14 @@ impl ClusterContext {
 
     /// Waits until the objects of another scenario can be created without delaying running
     /// scenarios. The permit is held until they are created.
-    pub(crate) async fn turn(&self, length: Time) -> Option<SetupPermit> {
-        let turn = self.setup_queue.acquire(length).await;
+    pub(crate) async fn setup_permit(&self, length: Time) -> Option<SetupPermit> {
+        let permit = self.setup_queue.acquire(length).await;
         let begin = Instant::now();
-        let are_many = || Arc::strong_count(&self.sessions) > FEW;
+        let are_many = || Arc::strong_count(&self.sessions) > MANY_SESSIONS;
         while are_many() && !self.probe.is_idle(Timestamp::now()) && begin.elapsed() < BUSY_TIMEOUT
         {
             sleep(HEALTH_POLL_INTERVAL).await;
         }
-        turn
+        permit
     }
 }

@@ -38,14 +38,14 @@ struct Selected {
     /// All pods of the namespace, by name.
     pods: BTreeMap<String, Pod>,
     text: String,
-    /// `None` if it is invalid: it then selects nothing.
+    /// `None` if the selector is invalid: it then selects nothing.
     selector: Option<Selector>,
     /// The reason why it is not the target's selector.
     why: Option<String>,
 }
 
 impl LivePods {
-    /// The pods, which are not known until [`LivePods::watch`] runs.
+    /// No pods are known until [`LivePods::watch`] runs.
     pub(crate) fn new(namespace: &str, workload: &Workload) -> LivePods {
         let Workload { name, selector, .. } = workload;
         let resource = resource_of(workload);
@@ -70,7 +70,7 @@ impl LivePods {
         let ready = pods.iter().filter(|pod| pod.ready).count();
         let of = match &seen.why {
             None => format!("{}/{}", self.target(), self.name),
-            Some(why) => format!("{why}; its pods are those of the scenario's selector"),
+            Some(why) => format!("{why}; its pods are selected by the scenario's selector"),
         };
         let many =
             if pods.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", pods.len()) };
@@ -85,10 +85,10 @@ impl LivePods {
     pub(crate) fn pods(&self, epoch: Timestamp) -> Vec<RealPod> {
         let seen = self.lock();
         let Some(selector) = &seen.selector else { return Vec::new() };
-        let own = seen.pods.values().filter(|pod| selector.matches(pod.labels()));
-        let mut own: Vec<&Pod> = own.collect();
-        own.sort_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|it| it.0));
-        own.into_iter().map(|pod| real(pod, epoch)).collect()
+        let selected = seen.pods.values().filter(|pod| selector.matches(pod.labels()));
+        let mut selected: Vec<&Pod> = selected.collect();
+        selected.sort_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|it| it.0));
+        selected.into_iter().map(|pod| real(pod, epoch)).collect()
     }
 
     /// Reads the target's selector. Returns true if it has changed.
@@ -108,7 +108,7 @@ impl LivePods {
                 let why = format!("{target} can't be read ({})", status.message);
                 (self.selector.to_string(), Some(why))
             }
-            // Without an answer, the selector stays.
+            // Without a response, the selector is kept.
             Err(_) => return false,
         };
         let mut seen = self.lock();
@@ -120,8 +120,8 @@ impl LivePods {
         true
     }
 
-    /// Watches the pods and the target's selector until it is dropped. Sets `ready` after the
-    /// initial list, and sends changes of the target to `notes`.
+    /// Watches the pods and the target's selector until the future is dropped. Sets `ready` after
+    /// the initial list, and sends changes of the target to `notes`.
     pub(crate) async fn watch(
         &self,
         client: &Client,
@@ -156,7 +156,7 @@ impl LivePods {
                     // The watcher retries with backoff.
                     Err(error) if error.to_string() != problem => {
                         problem = error.to_string();
-                        // The receiver is gone at the end.
+                        // The receiver is dropped at the end of the run.
                         let _ = notes.send(format!("{}: pods: {problem}", self.namespace));
                     }
                     Err(_) => {}
@@ -168,7 +168,7 @@ impl LivePods {
                 tokio::time::sleep(SELECTOR_POLL_INTERVAL).await;
                 if self.update_selector(client).await {
                     publish();
-                    // The receiver is gone at the end.
+                    // The receiver is dropped at the end of the run.
                     let _ = notes.send(format!("{}: {}", self.namespace, self.describe()));
                 }
             }
@@ -236,7 +236,7 @@ mod tests {
         let mut going = pod(running);
         going.metadata.deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(epoch));
-        assert!(!real(&going, epoch).ready, "it is being deleted");
+        assert!(!real(&going, epoch).ready, "the pod is being deleted");
         let pending = real(&pod(json!({})), epoch);
         assert_eq!((pending.started, pending.ready, pending.over), (None, false, false));
         assert!(real(&pod(json!({ "phase": "Failed" })), epoch).over);

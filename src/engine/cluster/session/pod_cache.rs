@@ -1,4 +1,4 @@
-//! What the cluster has of the scenarios' pods and targets, kept up to date by watches.
+//! A cache of the scenarios' pods and targets in the cluster, kept up to date by watches.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -13,16 +13,16 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::engine::cluster::labels::PLAYED;
+use crate::engine::cluster::labels::SCENARIO_OBJECT;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::watch_retry::watch;
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CachedPod {
-    /// It is being deleted.
+    /// Whether it is being deleted.
     pub(crate) deleting: bool,
-    /// It has failed or succeeded: no controller counts it.
+    /// Whether it has failed or succeeded: no controller counts it.
     pub(crate) over: bool,
 }
 
@@ -71,7 +71,7 @@ impl PodCache {
         namespaces.get(namespace)?.replicas.get(&(kind, name.to_owned())).copied()
     }
 
-    /// Told when something of a namespace changes.
+    /// Notified when a pod or target of a namespace changes.
     pub(crate) fn changed(&self, namespace: &str) -> Arc<Notify> {
         self.lock().entry(namespace.to_owned()).or_default().changed.clone()
     }
@@ -87,9 +87,10 @@ impl PodCache {
         dispatcher: &Arc<Dispatcher>,
         tasks: &mut JoinSet<()>,
     ) {
-        let (api, config) = (Api::<Pod>::all(client.clone()), Config::default().labels(PLAYED));
+        let (api, config) =
+            (Api::<Pod>::all(client.clone()), Config::default().labels(SCENARIO_OBJECT));
         let pods = watch(api, config, Pod::plural(&()).into(), dispatcher.clone());
-        let seen = self.clone();
+        let cache = self.clone();
         tasks.spawn(follow(pods, move |pod, exists| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let real = CachedPod {
@@ -97,7 +98,7 @@ impl PodCache {
                 over: matches!(phase, Some("Failed" | "Succeeded")),
             };
             let name = pod.name_any();
-            seen.change(pod.namespace(), |namespace| {
+            cache.change(pod.namespace(), |namespace| {
                 match exists {
                     true => namespace.pods.insert(name, real),
                     false => namespace.pods.remove(&name),
@@ -131,11 +132,11 @@ impl PodCache {
     {
         let (api, config) = (Api::<K>::all(client.clone()), Config::default());
         let targets = watch(api, config, K::plural(&()).into(), dispatcher.clone());
-        let seen = self.clone();
+        let cache = self.clone();
         follow(targets, move |target, exists| {
             let key = (K::KIND, target.name_any());
             let replicas = replicas(&target).unwrap_or_default();
-            seen.change(target.namespace(), |namespace| {
+            cache.change(target.namespace(), |namespace| {
                 match exists {
                     true => namespace.replicas.insert(key, replicas),
                     false => namespace.replicas.remove(&key),
@@ -145,7 +146,7 @@ impl PodCache {
     }
 }
 
-/// Passes on each object of a watch, and whether it exists.
+/// Passes each object of a watch to `pass`, with false if it was deleted.
 async fn follow<K>(objects: impl Stream<Item = Event<K>>, mut pass: impl FnMut(K, bool)) {
     let mut objects = std::pin::pin!(objects);
     while let Some(event) = objects.next().await {

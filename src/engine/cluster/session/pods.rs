@@ -1,4 +1,4 @@
-//! The scenario's pods: makes the pods in the cluster match the simulated world.
+//! Makes the scenario's pods in the cluster match the simulated world.
 //!
 //! The workload's controller creates and deletes pods. This module assigns a simulated pod to each
 //! of them, and writes the status that a kubelet would write.
@@ -19,7 +19,7 @@ use crate::engine::EngineError;
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::clock::ScenarioClock;
-use crate::engine::cluster::labels::{HOLD, PLAYED, WRITER};
+use crate::engine::cluster::labels::{HOLD, SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pod_cache::CachedPod;
@@ -32,15 +32,15 @@ use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
 use crate::world::{Change, PodState, ScaleTarget};
 
-/// With fewer missing pods, the workload's controller is done before it could be stopped.
-const MANY: usize = 50;
+/// With fewer missing pods, the workload's controller finishes before it could be stopped.
+const MANY_MISSING: usize = 50;
 
 /// The number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 16;
 
 /// A request for a pod or the target.
 enum PodAction {
-    /// Let a pod go that is being deleted.
+    /// Remove the finalizer of a pod that is being deleted.
     RemoveFinalizer(String),
     Delete(String),
     /// Create a pod that no controller creates.
@@ -55,12 +55,12 @@ fn is_active(pod: &PodState) -> bool {
     pod.deletion_timestamp.is_none() && !matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded)
 }
 
-/// Makes the target and its pods in the cluster what the simulated world says.
+/// Makes the target and its pods in the cluster match the simulated world.
 pub(crate) struct PodDriver {
     context: Arc<ClusterContext>,
     namespace: String,
     clock: ScenarioClock,
-    /// Creates the target's pods.
+    /// The component that creates the target's pods.
     pod_owner: PodOwner,
     resource: ApiResource,
     /// The target's selector, as text.
@@ -91,10 +91,10 @@ pub(crate) struct PodDriver {
     status_replicas: i32,
     /// The time when the cluster last matched the world.
     settled: Time,
-    /// The controller scaled the target before the cluster matched the world.
+    /// Whether the controller scaled the target before the cluster matched the world.
     superseded: bool,
     /// The time when the world last set the replicas of the target.
-    sized: Time,
+    scaled_at: Time,
 }
 
 impl PodDriver {
@@ -130,7 +130,7 @@ impl PodDriver {
             status_replicas: 0,
             settled: Time(i64::MIN),
             superseded: false,
-            sized: Time(i64::MIN),
+            scaled_at: Time(i64::MIN),
         }
     }
 
@@ -191,15 +191,15 @@ impl PodDriver {
         changes: &[Change],
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
-        let mut moved = self.superseded;
+        let mut changed = self.superseded;
         for change in changes {
             match change {
                 Change::SetScale(target) => {
-                    moved = true;
+                    changed = true;
                     self.set_scale(target).await?;
                 }
                 Change::SetPods(pods) => {
-                    moved = true;
+                    changed = true;
                     for pod in pods {
                         let of_target = self.template.as_ref() == Some(&pod.template);
                         let all = if of_target { &mut self.desired } else { &mut self.others };
@@ -207,25 +207,25 @@ impl PodDriver {
                     }
                 }
                 Change::DeletePods(names) => {
-                    moved = true;
+                    changed = true;
                     names.iter().for_each(|name| drop(self.desired.remove(name)));
                 }
                 Change::PodTemplate { name, labels, spec } => {
-                    // The first template is that of the target.
+                    // The first template belongs to the target.
                     self.template.get_or_insert_with(|| name.clone());
                     self.templates.insert(name.clone(), (labels.clone(), spec.clone()));
                 }
                 _ => {}
             }
         }
-        if moved {
+        if changed {
             self.wait_until_converged(requests).await?;
         }
         Ok(())
     }
 
     fn is_superseded_by(&self, requests: &mut RequestStream) -> bool {
-        let replicas = requests.replicas_since(self.sized);
+        let replicas = requests.replicas_since(self.scaled_at);
         replicas.is_some_and(|replicas| replicas != self.replicas)
     }
 
@@ -248,7 +248,7 @@ impl PodDriver {
             api.create(&PostParams::default(), &object).await.map(|_| ())
         };
         done.map_err(|error| self.refused("the target", &error))?;
-        (self.is_created, self.replicas, self.sized) = (true, replicas, self.clock.now());
+        (self.is_created, self.replicas, self.scaled_at) = (true, replicas, self.clock.now());
         Ok(())
     }
 
@@ -257,7 +257,7 @@ impl PodDriver {
         json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": { "name": self.name, "labels": { PLAYED: "true" } },
+            "metadata": { "name": self.name, "labels": { SCENARIO_OBJECT: "true" } },
             "spec": self.pod_owner.spec(replicas, selector, self.pod(self.template.as_ref())),
         })
     }
@@ -270,17 +270,21 @@ impl PodDriver {
     /// Removes the finalizers of all pods.
     pub(crate) async fn release(&mut self) {
         if self.holds {
-            let todo =
-                self.context.seen.pods(&self.namespace).into_keys().map(PodAction::RemoveFinalizer);
+            let todo = self
+                .context
+                .pod_cache
+                .pods(&self.namespace)
+                .into_keys()
+                .map(PodAction::RemoveFinalizer);
             let _ = self.perform(todo.collect()).await;
         }
     }
 
     /// Returns true if the workload's controller is still creating many pods.
-    pub(crate) fn wants_many(&self) -> bool {
-        let there = self.context.seen.pods(&self.namespace).len();
+    pub(crate) fn is_creating_many(&self) -> bool {
+        let existing = self.context.pod_cache.pods(&self.namespace).len();
         matches!(self.pod_owner, PodOwner::Controller(_))
-            && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > there + MANY)
+            && usize::try_from(self.replicas).is_ok_and(|wanted| wanted > existing + MANY_MISSING)
     }
 
     /// Acts as the kubelet until the cluster matches the world.
@@ -289,7 +293,7 @@ impl PodDriver {
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
         let begin = Instant::now();
-        let changed = self.context.seen.changed(&self.namespace);
+        let changed = self.context.pod_cache.changed(&self.namespace);
         loop {
             let notified = changed.notified();
             let todo = self.actions();
@@ -319,7 +323,7 @@ impl PodDriver {
         Ok(())
     }
 
-    /// Tells the metrics API the names of the pods in the cluster.
+    /// Passes the names of the pods in the cluster to the metrics API.
     fn rename(&self) {
         let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
         self.context.metrics.rename(&self.namespace, names.collect());
@@ -353,18 +357,18 @@ impl PodDriver {
                 todo.push(PodAction::WriteTargetStatus(self.status_replicas));
             }
         }
-        let parts: HashMap<&str, &Arc<str>> =
+        let worlds: HashMap<&str, &Arc<str>> =
             self.assigned.iter().map(|(world, real)| (real.as_str(), world)).collect();
         for (name, pod) in &real {
-            let part = parts.get(name.as_str()).and_then(|world| self.desired.get(*world));
-            match part {
-                // It is terminating, and gone in the world.
+            let desired = worlds.get(name.as_str()).and_then(|world| self.desired.get(*world));
+            match desired {
+                // The pod is terminating, and does not exist in the world.
                 None if pod.deleting && self.holds => {
                     todo.push(PodAction::RemoveFinalizer(name.clone()))
                 }
                 None if pod.deleting => {}
-                // It is gone in the world, and no controller will delete it.
-                None if is_idle && parts.contains_key(name.as_str()) => {
+                // The pod does not exist in the world, and no controller will delete it.
+                None if is_idle && worlds.contains_key(name.as_str()) => {
                     todo.push(PodAction::Delete(name.clone()));
                 }
                 None => {}
@@ -401,13 +405,13 @@ impl PodDriver {
         todo
     }
 
-    /// The cluster's pods: those of the target, and the others.
+    /// The cluster's pods: the target's pods, and the others.
     fn real_pods(&self) -> (BTreeMap<String, CachedPod>, BTreeMap<String, CachedPod>) {
-        let all = self.context.seen.pods(&self.namespace);
+        let all = self.context.pod_cache.pods(&self.namespace);
         all.into_iter().partition(|(name, _)| !self.others.contains_key(&**name))
     }
 
-    /// Returns true if the workload's controller has created and deleted all pods that it has to.
+    /// Returns true if the workload's controller has no more pods to create or delete.
     fn is_controller_idle(&self, real: &BTreeMap<String, CachedPod>) -> bool {
         let PodOwner::Controller(_) = self.pod_owner else { return true };
         let active = real.values().filter(|pod| pod.is_active()).count();
@@ -415,7 +419,7 @@ impl PodDriver {
         if !self.pod_owner.keeps_names() {
             return active == wanted;
         }
-        // A pod keeps its ordinal until it is gone.
+        // A pod keeps its ordinal until it is removed.
         let ordinal = |name: &str| name.rsplit_once('-')?.1.parse::<usize>().ok();
         let taken = real.iter().filter(|(name, pod)| {
             pod.deleting && ordinal(name).is_some_and(|ordinal| ordinal < wanted)
@@ -428,7 +432,7 @@ impl PodDriver {
         match self.pod_owner {
             PodOwner::Harness => self.written_replicas,
             PodOwner::Controller(kind) => {
-                self.context.seen.replicas(&self.namespace, kind, &self.name)
+                self.context.pod_cache.replicas(&self.namespace, kind, &self.name)
             }
         }
     }
@@ -441,14 +445,14 @@ impl PodDriver {
         assigned.retain(|_, name| real.contains_key(name));
         written.retain(|name, _| real.contains_key(name) || others.contains_key(&**name));
         if self.pod_owner == PodOwner::Harness {
-            let there = desired.keys().filter(|name| real.contains_key(&***name));
-            assigned.extend(there.map(|name| (name.clone(), name.to_string())));
+            let existing = desired.keys().filter(|name| real.contains_key(&***name));
+            assigned.extend(existing.map(|name| (name.clone(), name.to_string())));
             return;
         }
         if !is_idle {
             return;
         }
-        let lives = |name: &String| real.get(name).is_some_and(CachedPod::is_active);
+        let is_alive = |name: &String| real.get(name).is_some_and(CachedPod::is_active);
         let taken: BTreeSet<String> = assigned.values().cloned().collect();
         let others = real.iter().filter(|(name, _)| !taken.contains(*name));
         let free = others.clone().filter(|(_, pod)| pod.is_active());
@@ -465,14 +469,14 @@ impl PodDriver {
                 assigned.insert(pod.name.clone(), name);
             }
         }
-        // Pods that should be gone but whose pod in the cluster is active, because the controller
+        // Deleted pods of the world whose pod in the cluster is active, because the controller
         // deleted a different one. Failed pods are excluded: only the harness marks pods as Failed.
         let is_spared = |world: &Arc<str>, name: &String| {
             let wanted = desired.get(world);
-            lives(name) && wanted.is_none_or(|pod| pod.deletion_timestamp.is_some())
+            is_alive(name) && wanted.is_none_or(|pod| pod.deletion_timestamp.is_some())
         };
         for pod in desired.values().filter(|pod| is_active(pod)) {
-            if assigned.get(&pod.name).is_some_and(lives) {
+            if assigned.get(&pod.name).is_some_and(is_alive) {
                 continue;
             }
             if let Some(name) = free.pop_front() {
@@ -498,19 +502,19 @@ impl PodDriver {
     /// Returns true if the cluster matches the world.
     fn is_settled(&self) -> bool {
         let (real, others) = self.real_pods();
-        let is_as = |real: Option<&CachedPod>, pod: &PodState| {
+        let matches = |real: Option<&CachedPod>, pod: &PodState| {
             real.is_some_and(|real| {
                 let over = matches!(pod.phase, PodPhase::Failed | PodPhase::Succeeded);
                 real.deleting == pod.deletion_timestamp.is_some() && real.over == over
             })
         };
-        let plays = |pod: &PodState| {
-            is_as(self.assigned.get(&pod.name).and_then(|name| real.get(name)), pod)
+        let is_matched = |pod: &PodState| {
+            matches(self.assigned.get(&pod.name).and_then(|name| real.get(name)), pod)
         };
         let status = self.known_status_replicas();
         real.len() == self.desired.len()
-            && self.desired.values().all(plays)
-            && self.others.values().all(|pod| is_as(others.get(&*pod.name), pod))
+            && self.desired.values().all(is_matched)
+            && self.others.values().all(|pod| matches(others.get(&*pod.name), pod))
             && (!self.is_created || status == Some(self.status_replicas))
     }
 
@@ -518,7 +522,7 @@ impl PodDriver {
     fn pod(&self, template: Option<&Arc<str>>) -> Value {
         let template = template.and_then(|name| self.templates.get(name));
         let (mut labels, spec) = template.cloned().unwrap_or_default();
-        labels.insert(PLAYED.to_owned(), "true".to_owned());
+        labels.insert(SCENARIO_OBJECT.to_owned(), "true".to_owned());
         let mut metadata = json!({ "labels": labels });
         if self.holds {
             metadata["finalizers"] = json!([HOLD]);
@@ -570,7 +574,7 @@ impl PodDriver {
                 (PodAction::WriteTargetStatus(replicas), Ok(())) => {
                     self.written_replicas = Some(replicas)
                 }
-                // It is gone or exists already, which the watch will report.
+                // The object was deleted or already exists; the watch will report that.
                 (_, Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
                     sleep(Duration::from_millis(5)).await;
                 }
@@ -582,7 +586,7 @@ impl PodDriver {
                     PodAction::RemoveFinalizer(_) | PodAction::Delete(_) | PodAction::Create(..),
                     Ok(()),
                 ) => {
-                    // Leaves time for the watch, so that the action is not repeated.
+                    // Gives the watch time, so that the action is not repeated.
                     sleep(Duration::from_millis(10)).await;
                 }
             }
@@ -590,7 +594,7 @@ impl PodDriver {
         Ok(())
     }
 
-    /// The status that a kubelet would write.
+    /// The status that a kubelet would write for a pod.
     fn status(&self, pod: &PodState) -> Value {
         let conditions = pod.ready.map(|ready| {
             let status = match ready.status {

@@ -47,7 +47,7 @@ pub(crate) struct ScenarioSession {
     permit: Option<SetupPermit>,
     /// `Dispatcher::gaps` at the start.
     gaps: usize,
-    /// One of [`ClusterContext::sessions`].
+    /// A reference that counts as one of [`ClusterContext::sessions`].
     _present: Arc<()>,
 }
 
@@ -95,7 +95,7 @@ impl ScenarioSession {
         Ok(session)
     }
 
-    /// The error for a scenario without a verdict.
+    /// The error for a scenario that has no verdict.
     pub(crate) fn broken(&self, why: String) -> EngineError {
         self.context.broken(why)
     }
@@ -119,7 +119,7 @@ impl ScenarioSession {
         self.pods.settled()
     }
 
-    /// Returns true if the cluster matches the world, as far as is known.
+    /// Returns true if the cluster is known to match the world.
     pub(crate) fn is_settled_by_now(&mut self) -> bool {
         !self.pods.is_superseded() && !self.requests.has_more()
     }
@@ -141,16 +141,16 @@ impl ScenarioSession {
 
     /// The error for a custom controller that did nothing.
     pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
-        let said = self.context.said.as_ref()?;
+        let log = self.context.controller_log.as_ref()?;
         let mut why = format!(
             "{} did nothing with the HPA, which it should reconcile every {period}, as \
              {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD says",
-            said.name
+            log.name
         );
         if let Some(refusal) = self.forbidden().first() {
             why.push_str(&format!("; the API server rejected a request: {refusal}"));
         }
-        let (engine, output) = (self.context.name.clone(), said.tail());
+        let (engine, output) = (self.context.name.clone(), log.tail());
         Some(EngineError::Broken { engine, why, output })
     }
 
@@ -182,7 +182,7 @@ impl ScenarioSession {
         self.apply(changes).await?;
         let mut lead = LEAD;
         while self.clock.now() > Time::ZERO {
-            // It took longer, so t=0 is moved.
+            // The creation took longer than the lead, so t=0 is moved.
             lead *= 2;
             if lead > LONGEST_LEAD {
                 let why = "the initial objects could not be created in time".to_owned();
@@ -219,7 +219,7 @@ impl ScenarioSession {
     /// Creates, edits or deletes the HPA. Returns the API server's answer.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If the API server does not respond.
     pub(crate) async fn act(&mut self, act: &Change) -> Result<Option<ApiAnswer>, EngineError> {
         let at = self.now();
         let Some(name) = act.hpa_name().map(Arc::<str>::from) else { return Ok(None) };
@@ -302,16 +302,16 @@ impl ScenarioSession {
             for name in &self.hpas {
                 let _ = timeout(CLOSE_TIMEOUT, hpas.delete(name, &at_once())).await;
             }
-            if self.pods.wants_many() {
+            if self.pods.is_creating_many() {
                 let namespaces: Api<Namespace> = Api::all(self.context.client.clone());
                 let params = at_once();
-                let gone = namespaces.delete(&self.namespace, &params);
-                let _ = timeout(CLOSE_TIMEOUT, gone).await;
+                let deleted = namespaces.delete(&self.namespace, &params);
+                let _ = timeout(CLOSE_TIMEOUT, deleted).await;
             }
             return;
         }
         let client = &self.context.client;
-        // Its controller would go on reconciling it, and record failures in the namespace.
+        // Otherwise the controller would keep reconciling the HPA, and record failures.
         let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(client.clone(), &self.namespace);
         for name in &self.hpas {
             let _ = hpas.delete(name, &at_once()).await;
@@ -320,6 +320,6 @@ impl ScenarioSession {
         // Leftovers are removed at the end of the run.
         let _ = namespaces.delete(&self.namespace, &at_once()).await;
         self.pods.release().await;
-        self.context.seen.forget(&self.namespace);
+        self.context.pod_cache.forget(&self.namespace);
     }
 }

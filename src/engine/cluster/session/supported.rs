@@ -6,8 +6,8 @@ use crate::model::selector::match_labels;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, ScaleDownOrder};
 
-/// The limit of pods, because the harness writes the status of each.
-const MOST_PODS: i32 = 200;
+/// The maximum number of pods, because the harness writes the status of each pod.
+const MAX_PODS: i32 = 200;
 
 /// The reason why real clusters do not support a scenario, if any.
 pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
@@ -20,28 +20,28 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
         return Some(format!("{}s of {}", workload.kind, workload.version));
     }
     if is_custom && !workload.group.contains('.') {
-        return Some(format!("a kind of a group without a dot, {:?}", workload.group));
+        return Some(format!("a custom kind whose API group {:?} has no dot", workload.group));
     }
     if !scenario.other_targets.is_empty() {
         return Some("targets without pods".to_owned());
     }
     if !scenario.other_pods.is_empty() && !is_custom && workload.kind != "Deployment" {
-        return Some(format!("pods that no target makes: a {} takes them", workload.kind));
+        return Some(format!("pods without an owner, which a {} would adopt", workload.kind));
     }
     if workload.status_replicas.is_some() && !is_custom {
         return Some("a status.replicas that is not the number of pods".to_owned());
     }
     if workload.quota.is_some() && !is_custom {
-        return Some("a quota of pods".to_owned());
+        return Some("a pod quota".to_owned());
     }
     if workload.scale_down_order == ScaleDownOrder::Oldest && !is_custom {
         return Some("a scaleDownOrder other than replicaSet".to_owned());
     }
     if !workload.spec.overhead.is_empty() {
-        return Some("an overhead of pods, which needs a RuntimeClass".to_owned());
+        return Some("pod overhead, which requires a RuntimeClass".to_owned());
     }
     if lacks_a_request(scenario) {
-        let why = "a container without a request: which pod is named for it is chance";
+        let why = "containers without a request: the controller names a random pod in the status";
         return Some(why.to_owned());
     }
     if match_labels(&workload.selector).is_none() && !is_custom {
@@ -50,26 +50,28 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
             workload.selector
         ));
     }
-    if workload.replicas > MOST_PODS {
-        return Some(format!("more than {MOST_PODS} pods"));
+    if workload.replicas > MAX_PODS {
+        return Some(format!("more than {MAX_PODS} pods"));
     }
-    let too_much = scenario.timeline.iter().find_map(|happening| match &happening.action {
+    let unsupported = scenario.timeline.iter().find_map(|event| match &event.action {
         Action::GetScaleError(_) | Action::UpdateScaleError(_) | Action::UpdateStatusError(_) => {
-            Some("the API server can't be made to fail")
+            Some("errors of the API server can't be injected")
         }
-        Action::MetricsSlow(_) => {
-            Some("after a slow answer the next reconcile follows a resync, which can't be seen")
+        Action::MetricsSlow(_) => Some(
+            "after a slow response, the next reconcile follows a resync, which can't be observed",
+        ),
+        Action::RestartController(_) => {
+            Some("all scenarios share the controller, so it can't be restarted")
         }
-        Action::RestartController(_) => Some("the controller is that of all scenarios"),
         Action::RollingUpdate(_) => Some("rolling updates have their own order"),
-        Action::TargetDeleted(_) => Some("a target that is deleted takes its pods with it"),
-        Action::Scale(size) if *size > MOST_PODS => Some("too many pods"),
+        Action::TargetDeleted(_) => Some("deleting the target also deletes its pods"),
+        Action::Scale(replicas) if *replicas > MAX_PODS => Some("too many pods"),
         Action::PodsFailed(_) if workload.kind == "StatefulSet" => {
             Some("a StatefulSet replaces pods that have failed")
         }
         _ => None,
     });
-    too_much.map(str::to_owned)
+    unsupported.map(str::to_owned)
 }
 
 /// Returns true if a utilization metric applies to several pods whose containers have no request.

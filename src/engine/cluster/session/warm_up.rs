@@ -39,28 +39,28 @@ const RECONCILES: usize = 3;
 /// If the API server rejects a request.
 pub(crate) async fn warm_up(
     context: &ClusterContext,
-    is_gone: &dyn Fn() -> bool,
+    has_exited: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let mut did = begin(context, &GROUPS.map(|(group, _)| group)).await?;
-    let own = context.said.is_some();
-    let limit = Instant::now() + if own { CUSTOM_WARM_UP_TIMEOUT } else { WARM_UP_TIMEOUT };
-    let mut asked: Vec<ControllerAction> = Vec::new();
-    let enough = |asked: &[ControllerAction]| match own {
-        true => !asked.is_empty(),
+    let mut receiver = begin(context, &GROUPS.map(|(group, _)| group)).await?;
+    let is_custom = context.controller_log.is_some();
+    let limit = Instant::now() + if is_custom { CUSTOM_WARM_UP_TIMEOUT } else { WARM_UP_TIMEOUT };
+    let mut queries: Vec<ControllerAction> = Vec::new();
+    let enough = |queries: &[ControllerAction]| match is_custom {
+        true => !queries.is_empty(),
         false => {
             use ControllerAction::{ExternalMetric, ListPodMetrics, PodsMetric};
-            asked.iter().any(|it| matches!(it, ListPodMetrics { .. }))
-                && asked.iter().any(|it| matches!(it, PodsMetric { .. }))
-                && asked.iter().any(|it| matches!(it, ExternalMetric { .. }))
+            queries.iter().any(|it| matches!(it, ListPodMetrics { .. }))
+                && queries.iter().any(|it| matches!(it, PodsMetric { .. }))
+                && queries.iter().any(|it| matches!(it, ExternalMetric { .. }))
         }
     };
-    while !enough(&asked) && !is_gone() && Instant::now() < limit {
-        match timeout_at(Instant::now() + POLL_INTERVAL, did.recv()).await {
-            Ok(Some(did)) => {
-                if is_upstream(&did.user) {
-                    context.metrics.set_controller(&did.user);
+    while !enough(&queries) && !has_exited() && Instant::now() < limit {
+        match timeout_at(Instant::now() + POLL_INTERVAL, receiver.recv()).await {
+            Ok(Some(query)) => {
+                if is_upstream(&query.user) {
+                    context.metrics.set_controller(&query.user);
                 }
-                asked.push(did.action);
+                queries.push(query.action);
             }
             Ok(None) => break,
             Err(_) => {}
@@ -74,18 +74,18 @@ pub(crate) async fn warm_up(
 /// # Errors
 /// If the API server rejects a request, or if no controller queries the metrics.
 pub(crate) async fn measure(context: &ClusterContext, groups: &[&str]) -> Result<Span, String> {
-    let mut did = begin(context, groups).await?;
+    let mut receiver = begin(context, groups).await?;
     let begin = Instant::now();
     let mut users: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     let controller = loop {
-        let next = timeout(LONGEST_SYNC_PERIOD, did.recv()).await;
+        let next = timeout(LONGEST_SYNC_PERIOD, receiver.recv()).await;
         let Ok(Some(ObservedAction { received, action, user, .. })) = next else { break None };
         if !action.is_metric_query() {
             continue;
         }
-        let asked = users.entry(user.clone()).or_default();
-        asked.push(received);
-        let enough = reconciles(asked).len() >= RECONCILES;
+        let queries = users.entry(user.clone()).or_default();
+        queries.push(received);
+        let enough = reconciles(queries).len() >= RECONCILES;
         let others_only = !users.keys().any(|user| is_upstream(user));
         let is_late = begin.elapsed() > OTHER_CONTROLLER_AFTER;
         if enough && (is_upstream(&user) || others_only && is_late) {
@@ -97,7 +97,7 @@ pub(crate) async fn measure(context: &ClusterContext, groups: &[&str]) -> Result
     };
     end(context).await?;
     let Some(controller) = controller else {
-        let most = users.values().map(|asked| reconciles(asked).len()).max();
+        let most = users.values().map(|queries| reconciles(queries).len()).max();
         return Err(format!(
             "the sync period of the cluster's HPA controller can't be measured: it has reconciled \
              the HPA of {NAMESPACE} {} times within {} s; check that the kube-controller-manager \
@@ -120,26 +120,26 @@ fn is_upstream(user: &str) -> bool {
     user == UPSTREAM_USER || user == "system:kube-controller-manager"
 }
 
-/// When the reconciles began that have asked at these times.
-fn reconciles(asked: &[Timestamp]) -> Vec<Timestamp> {
+/// The times when the reconciles began that sent queries at these times.
+fn reconciles(queries: &[Timestamp]) -> Vec<Timestamp> {
     let apart =
         |one: Timestamp, next: Timestamp| next.duration_since(one).unsigned_abs() > SAME_RECONCILE;
-    let first = asked.first().copied();
-    let others = asked.windows(2).filter_map(|it| match it {
+    let first = queries.first().copied();
+    let others = queries.windows(2).filter_map(|it| match it {
         [one, next] => apart(*one, *next).then_some(*next),
         _ => None,
     });
     first.into_iter().chain(others).collect()
 }
 
-/// The period that a flag says, by the time between two reconciles, which is a little more.
+/// The sync period of the flag, from the time between two reconciles, which is slightly longer.
 fn nominal(measured: Span) -> Result<Span, String> {
     let step = match measured.as_secs_f64() {
         ..0.8 => Span::from_millis(50),
         ..4.5 => Span::from_millis(500),
         _ => Span::from_secs(1),
     };
-    // The duration of a reconcile, and the delay of a queue.
+    // The duration of a reconcile, and the delay of the work queue.
     let late = Span::from_millis(60).0.min(step.0 / 2).max(measured.0 / 50);
     let steps = (measured.0 + step.0 / 20) / step.0;
     let period = Span(steps * step.0);
@@ -157,7 +157,7 @@ async fn begin(
     context: &ClusterContext,
     groups: &[&str],
 ) -> Result<UnboundedReceiver<ObservedAction>, String> {
-    let (to, did) = unbounded_channel();
+    let (to, receiver) = unbounded_channel();
     context.metrics.open(NAMESPACE, &NAMESPACE.into(), Timestamp::now(), to);
     let post = PostParams::default();
     let refused = |error: kube::Error| error.to_string();
@@ -205,7 +205,7 @@ async fn begin(
         },
     }))?;
     hpas.create(&post, &hpa).await.map_err(refused)?;
-    Ok(did)
+    Ok(receiver)
 }
 
 async fn end(context: &ClusterContext) -> Result<(), String> {
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn queries_of_one_reconcile_are_grouped() {
         let at = |millis: i64| Timestamp::from_millisecond(millis).expect("a time");
-        let asked = [0, 20, 1000, 1140, 2010].map(at);
-        assert_eq!(reconciles(&asked), [0, 1000, 2010].map(at));
+        let queries = [0, 20, 1000, 1140, 2010].map(at);
+        assert_eq!(reconciles(&queries), [0, 1000, 2010].map(at));
         assert_eq!(reconciles(&[]), []);
     }
 
@@ -242,8 +242,8 @@ mod tests {
         ] {
             assert_eq!(of(measured), Some(Span::from_millis(flag)), "{measured}");
         }
-        for neither in [0, 1200, 15_500, 15_700] {
-            assert_eq!(of(neither), None, "{neither}");
+        for unusual in [0, 1200, 15_500, 15_700] {
+            assert_eq!(of(unusual), None, "{unusual}");
         }
     }
 }

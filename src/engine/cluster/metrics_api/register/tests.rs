@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::engine::cluster::access::client::object;
 
-/// An APIService that was replaced by ours.
+/// A foreign APIService that was replaced.
 fn replaced(namespace: &str) -> APIService {
     let was = json!({
         "group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 7,

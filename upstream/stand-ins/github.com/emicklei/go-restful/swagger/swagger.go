@@ -1,5 +1,5 @@
-// Package swagger was a part of go-restful until it became a module of its own, which is what
-// Kubernetes 1.6 gets here: the versions of go-restful that have it are not served any more.
+// Package swagger was part of go-restful before it became a separate module, which Kubernetes 1.6
+// uses here: the versions of go-restful that contain the package are no longer available.
 package swagger
 
 import swagger12 "github.com/emicklei/go-restful-swagger12"

@@ -1,4 +1,4 @@
-// Package custom_metrics has the types of clients that Kubernetes 1.6 names, but does not use here.
+// Package custom_metrics has types of clients that Kubernetes 1.6 requires, but does not use here.
 package custom_metrics
 
 import (
@@ -13,7 +13,7 @@ type CustomMetricsClient interface {
 	NamespacedMetrics(namespace string) MetricsInterface
 }
 
-// MetricsInterface is a client of its metrics at one place.
+// MetricsInterface is a client of the metrics of one namespace, or of root-scoped objects.
 type MetricsInterface interface {
 	GetForObject(kind schema.GroupKind, name, metric string) (*v1alpha1.MetricValue, error)
 	GetForObjects(

@@ -1,5 +1,5 @@
-// Package v1alpha1 is what Heapster answers, with the API types of Kubernetes 1.6: the version of
-// Heapster that is served has those of an older one, in packages that 1.6 does not have.
+// Package v1alpha1 has the types of Heapster's responses, with the API types of Kubernetes 1.6: the
+// available version of Heapster uses older API types, from packages that 1.6 does not have.
 package v1alpha1
 
 import (
@@ -7,7 +7,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/v1"
 )
 
-// PodMetrics is what the containers of a pod use.
+// PodMetrics is the usage of a pod's containers.
 type PodMetrics struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -17,7 +17,7 @@ type PodMetrics struct {
 	Containers []ContainerMetrics `json:"containers"`
 }
 
-// PodMetricsList is the answer to a query.
+// PodMetricsList is the response to a query.
 type PodMetricsList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -25,7 +25,7 @@ type PodMetricsList struct {
 	Items []PodMetrics `json:"items"`
 }
 
-// ContainerMetrics is what a container uses.
+// ContainerMetrics is the usage of a container.
 type ContainerMetrics struct {
 	Name  string          `json:"name"`
 	Usage v1.ResourceList `json:"usage"`

@@ -1,6 +1,6 @@
-// Package v1alpha1 has the types that the client of the custom metrics API in Kubernetes 1.6 names.
-// That client is compiled, but not used; and the revision of k8s.io/metrics that 1.6 was built with
-// is not served any more.
+// Package v1alpha1 has the types that the client of the custom metrics API in Kubernetes 1.6
+// requires. That client is compiled, but not used. The revision of k8s.io/metrics that 1.6 was built
+// with is no longer available.
 package v1alpha1
 
 import (
@@ -17,5 +17,5 @@ type MetricValue struct {
 	Value           resource.Quantity
 }
 
-// MetricValueList is the answer to a query.
+// MetricValueList is the response to a query.
 type MetricValueList struct{ Items []MetricValue }

@@ -1,5 +1,5 @@
-// Package v1alpha1 has the types of the client of the resource metrics API that Kubernetes 1.6
-// names, but does not use unless it is told to.
+// Package v1alpha1 has the types of the client of the resource metrics API, which Kubernetes 1.6
+// requires, but does not use by default.
 package v1alpha1
 
 import (
@@ -12,15 +12,15 @@ type PodMetricsesGetter interface {
 	PodMetricses(namespace string) PodMetricsInterface
 }
 
-// PodMetricsInterface is a client of what the pods of a namespace use.
+// PodMetricsInterface is a client of the metrics of the pods of a namespace.
 type PodMetricsInterface interface {
 	List(opts metav1.ListOptions) (*PodMetricsList, error)
 }
 
-// PodMetricsList is the answer to a query.
+// PodMetricsList is the response to a query.
 type PodMetricsList struct{ Items []PodMetrics }
 
-// PodMetrics is what the containers of a pod use.
+// PodMetrics is the usage of a pod's containers.
 type PodMetrics struct {
 	metav1.ObjectMeta
 
@@ -28,7 +28,7 @@ type PodMetrics struct {
 	Containers []ContainerMetrics
 }
 
-// ContainerMetrics is what a container uses.
+// ContainerMetrics is the usage of a container.
 type ContainerMetrics struct {
 	Name  string
 	Usage v1.ResourceList
