@@ -204,7 +204,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// One value, or several by labels.
+/// Checks that a metric has exactly one of a value and series with different labels.
 fn check_series(
     series: Vec<(&BTreeMap<String, String>, &Signal)>,
     at: At<'_>,
