@@ -436,7 +436,7 @@ impl<'n> SeqAccess<'n> for Items<'n> {
         seed: T,
     ) -> Result<Option<T::Value>, Fault> {
         let decoder = self.rest.next().map(|node| Decoder { node, ..self.parent });
-        decoder.map(|decoder| decoder.here(seed.deserialize(decoder))).transpose()
+        decoder.map(|decoder| decoder.with_position(seed.deserialize(decoder))).transpose()
     }
 }
 
@@ -462,6 +462,6 @@ impl<'n> MapAccess<'n> for Entries<'n> {
     fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
         let decoder = Decoder { node, ..self.parent };
-        decoder.here(seed.deserialize(decoder))
+        decoder.with_position(seed.deserialize(decoder))
     }
 }

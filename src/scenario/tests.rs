@@ -188,7 +188,7 @@ fn a_manifest_is_read_from_its_file() {
         "{error}"
     );
 
-    let wrong = own.replace("maxReplicas", "maxReplica");
+    let wrong = file.replace("maxReplicas", "maxReplica");
     let error = parse("a/test.yaml", &text, &|_| Ok(wrong.clone())).expect_err("an invalid file");
     assert_eq!(
         error.to_string(),
