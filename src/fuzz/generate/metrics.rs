@@ -1,5 +1,5 @@
-//! The responses of the metrics APIs: usually amounts at a boundary of the decision, with changes at
-//! the end of a window.
+//! The responses of the metrics APIs: usually amounts at a boundary of the decision, with changes
+//! at the end of a window.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Generates the scenario of a seed and an index.
 //!
 //! Scenarios are usually valid and close to boundaries, because others reveal no differences.
-//! Replicas and times are drawn around the boundaries of the scenario: its tolerance, windows, limits and sync
-//! period.
+//! Replicas and times are drawn around the boundaries of the scenario: its tolerance, windows,
+//! limits and sync period.
 
 mod behavior;
 mod custom;
@@ -189,7 +189,7 @@ impl Draft {
     /// Returns true with a probability in percent: `inside` if the scenario focuses on the area,
     /// otherwise `outside`.
     fn likely(&mut self, area: Area, outside: u64, inside: u64) -> bool {
-        let percent = if self.area == area { there } else { elsewhere };
+        let percent = if self.area == area { inside } else { outside };
         self.dice.percent(percent)
     }
 

@@ -13,7 +13,7 @@ pub(super) const CURRENT: &str = "autoscaling/v2";
 /// converted, as in scenario files.
 pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     draft.api_version = CURRENT;
-    let present = json!({
+    let current = json!({
         "apiVersion": CURRENT,
         "kind": "HorizontalPodAutoscaler",
         "metadata": { "name": hpa::NAME },
@@ -21,16 +21,16 @@ pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> V
     });
     let (version, older) = match draft.dice.weighted(&[(84, 0), (8, 1), (4, 2), (4, 3)]) {
         1 if is_expressible_in_v1(spec) => ("autoscaling/v1", Some(of_version_1(draft, spec))),
-        2 => ("autoscaling/v2beta1", of_version_2beta1(&present)),
-        3 => ("autoscaling/v2beta2", Some(of_version_2beta2(&present))),
-        _ => return present,
+        2 => ("autoscaling/v2beta1", of_version_2beta1(&current)),
+        3 => ("autoscaling/v2beta2", Some(of_version_2beta2(&current))),
+        _ => return current,
     };
     match older.map(scenario::served) {
         Some(Ok(manifest)) => {
             draft.api_version = version;
             manifest
         }
-        _ => present,
+        _ => current,
     }
 }
 
