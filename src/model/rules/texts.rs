@@ -3,16 +3,16 @@
 /// How an error names the HPAs that select the same pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AmbiguousHpas {
-    /// All of them, in a random order.
+    /// All HPAs, in a random order.
     All,
-    /// Two of them, as an example.
+    /// Two HPAs, as an example.
     Example,
 }
 
 /// How an error names the object whose metric is unavailable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectError {
-    /// Each word one position too late: `unable to get metric M: KIND on NS NAME/ERROR`.
+    /// Each argument one position too late: `unable to get metric M: KIND on NS NAME/ERROR`.
     Shifted,
     /// `unable to get metric M on KIND NS/NAME: ERROR`.
     InOrder,
